@@ -1,0 +1,88 @@
+"""Jackfield: a panel of sockets for LLM agents.
+
+Importing it loads nothing; each name is fetched from its module at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jackfield.agents import Agent, BasicAgent, FnCallAgent, create_agent
+    from jackfield.config import AgentConfig, GenerateConfig, Limits, LLMConfig, RAGConfig
+    from jackfield.errors import JackfieldError
+    from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse, Usage
+    from jackfield.models import BaseChatModel, get_chat_model
+    from jackfield.plugins.host import PluginHost
+    from jackfield.request import ChatRequest, ModelFacts
+    from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Agent": "agents",
+    "AgentConfig": "config",
+    "BaseChatModel": "models",
+    "BaseTool": "tools",
+    "BasicAgent": "agents",
+    "ChatRequest": "request",
+    "ContentItem": "messages",
+    "FnCallAgent": "agents",
+    "FunctionCall": "messages",
+    "GenerateConfig": "config",
+    "JackfieldError": "errors",
+    "LLMConfig": "config",
+    "Limits": "config",
+    "Message": "messages",
+    "ModelFacts": "request",
+    "ModelResponse": "messages",
+    "PluginHost": "plugins.host",
+    "RAGConfig": "config",
+    "ToolContext": "tools",
+    "ToolResult": "tools",
+    "Usage": "messages",
+    "create_agent": "agents",
+    "get_chat_model": "models",
+    "tool": "tools",
+}
+
+__all__ = [
+    "Agent",
+    "AgentConfig",
+    "BaseChatModel",
+    "BaseTool",
+    "BasicAgent",
+    "ChatRequest",
+    "ContentItem",
+    "FnCallAgent",
+    "FunctionCall",
+    "GenerateConfig",
+    "JackfieldError",
+    "LLMConfig",
+    "Limits",
+    "Message",
+    "ModelFacts",
+    "ModelResponse",
+    "PluginHost",
+    "RAGConfig",
+    "ToolContext",
+    "ToolResult",
+    "Usage",
+    "create_agent",
+    "get_chat_model",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jackfield' has no attribute {name!r}")
+    value = getattr(import_module(f"jackfield.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

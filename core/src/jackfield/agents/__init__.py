@@ -1,0 +1,20 @@
+"""Agents: a model, tools and a way to use them."""
+
+from jackfield.agents.base import Agent
+from jackfield.agents.create import create_agent
+from jackfield.agents.decide import with_calls_closed
+from jackfield.agents.fncall import BasicAgent, FnCallAgent
+from jackfield.agents.limits import CancelToken
+from jackfield.agents.run import Event, Run, RunView
+
+__all__ = [
+    "Agent",
+    "BasicAgent",
+    "CancelToken",
+    "Event",
+    "FnCallAgent",
+    "Run",
+    "RunView",
+    "create_agent",
+    "with_calls_closed",
+]

@@ -1,0 +1,326 @@
+"""What an agent is: a model, tools and a way to use them, run as a stream of events."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jackfield import sync
+from jackfield.agents.limits import CancelToken
+from jackfield.agents.loop import Approve, Loop
+from jackfield.agents.run import Event, Run, RunView, new_run_id
+from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig
+from jackfield.errors import ConfigError
+from jackfield.events import ResponseReplaced, RunEvent, RunFailed, RunFinished, RunStarted
+from jackfield.jsontext import dumps
+from jackfield.messages import (
+    ContentItem,
+    FunctionCall,
+    Message,
+    MessageLike,
+    Usage,
+    as_messages,
+    want_dicts,
+    with_system_text,
+)
+from jackfield.models.base import BaseChatModel, language_of
+from jackfield.models.compat import GenerateOptions
+from jackfield.models.factory import get_chat_model
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.request import FunctionSchema
+from jackfield.runs.resources import RunResources
+from jackfield.tools.base import BaseTool, ToolContext
+from jackfield.tools.executor import DEFAULT_TIMEOUT_S, PlannedCall, ToolExecutor
+from jackfield.tools.function_tool import tool
+from jackfield.tools.plugin_tool import find_tool
+from jackfield.tools.schema import check_tool_name, check_tool_schema
+from jackfield.tools.workspace import Workspace
+
+ToolEntry = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
+
+
+class Agent(ABC):
+    """What every agent kind extends: it writes `_events`.
+
+    An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
+
+    Args:
+        function_list: Its tools: a name or address of an installed one, a dict with `name` and settings, a tool, or a
+            typed function.
+        llm: Its model: `"backend:model"`, a configuration, or a model.
+        system_message: Put before the caller's system message.
+        name, description: Who it is, for people and for other agents.
+        files: Documents it knows, as paths.
+        limits: Where its runs end.
+        approve: Asked before each call of a tool that needs approval; without it such a run pauses.
+        extra_generate_cfg: Options for its model, over the model's own.
+        tool_timeout_s: For tools that set none themselves.
+        workspace: Where its tools write files.
+        host: Where names are looked up.
+
+    Raises:
+        ConfigError: Two tools have one name, or something is no tool.
+        PluginError: A tool or the model is not installed, or cannot be described.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        files: Sequence[str] | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
+        approve: Approve | None = None,
+        extra_generate_cfg: GenerateOptions = None,
+        tool_timeout_s: float = DEFAULT_TIMEOUT_S,
+        workspace: Workspace | str | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        self.host = host or default_host()
+        self.llm = None if llm is None else get_chat_model(llm, host=self.host)
+        self.system_message = system_message or ""
+        self.name = name
+        self.description = description or ""
+        self.files = tuple(map(str, files or ()))
+        self.limits = Limits.parse(limits, what="limits")
+        self.approve = approve
+        self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
+        self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+        self.function_map: dict[str, BaseTool] = {}
+        for entry in function_list or ():
+            self._init_tool(entry)
+        self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s)
+        self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
+
+    # --- what a kind of agent writes ---
+
+    @abstractmethod
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        """The events of one run, after `RunStarted`; the last is `RunFinished`."""
+
+    def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
+        """The run as growing lists.
+
+        A subclass in Qwen-Agent's way writes this, as a plain generator, and an `_events` that is never reached.
+        """
+        run = self._make_run(as_messages(messages), lang, RunResources(), None, options)
+        view = RunView(self.name)
+        for batch in sync.batches(self._events(run)):
+            changed = [view.feed(event) for event in batch]
+            if any(changed):
+                yield view.messages()
+
+    # --- running ---
+
+    async def astream(
+        self,
+        messages: Sequence[MessageLike],
+        *,
+        lang: Lang | None = None,
+        cancel: CancelToken | None = None,
+        resources: RunResources | None = None,
+        **options: Any,
+    ) -> AsyncIterator[RunEvent]:
+        """Run, and give every event as it happens.
+
+        Args:
+            messages: The conversation, oldest first.
+            lang: Of the texts the agent adds; from the messages if None.
+            cancel: Stops the run from another task or thread; it then ends with `cancelled` and a valid history.
+            resources: Where tools keep what they open, if it is to outlive the run; the caller closes it.
+            options: For the agent kind.
+
+        Raises:
+            JackfieldError: The run failed; `RunFailed` was its last event.
+        """
+        history = with_system_text(as_messages(messages), self.system_message, first=True)
+        own_resources = resources is None
+        resources = resources or RunResources()
+        run = self._make_run(history, lang or language_of(history), resources, cancel, options)
+        run.start_clock()
+        number = 1
+        label = self.name or type(self).__name__
+        yield RunEvent(run.id, number, label, 0, RunStarted(history))
+        try:
+            async for event in self._source(run):
+                number += 1
+                yield RunEvent(run.id, number, label, 0, event)
+        except Exception as error:
+            yield RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__))
+            raise
+        finally:
+            if own_resources:
+                await resources.aclose()
+
+    def _source(self, run: Run) -> AsyncIterator[Event]:
+        if type(self)._run is not Agent._run:
+            return self._events_of_lists(run)
+        return self._events(run)
+
+    async def _events_of_lists(self, run: Run) -> AsyncIterator[Event]:
+        """The run of a subclass that writes `_run`: its lists, as events."""
+        lists = self._run(list(run.messages), lang=run.lang, **run.options)
+        last: tuple[Message, ...] = ()
+        end: list[Message] = []
+        try:
+            while (now := await sync.in_worker(next, lists, end)) is not end:
+                last = as_messages(now)
+                yield ResponseReplaced(last)
+        finally:
+            close = getattr(lists, "close", None)
+            if close is not None:
+                await sync.in_worker(close)
+        yield RunFinished("finished", last, Usage())
+
+    async def arun(self, messages: Sequence[MessageLike], **options: Any) -> list[Any]:
+        """The whole response, as dicts if the messages are dicts. Options are those of `astream`."""
+        view = RunView(self.name)
+        async for event in self.astream(messages, **options):
+            view.feed(event.event)
+        return _as_given(view.messages(), want_dicts(messages))
+
+    def run(self, messages: Sequence[MessageLike], **options: Any) -> Iterator[list[Any]]:
+        """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
+
+        Options are those of `astream`. A consumer slower than the run gets fewer, longer items.
+        """
+        view = RunView(self.name)
+        dicts = want_dicts(messages)
+        for batch in sync.batches(self.astream(messages, **options)):
+            changed = [view.feed(event.event) for event in batch]
+            if any(changed):
+                yield _as_given(view.messages(), dicts)
+
+    def run_nonstream(self, messages: Sequence[MessageLike], **options: Any) -> list[Any]:
+        """The whole response, as dicts if the messages are dicts. Options are those of `astream`."""
+        return sync.run(self.arun(messages, **options))
+
+    # --- for subclasses in Qwen-Agent's way ---
+
+    def _call_llm(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: bool = True,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Message]]:
+        """Ask the agent's model; growing lists, or one list if not streamed."""
+        config = self.extra_generate_cfg.merged(extra_generate_cfg)
+        if stream:
+            yield from self.model.chat(messages, functions, extra_generate_cfg=config)
+        else:
+            yield self.model.chat(messages, functions, stream=False, extra_generate_cfg=config)
+
+    def _call_tool(
+        self, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
+    ) -> str | list[ContentItem]:
+        """Call one of the agent's tools and wait for its result, in the form a model reads."""
+        text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
+        planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
+        return sync.run(self.executor.finish(planned, ToolContext(workspace=self.workspace))).message.content
+
+    def _detect_tool(self, message: Message) -> tuple[bool, str | None, str | None, str]:
+        """Whether a message is a call, its tool's name, its arguments, and its text."""
+        call = message.function_call
+        if call is None:
+            return False, None, None, message.get_text_content()
+        return True, call.name, call.arguments, message.get_text_content()
+
+    # --- parts ---
+
+    @property
+    def model(self) -> BaseChatModel:
+        """The agent's model.
+
+        Raises:
+            ConfigError: It has none.
+        """
+        if self.llm is None:
+            raise ConfigError(f"agent {self.name or type(self).__name__} has no model: pass llm='backend:model'")
+        return self.llm
+
+    def function_schemas(self, lang: Lang) -> tuple[FunctionSchema, ...]:
+        """The agent's tools as a model sees them."""
+        if lang not in self._schemas:
+            self._schemas[lang] = tuple(entry.schema(lang) for entry in self.function_map.values())
+        return self._schemas[lang]
+
+    def make_loop(self, *, functions: Sequence[FunctionSchema]) -> Loop:
+        """The loop of turns and tool calls, for the agent's model and tools."""
+        return Loop(
+            model=self.model,
+            functions=functions,
+            executor=self.executor,
+            guarded_tools=frozenset(name for name, entry in self.function_map.items() if entry.needs_approval),
+            approve=self.approve,
+            name=self.name,
+        )
+
+    def _init_tool(self, entry: ToolEntry) -> None:
+        made = _as_tool(entry, self.host)
+        check_tool_name(made.name)
+        if made.name in self.function_map:
+            raise ConfigError(f"two tools are named {made.name!r}: give the agent one of them")
+        self.function_map[made.name] = made
+
+    def _make_run(
+        self,
+        history: tuple[Message, ...],
+        lang: Lang,
+        resources: RunResources,
+        cancel: CancelToken | None,
+        options: dict[str, Any],
+    ) -> Run:
+        run_id = new_run_id()
+        return Run(
+            id=run_id,
+            messages=history,
+            lang=lang,
+            limits=self.limits,
+            context=ToolContext(
+                run_id=run_id,
+                agent=self.name or "",
+                files=tuple(dict.fromkeys((*self.files, *_files_in(history)))),
+                lang=lang,
+                workspace=self.workspace,
+                resources=resources,
+            ),
+            config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
+            cancel=cancel,
+            options=options,
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"
+
+
+def _as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
+    if isinstance(entry, BaseTool):
+        check_tool_schema(entry.name, entry.parameters)
+        return entry
+    if isinstance(entry, Mapping) and not entry.get("name"):
+        raise ConfigError("a tool given as a dict needs 'name', besides its settings")
+    if isinstance(entry, str | Mapping):
+        return find_tool(entry, host)
+    if callable(entry):
+        return tool(entry)
+    raise ConfigError(f"{entry!r} is no tool: give a name, a dict with 'name', a BaseTool or a typed function")
+
+
+def _files_in(history: Sequence[Message]) -> list[str]:
+    """The files and images of the conversation, in order."""
+    return [
+        item.value
+        for message in history
+        if not isinstance(message.content, str)
+        for item in message.content
+        if item.type in ("file", "image") and isinstance(item.value, str) and not item.value.startswith("data:")
+    ]
+
+
+def _as_given(messages: list[Message], dicts: bool) -> list[Any]:
+    return [message.model_dump() for message in messages] if dicts else messages

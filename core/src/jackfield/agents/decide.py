@@ -1,0 +1,101 @@
+"""What a run does next: pure, and all there is to decide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jackfield.agents.limits import Spent, limit_reached
+from jackfield.config import Limits
+from jackfield.events import StopReason
+from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message
+from jackfield.tools.executor import CANCELLED_TEXT, PlannedCall
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Run these calls, all of one turn."""
+
+    calls: tuple[PlannedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for somebody's yes to these calls."""
+
+    calls: tuple[FunctionCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End the run."""
+
+    reason: StopReason
+
+
+Action: TypeAlias = AskModel | RunTools | Pause | Finish
+
+
+def decide(
+    history: Sequence[Message], spent: Spent, limits: Limits, *, needs_approval: Container[str] = frozenset()
+) -> Action:
+    """Decide what a run does next; do none of it.
+
+    Args:
+        history: All messages so far. Where it ends in calls without results, these come first, so that a run that
+            paused or broke off is taken up again by running with its messages.
+        spent: What the run has used.
+        limits: What it may use.
+        needs_approval: Names of tools whose calls must wait for a yes.
+    """
+    calls = open_calls(history)
+    if calls:
+        if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
+            return Finish("tool_call_limit")
+        waiting = tuple(planned.call for planned in calls if planned.call.name in needs_approval)
+        return Pause(waiting) if waiting else RunTools(calls)
+    if spent.turns and history[-1].role == ASSISTANT:
+        return Finish("finished" if _says_something(history[-1]) else "empty_reply")
+    reached = limit_reached(spent, limits)
+    return Finish(reached) if reached else AskModel()
+
+
+def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
+    """The calls at the end of a history that have no result yet.
+
+    Calls and results of the last turn are matched by id; ids of earlier turns may be the same.
+    """
+    end = len(history)
+    while end and history[end - 1].role == FUNCTION:
+        end -= 1
+    start = end
+    while start and history[start - 1].role == ASSISTANT:
+        start -= 1
+    answered = Counter(message.function_id for message in history[end:])
+    calls = []
+    for index, message in enumerate(m for m in history[start:end] if m.function_call):
+        if answered[message.function_id]:
+            answered[message.function_id] -= 1
+        elif message.function_call:
+            calls.append(PlannedCall(index, message.function_id or str(index + 1), message.function_call))
+    return tuple(calls)
+
+
+def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:
+    """The history with a result for each call that has none: every provider refuses one with open calls."""
+    closing = [
+        Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})
+        for planned in open_calls(history)
+    ]
+    return [*history, *closing]
+
+
+def _says_something(message: Message) -> bool:
+    return bool(message.content or message.reasoning_content)

@@ -1,0 +1,126 @@
+"""The loop that asks the model and runs its tools: all the waiting, none of the deciding."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from jackfield.agents.decide import Finish, Pause, RunTools, decide, with_calls_closed
+from jackfield.agents.limits import Interrupted, Spent
+from jackfield.agents.run import Event, Run
+from jackfield.errors import ModelServiceError
+from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished, TurnFinished, TurnStarted
+from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message
+from jackfield.models.base import BaseChatModel
+from jackfield.models.fold import Fold
+from jackfield.request import FunctionSchema
+from jackfield.tools.base import ToolContext
+from jackfield.tools.executor import PlannedCall, ToolExecutor
+
+Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
+REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """Runs one agent's turns.
+
+    Attributes:
+        model: Whom to ask.
+        functions: What the model may call.
+        executor: What runs the calls.
+        guarded_tools: Names of tools whose calls need a yes.
+        approve: Gives it; None lets the run pause.
+        name: The agent's, on every message of the model.
+    """
+
+    model: BaseChatModel
+    functions: Sequence[FunctionSchema]
+    executor: ToolExecutor
+    guarded_tools: frozenset[str] = frozenset()
+    approve: Approve | None = None
+    name: str | None = None
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        """The events of the run from its first turn to `RunFinished`."""
+        state = _State(list(run.messages))
+        waits_for_yes = self.guarded_tools if self.approve is None else frozenset[str]()
+        while True:
+            action = decide(state.history, state.spent, run.limits, needs_approval=waits_for_yes)
+            if isinstance(action, Pause):
+                yield ApprovalNeeded(action.calls)
+                yield state.finished(run, "approval_needed")
+                return
+            if isinstance(action, Finish):
+                yield state.finished(run, action.reason)
+                return
+            step = self._call_tools(run, state, action.calls) if isinstance(action, RunTools) else self._ask(run, state)
+            try:
+                async for event in step:
+                    yield event
+            except Interrupted:
+                state.history = with_calls_closed(state.history)
+                yield state.finished(run, "cancelled" if run.cancel and run.cancel.cancelled else "time_limit")
+                return
+
+    async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
+        answer = Fold(self.model.backend, name=self.name)
+        yield TurnStarted(state.spent.turns + 1)
+        try:
+            async for event in run.guarded(self.model.astream(state.history, self.functions, config=run.config)):
+                answer.feed(event)
+                yield event
+            self.model.check_complete(answer)
+        except Interrupted:
+            state.history += [message for message in answer.messages() if not message.function_call]
+            raise
+        except ModelServiceError as error:
+            error.partial_text = error.partial_text or answer.text
+            raise
+        # An empty reply stands in the history as what it is; asking again would burn turns.
+        messages = answer.messages() or [Message(ASSISTANT, "", name=self.name)]
+        state.history += messages
+        state.spent = state.spent.plus_turn(answer.usage)
+        yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)
+
+    async def _call_tools(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
+        state.spent = state.spent.plus_calls(len(calls))
+        results: dict[int, Message] = {}
+        context = replace(run.context, messages=tuple(state.history))
+        try:
+            async for event in run.guarded(self._run_calls(calls, context)):
+                if isinstance(event, ToolFinished):
+                    results[event.index] = event.message
+                yield event
+        finally:
+            state.history += [results[index] for index in sorted(results)]
+
+    async def _run_calls(self, calls: Sequence[PlannedCall], context: ToolContext) -> AsyncIterator[Event]:
+        allowed = []
+        for planned in calls:
+            if await self._is_allowed(planned, context):
+                allowed.append(planned)
+            else:
+                extra = {"function_id": planned.call_id}
+                refusal = Message(FUNCTION, REFUSED_TEXT, name=planned.call.name, extra=extra)
+                yield ToolFinished(planned.index, planned.call_id, refusal, 0.0, "NotAllowed")
+        async for event in self.executor.run(allowed, context):
+            yield event
+
+    async def _is_allowed(self, planned: PlannedCall, context: ToolContext) -> bool:
+        if self.approve is None or planned.call.name not in self.guarded_tools:
+            return True
+        answer = self.approve(planned.call, context)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+class _State:
+    """What changes while a run goes on."""
+
+    def __init__(self, history: list[Message]) -> None:
+        self.history = history
+        self.spent = Spent()
+
+    def finished(self, run: Run, reason: StopReason) -> RunFinished:
+        return RunFinished(reason, tuple(self.history[len(run.messages) :]), self.spent.usage)

@@ -1,0 +1,153 @@
+"""`jackfield run` and `jackfield chat`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from types import FrameType
+from typing import Any
+
+from jackfield import sync
+from jackfield.agents import Agent, CancelToken, RunView, create_agent
+from jackfield.cli.render import Renderer
+from jackfield.errors import ConfigError, JackfieldError
+from jackfield.events import RunEvent, RunFinished
+from jackfield.messages import USER, Message
+from jackfield.plugins.host import default_host
+from jackfield.runs.resources import RunResources
+
+MODEL_VARIABLE = "JACKFIELD_MODEL"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask one thing; the answer goes to standard output, all else to standard error. 1 if it did not finish."""
+    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    agent = _make_agent(options)
+    renderer = Renderer(sys.stdout, sys.stderr, colour=sys.stderr.isatty())
+    reason = "cancelled"
+    with _cancelled_by_ctrl_c() as cancel:
+        for event in sync.iterate(agent.astream([Message(USER, prompt)], lang=options.lang, cancel=cancel)):
+            if options.json:
+                print(json.dumps(_as_json(event), ensure_ascii=False), flush=True)
+            else:
+                renderer.show(event)
+            if isinstance(event.event, RunFinished):
+                reason = event.event.stop_reason
+    return 0 if reason == "finished" else 130 if reason == "cancelled" else 1
+
+
+def chat(options: argparse.Namespace) -> int:
+    """Talk until end of input. Ctrl-C stops an answer; at the prompt it leaves."""
+    agent = _make_agent(options)
+    print(f"{agent.model.backend}:{agent.model.config.model}")
+    print("/reset forgets, /exit or Ctrl-D leaves, Ctrl-C stops an answer.")
+    resources = RunResources()  # kept over all turns: what the code interpreter computed is still there
+    history: list[Message] = []
+    try:
+        while True:
+            try:
+                prompt = input("> ").strip()
+            except (EOFError, KeyboardInterrupt):
+                print()
+                return 0
+            match prompt:
+                case "":
+                    continue
+                case "/exit" | "/quit":
+                    return 0
+                case "/reset":
+                    history = []
+                    continue
+            history = _turn(agent, [*history, Message(USER, prompt)], options.lang, resources)
+    finally:
+        sync.run(resources.aclose())
+
+
+def _turn(agent: Agent, history: list[Message], lang: Any, resources: RunResources) -> list[Message]:
+    """One answer; gives the history after it. An error is told, and the question taken back."""
+    renderer = Renderer(sys.stdout, sys.stdout, colour=sys.stdout.isatty())
+    view = RunView(agent.name)
+    try:
+        with _cancelled_by_ctrl_c() as cancel:
+            for event in sync.iterate(agent.astream(history, lang=lang, cancel=cancel, resources=resources)):
+                renderer.show(event)
+                view.feed(event.event)
+    except JackfieldError as error:
+        renderer.end_line()
+        sys.stderr.write(f"jackfield: {error}\n")
+        return history[:-1]
+    return [*history, *view.messages()]
+
+
+@contextmanager
+def _cancelled_by_ctrl_c() -> Iterator[CancelToken]:
+    """A token that the first Ctrl-C cancels, so that the run ends by itself; the second interrupts as usual."""
+    token = CancelToken()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        if token.cancelled:
+            raise KeyboardInterrupt
+        token.cancel()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield token
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _make_agent(options: argparse.Namespace) -> Agent:
+    llm = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    kind = options.agent or ("assistant" if options.file else "fncall")
+    return create_agent(
+        kind,
+        llm=llm,
+        function_list=options.tool,
+        system_message=options.system,
+        files=options.file,
+        limits={"turns": options.max_turns},
+    )
+
+
+def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:
+    if not model:
+        backends: Sequence[str] = default_host().names("llm")
+        listed = ", ".join(backends) or "none; try pip install jackfield-openai"
+        raise ConfigError(
+            f"which model? Pass --model backend:model, or set {MODEL_VARIABLE}. Installed backends: {listed}"
+        )
+    if not base_url:
+        return model
+    backend, colon, name = model.partition(":")
+    chosen = {"model_type": backend, "model": name} if colon else {"model": model}
+    return {**chosen, "base_url": base_url}
+
+
+def _as_json(event: RunEvent) -> dict[str, Any]:
+    inner = event.event
+    return {
+        "run_id": event.run_id,
+        "number": event.number,
+        "agent": event.agent,
+        "depth": event.depth,
+        "event": type(inner).__name__,
+        **{name: _plain(getattr(inner, name)) for name in type(inner).__dataclass_fields__},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value

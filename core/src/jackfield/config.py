@@ -1,0 +1,178 @@
+"""Typed configurations for models, agents and retrieval. Plain dicts become these at the border.
+
+An unknown key is an error that names the nearest known one. Options that only one provider knows go, as they are, into
+`extra_body`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from jackfield.errors import ConfigError
+from jackfield.settings import closest
+
+Lang = Literal["en", "zh"]
+
+
+class Config(BaseModel):
+    """What all configurations share: frozen, and made from dicts with `parse`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
+        """Validate a dict; a configuration is returned as it is, None is the default one.
+
+        Raises:
+            ConfigError: A key is unknown or a value does not fit. No value is shown: it may be a secret.
+        """
+        if isinstance(value, cls):
+            return value
+        try:
+            return cls.model_validate(dict(value or {}))
+        except ValidationError as error:
+            raise ConfigError(_explain(error, cls, what or cls.__name__)) from None
+
+
+def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
+    lines = []
+    for problem in error.errors(include_input=False, include_url=False):
+        path = ".".join(str(part) for part in problem["loc"]) or "value"
+        if problem["type"] == "extra_forbidden":
+            model = _model_at(cls, problem["loc"][:-1])
+            lines.append(f"unknown key {path!r}{closest(str(problem['loc'][-1]), list(model.model_fields))}")
+        else:
+            lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
+    return f"{what}: " + "; ".join(lines)
+
+
+def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
+    for part in path:
+        field = cls.model_fields.get(str(part))
+        if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, BaseModel):
+            break
+        cls = field.annotation
+    return cls
+
+
+class GenerateConfig(Config):
+    """How an answer is made. Any of it can be given once for a model and again for a call; the call wins."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=0)
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = Field(default=None, gt=0)
+    max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens")
+    seed: int | None = None
+    stop: tuple[str, ...] = Field(default=(), description="Texts at which the answer ends; one text is a list of one")
+    max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
+    max_retries: int = Field(default=0, ge=0, le=100)
+    request_timeout: float | None = Field(default=None, gt=0, description="Seconds the server may be silent")
+    deadline: float | None = Field(default=None, gt=0, description="Seconds for the whole call, retries included")
+    lang: Lang | None = Field(default=None, description="Of the texts Jackfield adds; found from the messages if unset")
+    function_choice: str = Field(default="auto", description="auto, none, required, or the name of a function")
+    parallel_function_calls: bool | None = None
+    thought_in_content: bool = Field(default=False, description="The answer begins inside a <think> block")
+    fncall_prompt_type: str | None = Field(default=None, description="native, or the name of a call format (nous …)")
+    use_raw_api: bool | None = Field(default=None, description="True: native tool calls, whatever the model's facts")
+    reasoning_effort: str | None = None
+    response_format: dict[str, Any] | None = None
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the provider as it is")
+    extra_headers: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _one_text_is_a_list_of_one(cls, stop: Any) -> Any:
+        return (stop,) if isinstance(stop, str) else stop
+
+    def merged(self, other: GenerateConfig | Mapping[str, Any] | None) -> GenerateConfig:
+        """This with what `other` sets put over it; `stop` texts and `extra_body` are joined instead."""
+        if other is None:
+            return self
+        new = GenerateConfig.parse(other, what="generate_cfg")
+        changes = {key: getattr(new, key) for key in new.model_fields_set}
+        if not changes:
+            return self
+        if "stop" in changes:
+            changes["stop"] = tuple(dict.fromkeys((*self.stop, *new.stop)))
+        if "extra_body" in changes:
+            changes["extra_body"] = {**self.extra_body, **new.extra_body}
+        return self.model_copy(update=changes)
+
+
+class LLMConfig(Config):
+    """Which model, where, and how to ask it. A backend with settings of its own extends this class."""
+
+    model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
+    model_type: str | None = Field(default=None, description="The backend: openai, offline …")
+    model_server: str | None = None
+    api_base: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    generate_cfg: GenerateConfig = GenerateConfig()
+    processors: tuple[str, ...] = Field(default=(), description="Addresses of processors, besides those always there")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _strip_model(cls, model: Any) -> Any:
+        return model.strip() if isinstance(model, str) else model
+
+    @property
+    def server_url(self) -> str | None:
+        """The address of the server: `api_base`, else `base_url`, else `model_server` if it is a URL."""
+        server = self.model_server if (self.model_server or "").startswith(("http://", "https://")) else None
+        return self.api_base or self.base_url or server
+
+
+class Limits(Config):
+    """Where a run ends by itself; None is no limit. The reason is always in `RunFinished.stop_reason`."""
+
+    turns: int | None = Field(default=20, ge=1, description="How often the model is asked")
+    tool_calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=1, description="Prompt and completion, summed over all turns")
+    seconds: float | None = Field(default=None, gt=0)
+    cost: Decimal | None = Field(default=None, gt=0)
+    currency: str = "USD"
+
+
+class RAGConfig(Config):
+    """How documents are cut, searched and given to a model. Sizes are in tokens."""
+
+    retrieval_type: Literal["keyword", "vector", "hybrid"] | None = None
+    rag_searchers: tuple[str, ...] = ("keyword_search",)
+    rag_keygen_strategy: str = "none"
+    max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
+    parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; `chunk_size` is the same")
+    chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
+    top_k: int | None = Field(default=None, ge=1)
+    score_threshold: float | None = None
+    embedding_model: str | None = None
+    index_path: str | None = None
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "rag_cfg") -> Self:
+        """As `Config.parse`; `chunk_size` is taken for `parser_page_size`."""
+        if isinstance(value, Mapping) and "chunk_size" in value:
+            rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
+            value = {**rest, "parser_page_size": value["chunk_size"]}
+        return super().parse(value, what=what)
+
+
+class AgentConfig(Config):
+    """An agent as data: what a file or a command line says about it."""
+
+    agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
+    llm: str | dict[str, Any] | None = None
+    function_list: tuple[str | dict[str, Any], ...] = ()
+    system_message: str = ""
+    name: str | None = None
+    description: str | None = None
+    files: tuple[str, ...] = ()
+    rag_cfg: dict[str, Any] | None = None
+    limits: Limits = Limits()

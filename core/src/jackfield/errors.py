@@ -1,0 +1,211 @@
+"""Every error Jackfield raises, by what its reader can do about it.
+
+```
+JackfieldError
+├── ConfigError                   change the configuration
+│   └── MissingSecretError            set the named variable
+├── PluginError                   install, choose or mend a plugin
+│   ├── PluginNotFoundError           install it, or correct the name
+│   ├── AmbiguousPluginError          write distribution/name
+│   ├── PluginBlockedError            change the policy
+│   ├── BrokenPluginError             mend or remove the distribution
+│   └── IncompatiblePluginError       up- or downgrade the distribution or the core
+├── ModelServiceError             what went wrong while a model was asked; `retryable` says if waiting can help
+│   ├── ModelRequestError             change the request
+│   │   ├── UnsupportedInputError         the model takes no such content; nothing was sent
+│   │   ├── ContextLengthError            shorten the history
+│   │   ├── ContentFilterError            change the content
+│   │   └── ModelNotFoundError            correct the model's name
+│   ├── ModelAuthError                correct the key or its rights
+│   ├── RateLimitedError              wait `retry_after_s`
+│   ├── ModelOverloadedError          wait and retry
+│   ├── ModelConnectionError          check the address or the network, then retry
+│   ├── ModelTimeoutError             allow more time, then retry
+│   └── ModelResponseError            the server answered what no client can read
+├── ToolServiceError              tell the model: its text is written for it
+│   ├── ToolArgumentError             call again with other arguments
+│   ├── ToolTimeoutError              do less in one call
+│   └── DocParserError                leave out or replace the named document
+├── LimitReachedError             raise the limit, or ask for less
+└── RunCancelledError             somebody stopped the run
+```
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class JackfieldError(Exception):
+    """The root: `except JackfieldError` catches whatever Jackfield raises on purpose."""
+
+
+class ConfigError(JackfieldError, ValueError):
+    """A setting is wrong; the message names the key and what is allowed."""
+
+
+class MissingSecretError(ConfigError):
+    """A key or token is needed and not set; `variable` is the environment variable to set."""
+
+    def __init__(self, variable: str, *, needed_by: str) -> None:
+        super().__init__(
+            f"{needed_by} needs a key: set the environment variable {variable}, "
+            f"or write it under [secrets] in the user configuration file"
+        )
+        self.variable = variable
+
+
+class PluginError(JackfieldError):
+    """A plugin cannot be used; only its own names are affected."""
+
+
+class PluginNotFoundError(PluginError, LookupError):
+    """No installed plugin offers the name."""
+
+
+class AmbiguousPluginError(PluginError):
+    """Two distributions offer the name; the message lists the address of each."""
+
+
+class PluginBlockedError(PluginError):
+    """A policy forbids the plugin; it was not imported."""
+
+
+class BrokenPluginError(PluginError):
+    """A plugin is installed, but loading it failed or it does not keep the contract."""
+
+
+class IncompatiblePluginError(PluginError):
+    """A plugin was made for another major of the plugin API."""
+
+
+class ModelServiceError(JackfieldError):
+    """Asking a model failed.
+
+    Attributes:
+        backend: Which backend was asked.
+        code: The provider's own error code, if it gave one.
+        status: The HTTP status, if there was one.
+        retry_after_s: How long the server asks to wait, in seconds; None if it did not say.
+        request_id: The provider's id of the request, for its support.
+        partial_text: The text that had arrived before the failure.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        backend: str = "",
+        code: str | None = None,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        request_id: str | None = None,
+        partial_text: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.backend = backend
+        self.code = code
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id
+        self.partial_text = partial_text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only facts would be lost by BaseException's own pickling, and runs cross processes.
+        return (_restore, (type(self), self.message, self.__dict__))
+
+
+def _restore(cls: type[ModelServiceError], message: str, facts: dict[str, object]) -> ModelServiceError:
+    error = cls(message)
+    error.__dict__.update(facts)
+    return error
+
+
+class ModelRequestError(ModelServiceError):
+    """The provider refused the request as it is; sending it again cannot help."""
+
+
+class UnsupportedInputError(ModelRequestError):
+    """The model takes no content of this kind; nothing was sent."""
+
+
+class ContextLengthError(ModelRequestError):
+    """The request is longer than the model's context."""
+
+
+class ContentFilterError(ModelRequestError):
+    """The provider's content inspection refused the request or the reply."""
+
+
+class ModelNotFoundError(ModelRequestError):
+    """The server knows no model of this name."""
+
+
+class ModelAuthError(ModelServiceError):
+    """The key is wrong, expired or has no right to this model."""
+
+
+class RateLimitedError(ModelServiceError):
+    """The provider asks for a pause of `retry_after_s` seconds."""
+
+    retryable = True
+
+
+class ModelOverloadedError(ModelServiceError):
+    """The provider failed on its side (HTTP 5xx)."""
+
+    retryable = True
+
+
+class ModelConnectionError(ModelServiceError):
+    """The server could not be reached, or the connection broke."""
+
+    retryable = True
+
+
+class ModelTimeoutError(ModelServiceError):
+    """The server was silent for longer than allowed."""
+
+    retryable = True
+
+
+class ModelResponseError(ModelServiceError):
+    """The server sent what is not the protocol."""
+
+    retryable = True
+
+
+class ToolServiceError(JackfieldError):
+    """A tool could not do its work; the text is read by the model, so it says what to do instead."""
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+class ToolArgumentError(ToolServiceError, ValueError):
+    """The arguments of a call are not JSON or do not fit the tool's schema; nothing was done."""
+
+
+class ToolTimeoutError(ToolServiceError):
+    """The tool did not answer in time."""
+
+
+class DocParserError(ToolServiceError):
+    """A document cannot be read; the message names the file."""
+
+
+class LimitReachedError(JackfieldError):
+    """A limit set by the caller ended the work; `limit` is its name."""
+
+    def __init__(self, message: str, *, limit: str) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class RunCancelledError(JackfieldError):
+    """The run was cancelled from outside."""

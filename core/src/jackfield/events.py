@@ -1,0 +1,267 @@
+"""What happens, as it happens: the events of a model's answer and of an agent's run.
+
+Everything a person sees (a growing text, a list of messages, a web page) is a fold over these. They are frozen, and
+`match` on their class is the way to read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from jackfield.messages import ContentItem, FunctionCall, Message, Usage
+
+# --- from a model ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCallDelta:
+    """More of a tool call.
+
+    Attributes:
+        index: Which call of this answer, from 0. Calls may arrive interleaved.
+        id: The call's id, on any delta of the call; '' on the others.
+        name: The tool's name, whole, on any delta of the call; '' on the others.
+        arguments: More of the arguments' JSON text.
+    """
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaDelta:
+    """An image, audio or video that the model made, whole."""
+
+    item: ContentItem
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported:
+    """What the answer cost; the last one counts."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFinished:
+    """The answer is complete: exactly one, and the last event of a model.
+
+    Attributes:
+        reason: The provider's word: `stop`, `tool_calls`, `length`, `content_filter` …
+        model: The model that answered, as the provider names it.
+        response_id: The provider's id of the answer.
+        created: When, in seconds since 1970, UTC.
+        data: What the backend needs back with this answer in a later request; opaque to everybody else.
+    """
+
+    reason: str
+    model: str = ""
+    response_id: str | None = None
+    created: int | None = None
+    data: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """An attempt failed; another follows after `delay_s` seconds."""
+
+    attempt: int
+    delay_s: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReset:
+    """Forget all of this answer so far: it starts again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEvent:
+    """What a plugin has to say that no other event says; `name` begins with the plugin's distribution."""
+
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+ModelEvent: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | FunctionCallDelta
+    | MediaDelta
+    | UsageReported
+    | ModelFinished
+    | RetryScheduled
+    | StreamReset
+    | PluginEvent
+)
+
+# --- from a run -----------------------------------------------------------------------------------------------------
+
+StopReason = Literal[
+    "finished",
+    "empty_reply",
+    "turn_limit",
+    "tool_call_limit",
+    "token_limit",
+    "cost_limit",
+    "time_limit",
+    "approval_needed",
+    "cancelled",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins, with these messages."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """A model is about to be asked; `turn` counts from 1."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool call begins. `index` is its place among the calls of this turn, from 0."""
+
+    index: int
+    call_id: str
+    call: FunctionCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A running tool says how far it is."""
+
+    index: int
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool call ended, well or not.
+
+    Attributes:
+        message: The `function` message for the model.
+        seconds: How long it took.
+        error: The kind of failure, '' when there was none; the message's text tells the model.
+        metadata: What the tool reports to people but not to the model (which sandbox ran the code …).
+    """
+
+    index: int
+    call_id: str
+    message: Message
+    seconds: float
+    error: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNeeded:
+    """These calls wait for somebody's yes; the run ends with `approval_needed` and can be taken up again."""
+
+    calls: tuple[FunctionCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOff:
+    """Another agent goes on."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryTrimmed:
+    """Old messages were shortened or left out to fit the model's context."""
+
+    dropped: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReplaced:
+    """The run's response so far is exactly this: from agents that write whole lists instead of deltas."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The model has answered, and its answer is complete."""
+
+    turn: int
+    messages: tuple[Message, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The run ended as it should, or at a limit; `usage` sums all its turns."""
+
+    stop_reason: StopReason
+    messages: tuple[Message, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The run ended with an error, which is raised after this event."""
+
+    error: str
+    kind: str
+
+
+AgentEvent: TypeAlias = (
+    RunStarted
+    | TurnStarted
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | ApprovalNeeded
+    | HandedOff
+    | HistoryTrimmed
+    | ResponseReplaced
+    | TurnFinished
+    | RunFinished
+    | RunFailed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """An event of a run, with its place: which run, its number in it (1, 2, 3 …), which agent, how deep.
+
+    `depth` is 0 for the agent that was asked, 1 for an agent it asked, and so on.
+    """
+
+    run_id: str
+    number: int
+    agent: str
+    depth: int
+    event: ModelEvent | AgentEvent

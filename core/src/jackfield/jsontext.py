@@ -1,0 +1,55 @@
+"""Read JSON that a model wrote, which is often not quite JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_REPAIR_CHARS = 200_000  # repairing costs about a microsecond per character; a longer text is not a slip of the pen
+
+
+def loads_lenient(text: str) -> Any:
+    """Parse JSON as models write it: with raw newlines, single quotes, trailing commas, a code fence around it.
+
+    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted.
+
+    Raises:
+        ValueError: The text is no JSON and cannot be mended, or is too long or too deep to try.
+    """
+    unfenced = _without_fence(text)
+    try:
+        # strict=False lets raw control characters stand in strings: models write newlines into code arguments.
+        return json.loads(unfenced, strict=False)
+    except ValueError as error:
+        first_error = error
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+    # The repairer makes strings of plain words: only what means to be JSON gets there.
+    if not unfenced.lstrip().startswith(("{", "[")) or len(unfenced) > MAX_REPAIR_CHARS:
+        raise ValueError(f"not JSON: {first_error}") from first_error
+    from json_repair import repair_json
+
+    try:
+        repaired = repair_json(unfenced, return_objects=True, skip_json_loads=True)
+    except (RecursionError, ValueError):
+        raise ValueError(f"not JSON, and not to be mended: {first_error}") from first_error
+    if not isinstance(repaired, dict | list):
+        raise ValueError(f"not JSON: {first_error}") from first_error
+    return repaired
+
+
+def dumps(value: Any) -> str:
+    """JSON as it is shown to a model: one line, other alphabets readable."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _without_fence(text: str) -> str:
+    """Take a Markdown code fence off, if the whole text stands in one."""
+    body = text.strip()
+    if not (body.startswith("```") and body.endswith("```") and len(body) >= 6):
+        return text
+    body = body[3:-3]
+    head, newline, rest = body.partition("\n")
+    # The rest of the opening line is a language name, unless it is the JSON itself.
+    names_a_language = newline and head.strip().isalnum()
+    return rest if names_a_language or not head.strip() else body

@@ -1,0 +1,349 @@
+"""What is said: messages, their parts, and what a model's answer cost.
+
+These are values. Nothing in Jackfield changes a message it was given; a changed message is a new one. They accept and
+give plain dicts, because many callers keep their histories as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import PurePosixPath
+from typing import Any, Literal, Self, TypeAlias, get_args
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from jackfield.errors import ToolArgumentError
+from jackfield.jsontext import dumps, loads_lenient
+
+Role = Literal["system", "user", "assistant", "function"]
+SYSTEM: Literal["system"] = "system"
+USER: Literal["user"] = "user"
+ASSISTANT: Literal["assistant"] = "assistant"
+FUNCTION: Literal["function"] = "function"
+
+ItemKind = Literal["text", "image", "file", "audio", "video"]
+_ROLES = get_args(Role)
+_ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
+
+
+class DictCompatibleModel(BaseModel):
+    """A pydantic model that also reads like a dict: `m["role"]`, `m.get("name")`, `"content" in m`."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, value)
+
+    def __contains__(self, key: object) -> bool:
+        return key in type(self).model_fields and getattr(self, str(key)) is not None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a field, or `default` where it is missing, None or empty."""
+        return getattr(self, key, default) or default
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """As pydantic's, without the fields that are None unless asked for."""
+        return super().model_dump(**{"exclude_none": True, **options})
+
+    def model_dump_json(self, **options: Any) -> str:
+        """As pydantic's, without the fields that are None unless asked for."""
+        return super().model_dump_json(**{"exclude_none": True, **options})
+
+    def __str__(self) -> str:
+        return str(self.model_dump())
+
+
+class FunctionCall(DictCompatibleModel):
+    """A tool call: its name, and its arguments as the JSON text the model wrote.
+
+    The text may be unfinished (in a stream) or broken (a model's slip); `get_parsed_arguments` is where that shows.
+    """
+
+    name: str = Field(min_length=1)
+    arguments: str
+
+    def __init__(self, name: str, arguments: str, **fields: Any) -> None:
+        BaseModel.__init__(self, name=name, arguments=arguments, **fields)
+
+    def get_parsed_arguments(self) -> dict[str, Any]:
+        """The arguments as a dict; an empty text is an empty dict.
+
+        Raises:
+            ToolArgumentError: The text is no JSON object.
+        """
+        if not self.arguments.strip():
+            return {}
+        try:
+            value = loads_lenient(self.arguments)
+        except ValueError as error:
+            raise ToolArgumentError(f"the arguments of {self.name!r} must be one JSON object: {error}") from error
+        if not isinstance(value, dict):
+            raise ToolArgumentError(f"the arguments of {self.name!r} must be a JSON object, not {type(value).__name__}")
+        return value
+
+    def add_argument(self, key: str, value: Any) -> FunctionCall:
+        """A new call with one argument more (or replaced)."""
+        return FunctionCall(self.name, dumps({**self.get_parsed_arguments(), key: value}))
+
+
+class ContentItem(DictCompatibleModel):
+    """One part of a message: exactly one of text, image, file, audio and video is set.
+
+    Media are given as a URL, a path or a `data:` URI; audio also as the dict OpenAI takes, video also as a list of
+    frames.
+    """
+
+    text: str | None = None
+    image: str | None = None
+    file: str | None = None
+    audio: str | dict[str, Any] | None = None
+    video: str | list[str] | None = None
+
+    @model_validator(mode="after")
+    def _check_exactly_one(self) -> Self:
+        given = [kind for kind in _ITEM_KINDS if getattr(self, kind) is not None]
+        if not given:
+            raise ValueError(f"a content item needs one of {', '.join(_ITEM_KINDS)}; none is set")
+        if len(given) > 1:
+            raise ValueError(
+                f"a content item holds one thing, but {' and '.join(given)} are set; use one item for each"
+            )
+        if given[0] != "text" and not getattr(self, given[0]):
+            raise ValueError(f"the {given[0]} of a content item is empty")
+        return self
+
+    @property
+    def type(self) -> ItemKind:
+        """Which of the five kinds this is."""
+        return self.get_type_and_value()[0]
+
+    @property
+    def value(self) -> Any:
+        """The one thing that is set."""
+        return self.get_type_and_value()[1]
+
+    def get_type_and_value(self) -> tuple[ItemKind, Any]:
+        """The kind and the value, as a pair."""
+        for kind in _ITEM_KINDS:
+            value = getattr(self, kind)
+            if value is not None:
+                return kind, value
+        raise ValueError("an empty content item")  # the validator leaves no way here
+
+    def is_media_content(self) -> bool:
+        """Whether this is an image, audio or video."""
+        return self.type in ("image", "audio", "video")
+
+    def get_file_extension(self) -> str:
+        """The lower-case extension of the path or URL without its dot; '' for text, `data:` URIs and none."""
+        kind, value = self.get_type_and_value()
+        if kind == "text" or not isinstance(value, str) or value.startswith("data:"):
+            return ""
+        return PurePosixPath(basename_of(value)).suffix[1:].lower()
+
+
+def basename_of(location: str) -> str:
+    """The last part of a path or URL, percent-decoded: what a reader knows a file by.
+
+    It is for display only. A decoded name may hold separators: never open it.
+    """
+    parts = urlsplit(location)
+    path = parts.path if parts.scheme in ("http", "https", "file") else location.replace("\\", "/")
+    return unquote(path.rstrip("/").rsplit("/", 1)[-1]) or parts.netloc or location
+
+
+class Origin(BaseModel):
+    """Where a message came from: what its own backend needs back, and every other backend leaves alone.
+
+    `data` is opaque (a signature over a model's reasoning, a provider's item id).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    backend: str
+    id: str | None = None
+    data: dict[str, Any] | None = None
+
+
+class Message(DictCompatibleModel):
+    """One message of a conversation.
+
+    A model's tool calls are one assistant message each; the result of a call is a `function` message with the tool's
+    name. `extra["function_id"]` ties the two together. `extra` is for the caller's own data, too; no backend sends it.
+    """
+
+    role: Role
+    content: str | list[ContentItem] = ""
+    reasoning_content: str | list[ContentItem] | None = None
+    name: str | None = None
+    function_call: FunctionCall | None = None
+    extra: dict[str, Any] | None = None
+    origin: Origin | None = None
+
+    def __init__(self, role: str, content: str | Sequence[Any] | None = "", **fields: Any) -> None:
+        BaseModel.__init__(self, role=role, content=content, **fields)
+
+    @field_validator("role", mode="before")
+    @classmethod
+    def _check_role(cls, role: Any) -> Any:
+        if role not in _ROLES:
+            hint = "; the result of a tool is 'function' here" if role == "tool" else ""
+            raise ValueError(f"{role!r} is no role: use one of {', '.join(_ROLES)}{hint}")
+        return role
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _no_content_is_empty(cls, content: Any) -> Any:
+        return "" if content is None else content
+
+    @model_validator(mode="after")
+    def _check_function_has_a_name(self) -> Self:
+        if self.role == FUNCTION and not self.name:
+            raise ValueError("a function message needs `name`, the tool whose result it is")
+        return self
+
+    @property
+    def items(self) -> list[ContentItem]:
+        """The content as items, whichever way it was written; none for an empty text."""
+        if isinstance(self.content, str):
+            return [ContentItem(text=self.content)] if self.content else []
+        return self.content
+
+    @property
+    def function_id(self) -> str | None:
+        """The id that ties a call and its result together."""
+        value = (self.extra or {}).get("function_id")
+        return None if value is None else str(value)
+
+    def is_multimodal(self) -> bool:
+        """Whether anything but text is in the content."""
+        return not isinstance(self.content, str) and any(item.text is None for item in self.content)
+
+    def get_text_content(self) -> str:
+        """The texts of the content, joined by newlines."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(item.text for item in self.content if item.text is not None)
+
+    def replace(self, **changes: Any) -> Message:
+        """A new message with some fields changed; everything else is kept, ids included."""
+        kept = {name: getattr(self, name) for name in type(self).model_fields}
+        return Message(**{**kept, **changes})
+
+
+MessageLike: TypeAlias = Message | Mapping[str, Any]
+
+
+def as_message(value: MessageLike) -> Message:
+    """A message from a message or a dict.
+
+    Raises:
+        ValueError: The dict is no message; the text names the key.
+    """
+    if isinstance(value, Message):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"a message is a Message or a dict with 'role' and 'content', not {type(value).__name__}")
+    unknown = sorted(set(value) - set(Message.model_fields))
+    if unknown:
+        known = ", ".join(Message.model_fields)
+        raise ValueError(f"a message has no key {unknown[0]!r} (it has {known}); put your own data into 'extra'")
+    if "role" not in value:
+        raise ValueError(f"a message needs 'role', one of {', '.join(_ROLES)}")
+    return Message(**value)
+
+
+def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
+    """Messages from messages and dicts; a message given is the message got."""
+    return tuple(as_message(value) for value in values)
+
+
+def want_dicts(values: Sequence[MessageLike]) -> bool:
+    """Whether a caller who sent `values` wants dicts back: all of them are dicts, and there is one."""
+    return bool(values) and not any(isinstance(value, Message) for value in values)
+
+
+def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
+    """The history with a text in its system message, before or after what is there; a new message if there is none."""
+    if not text:
+        return tuple(history)
+    for index, message in enumerate(history):
+        if message.role == SYSTEM:
+            joined = _joined(message.content, text, first=first)
+            return (*history[:index], message.replace(content=joined), *history[index + 1 :])
+    return (Message(SYSTEM, text), *history)
+
+
+def _joined(content: str | list[ContentItem], text: str, *, first: bool) -> str | list[ContentItem]:
+    if isinstance(content, str):
+        parts = [text, content] if first else [content, text]
+        return "\n\n".join(part for part in parts if part)
+    return [ContentItem(text=text + "\n\n"), *content] if first else [*content, ContentItem(text="\n\n" + text)]
+
+
+class Usage(DictCompatibleModel):
+    """What answers cost. `cost` is None where no price is known; it is never guessed."""
+
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    total_tokens: int = Field(default=0, ge=0)
+    cached_tokens: int = Field(default=0, ge=0, description="Part of prompt_tokens that the provider had in a cache")
+    reasoning_tokens: int = Field(default=0, ge=0, description="Part of completion_tokens spent on reasoning")
+    cost: Decimal | None = None
+    currency: str | None = None
+
+    @model_validator(mode="after")
+    def _fill_total(self) -> Self:
+        if not self.total_tokens and (self.prompt_tokens or self.completion_tokens):
+            # Around the validator of assignments, which would come back here.
+            self.__dict__["total_tokens"] = self.prompt_tokens + self.completion_tokens
+        return self
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum. One unknown cost makes the sum's cost unknown; two currencies do, too.
+
+        An empty usage adds nothing, so it can start a sum.
+        """
+        if not self.total_tokens and self.cost is None:
+            return other
+        if not other.total_tokens and other.cost is None:
+            return self
+        cost = None
+        if self.cost is not None and other.cost is not None and self.currency == other.currency:
+            cost = self.cost + other.cost
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost=cost,
+            currency=self.currency if cost is not None else None,
+        )
+
+
+class ModelResponse(DictCompatibleModel):
+    """One whole answer of a model, for those who want one object.
+
+    `created` is in seconds since 1970, UTC; `finish_reason` is the provider's word (`stop`, `tool_calls`, `length` …).
+    """
+
+    messages: list[Message] = Field(default_factory=list)
+    usage: Usage = Field(default_factory=Usage)
+    model: str = ""
+    finish_reason: str | None = None
+    response_id: str | None = None
+    created: int | None = None
+
+    def get_content(self) -> str:
+        """The text of the answer, without reasoning and calls."""
+        return "".join(message.get_text_content() for message in self.messages)
+
+    def get_function_calls(self) -> list[FunctionCall]:
+        """The tool calls of the answer, in order."""
+        return [message.function_call for message in self.messages if message.function_call]

@@ -1,0 +1,250 @@
+"""A model: one abstract method, `stream`, and everything that can be asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from jackfield import sync
+from jackfield.config import GenerateConfig, Lang, LLMConfig
+from jackfield.errors import (
+    BrokenPluginError,
+    ConfigError,
+    ModelResponseError,
+    ModelServiceError,
+    UnsupportedInputError,
+)
+from jackfield.events import ModelEvent
+from jackfield.messages import SYSTEM, USER, Message, MessageLike, ModelResponse, as_messages
+from jackfield.models.compat import GenerateOptions, QwenStyleChat
+from jackfield.models.fold import Fold
+from jackfield.models.retry import Retry
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
+from jackfield.request import ChatRequest, FunctionSchema, ModelFacts
+
+NATIVE = "native"
+DEFAULT_CALL_FORMAT = "nous"
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+class BaseChatModel(QwenStyleChat):
+    """What a backend extends.
+
+    A backend sets `backend`, states `facts` and writes `stream`. It makes no connection and imports no SDK before the
+    first call. One instance serves many calls at once, from any thread and any event loop.
+
+    Args:
+        config: Which model, where, and how.
+        processors: The whole chain but for the call format, in place of the configured processors and `Retry`.
+        host: Where processors and call formats are looked up.
+    """
+
+    backend: ClassVar[str]
+    config_class: ClassVar[type[LLMConfig]] = LLMConfig
+
+    def __init__(
+        self,
+        config: LLMConfig | Mapping[str, Any],
+        *,
+        processors: Sequence[Processor] | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
+        self._given_processors = processors
+        self._given_host = host
+        self._chains: dict[str, CallNext] = {}
+        self._chains_lock = threading.Lock()
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What this model can do."""
+        return ModelFacts()
+
+    @abstractmethod
+    def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Answer one request: an async generator of events, the last of which is `ModelFinished`.
+
+        Closing the generator early gives the connection back. Errors are `ModelServiceError`s.
+        """
+
+    async def aclose(self) -> None:
+        """Close what calls opened; the model may be used again and opens it anew."""
+
+    # --- asking ---
+
+    def astream(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[ModelEvent]:
+        """The events of one answer, after all processors.
+
+        Raises:
+            ValueError: The request makes no sense: two system messages, a chosen function that is not there.
+        """
+        request = self.make_request(messages, functions, config=config, metadata=metadata)
+        return self._chain(request.config)(request)
+
+    async def acomplete(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+    ) -> ModelResponse:
+        """One whole answer. An error carries, as `partial_text`, what had arrived."""
+        answer = Fold(self.backend)
+        try:
+            async for event in self.astream(messages, functions, config=config):
+                answer.feed(event)
+        except ModelServiceError as error:
+            error.partial_text = error.partial_text or answer.text
+            raise
+        self.check_complete(answer)
+        return answer.response()
+
+    def check_complete(self, answer: Fold) -> None:
+        """Raise if the stream ended before the answer did: what is there is then only a part of it."""
+        if answer.finished is None:
+            raise ModelResponseError(
+                f"{self.backend}:{self.config.model} ended its answer in the middle",
+                backend=self.backend,
+                partial_text=answer.text,
+            )
+
+    def make_request(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> ChatRequest:
+        """The request that a call with these arguments sends into the chain."""
+        history = as_messages(messages)
+        if not history:
+            raise ConfigError("Messages can not be empty.")
+        if sum(message.role == SYSTEM for message in history) > 1:
+            raise ConfigError("there are two system messages: join them into one, at the front")
+        merged = self.config.generate_cfg.merged(config)
+        _check_choice(merged.function_choice, functions)
+        return ChatRequest(
+            model=self.config.model,
+            messages=history,
+            functions=tuple(functions),
+            config=merged,
+            lang=merged.lang or language_of(history),
+            metadata=metadata or {},
+        )
+
+    # --- the chain ---
+
+    def call_format_name(self, config: GenerateConfig) -> str:
+        """How tools are told to this model: `native`, or the name of a call format; from the configuration, else
+        the facts."""
+        if config.use_raw_api:
+            return NATIVE
+        return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else DEFAULT_CALL_FORMAT)
+
+    def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
+        """The chain, from the caller inwards."""
+        chosen: list[Processor] = []
+        if self._given_processors is not None:
+            chosen += self._given_processors
+        else:
+            chosen += [self._load_processor(address) for address in self.config.processors]
+            chosen.append(Retry())
+        format_name = self.call_format_name(config or self.config.generate_cfg)
+        if format_name != NATIVE:
+            chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
+        return in_order(chosen)
+
+    def _chain(self, config: GenerateConfig) -> CallNext:
+        key = self.call_format_name(config)
+        chain = self._chains.get(key)
+        if chain is None:
+            with self._chains_lock:
+                chain = self._send
+                for processor in reversed(self.processors(config)):
+                    chain = processor.wrap(chain)
+                self._chains[key] = chain
+        return chain
+
+    def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        self._refuse_unsupported(request)
+        return self.stream(request)
+
+    def _refuse_unsupported(self, request: ChatRequest) -> None:
+        facts = self.facts
+        takes = {"text": True, "file": True, "image": facts.images, "audio": facts.audio, "video": facts.video}
+        for message in request.messages:
+            if isinstance(message.content, str):
+                continue
+            for item in message.content:
+                if not takes[item.type]:
+                    raise UnsupportedInputError(
+                        f"{self.backend}:{self.config.model} takes no {item.type}: "
+                        f"use a model that does, or leave it out",
+                        backend=self.backend,
+                    )
+
+    def _host(self) -> PluginHost:
+        return self._given_host or default_host()
+
+    def _load_processor(self, address: str) -> Processor:
+        made = self._host().load("processor", address)()
+        if not isinstance(made, Processor):
+            raise BrokenPluginError(f"processor {address!r} is no jackfield.processors.Processor")
+        return made
+
+    def _load_call_format(self, name: str) -> CallFormat:
+        made = self._host().load("call_format", name)()
+        if not isinstance(made, CallFormat):
+            raise BrokenPluginError(f"call format {name!r} is no jackfield.processors.CallFormat")
+        return made
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.backend}:{self.config.model}>"
+
+
+class BlockingChatModel(BaseChatModel):
+    """A backend whose SDK blocks: it writes `stream_blocking`, which runs in a worker thread."""
+
+    @abstractmethod
+    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+        """As `stream`, as a plain generator."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """The events of `stream_blocking`, one hop between threads each."""
+        events = self.stream_blocking(request)
+        end = object()
+        try:
+            while (event := await sync.in_worker(next, events, end)) is not end:
+                yield event  # type: ignore[misc]  # `end` is no event, and is not reached
+        finally:
+            close = getattr(events, "close", None)
+            if close is not None:
+                await asyncio.shield(sync.in_worker(close))
+
+
+def language_of(messages: Sequence[Message]) -> Lang:
+    """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
+    for message in messages:
+        if message.role in (SYSTEM, USER) and _CHINESE.search(message.get_text_content()):
+            return "zh"
+    return "en"
+
+
+def _check_choice(choice: str, functions: Sequence[FunctionSchema]) -> None:
+    names = [str(function["name"]) for function in functions]
+    if choice not in ("auto", "none", "required", *names):
+        listed = ", ".join(("auto", "none", "required", *names))
+        raise ConfigError(f"function_choice {choice!r} is none of the choices: {listed}")

@@ -1,0 +1,259 @@
+"""Asking a model the way Qwen-Agent does: lists in, lists out, growing while they stream. Views of the event stream."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, overload
+
+from jackfield import sync
+from jackfield.config import GenerateConfig
+from jackfield.errors import ConfigError
+from jackfield.events import FunctionCallDelta, ModelEvent, ReasoningDelta, TextDelta
+from jackfield.messages import (
+    ASSISTANT,
+    FUNCTION,
+    USER,
+    FunctionCall,
+    Message,
+    MessageLike,
+    ModelResponse,
+    want_dicts,
+)
+from jackfield.models.fold import Fold
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT
+from jackfield.request import FunctionSchema
+
+GenerateOptions = GenerateConfig | Mapping[str, Any] | None
+
+
+class QwenStyleChat(ABC):
+    """`chat` and its kin, for any model that can stream events."""
+
+    backend: ClassVar[str]
+
+    @abstractmethod
+    def astream(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[ModelEvent]:
+        """The events of one answer."""
+
+    @abstractmethod
+    async def acomplete(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+    ) -> ModelResponse:
+        """One whole answer."""
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: Literal[True] = True,
+        delta_stream: bool = False,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Any]]: ...
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] | None = None,
+        *,
+        stream: Literal[False],
+        delta_stream: bool = False,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> list[Any]: ...
+
+    def chat(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: bool = True,
+        delta_stream: bool = False,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Any]] | list[Any]:
+        """Ask the model. The answer has the type of the question: dicts for dicts, messages for messages.
+
+        Args:
+            messages: The history; not empty.
+            functions: The tools the model may call.
+            stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
+            delta_stream: Of a stream, only what is new instead of all so far; it is never retried after its first item.
+            extra_generate_cfg: Options for this call, over those of the model.
+
+        Raises:
+            ValueError: There are no messages.
+            ModelServiceError: The model could not answer.
+        """
+        if not messages:
+            raise ConfigError("Messages can not be empty.")
+        wants_dicts = want_dicts(messages)
+        tools = tuple(functions or ())
+        if not stream:
+            answer = sync.run(self.acomplete(messages, tools, config=extra_generate_cfg))
+            return _dumped(answer.messages, wants_dicts)
+        if delta_stream:
+            return self._deltas(messages, tools, extra_generate_cfg, wants_dicts)
+        return self._snapshots(messages, tools, extra_generate_cfg, wants_dicts)
+
+    def _snapshots(
+        self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool
+    ) -> Iterator[list[Any]]:
+        answer = Fold(self.backend)
+        last: list[Message] = []
+        # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
+        for batch in sync.batches(self.astream(messages, functions, config=config)):
+            for event in batch:
+                answer.feed(event)
+            now = answer.messages()
+            if now and now != last:
+                last = now
+                yield _dumped(now, dicts)
+
+    def _deltas(
+        self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool
+    ) -> Iterator[list[Any]]:
+        names: dict[int, str] = {}
+        for event in sync.iterate(
+            self.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})
+        ):
+            match event:
+                case TextDelta(text):
+                    yield _dumped([Message(ASSISTANT, text)], dicts)
+                case ReasoningDelta(text):
+                    yield _dumped([Message(ASSISTANT, "", reasoning_content=text)], dicts)
+                case FunctionCallDelta(index, call_id, name, arguments):
+                    names[index] = name or names.get(index, "")
+                    if names[index]:
+                        extra = {"function_id": call_id or str(index + 1)}
+                        call = FunctionCall(names[index], arguments)
+                        yield _dumped([Message(ASSISTANT, "", function_call=call, extra=extra)], dicts)
+                case _:
+                    continue
+
+    def quick_chat(self, prompt: str) -> str:
+        """The text of the answer to one question, without its reasoning."""
+        return sync.run(self.acomplete([Message(USER, prompt)])).get_content()
+
+    def quick_chat_oai(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """As OpenAI's clients speak: its messages and tools in, its growing responses out, as dicts."""
+        history = from_openai(messages)
+        functions = [tool.get("function", tool) for tool in tools or ()]
+        answer = Fold(self.backend)
+        for batch in sync.batches(self.astream(history, functions)):
+            for event in batch:
+                answer.feed(event)
+            yield to_openai(answer.response())
+
+    def raw_chat(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: bool = True,
+        generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Any]] | list[Any]:
+        """`chat` with the provider's own tool calls, whatever call format the model is configured for."""
+        raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
+        if stream:
+            return self.chat(messages, functions, extra_generate_cfg=raw)
+        return self.chat(messages, functions, stream=False, extra_generate_cfg=raw)
+
+
+def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:
+    return [message.model_dump() for message in messages] if dicts else list(messages)
+
+
+def from_openai(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """OpenAI's messages as ours: `tool` becomes `function`, an assistant's calls one message each; ids are kept."""
+    names: dict[str, str] = {}
+    history: list[Message] = []
+    for message in messages:
+        role, content = message.get("role"), _content_from_openai(message.get("content"))
+        if role == "tool":
+            call_id = str(message.get("tool_call_id") or "")
+            name = str(message.get("name") or names.get(call_id) or "tool")
+            history.append(Message(FUNCTION, content, name=name, extra={"function_id": call_id}))
+        elif role == "assistant":
+            history += _assistant_from_openai(message, content, names)
+        else:
+            history.append(Message("system" if role == "developer" else str(role), content))
+    return history
+
+
+def _content_from_openai(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    items = []
+    for part in content:
+        match part:
+            case {"type": "text", "text": text}:
+                items.append({"text": text})
+            case {"type": "image_url", "image_url": {"url": url}}:
+                items.append({"image": url})
+            case {"type": "input_audio", "input_audio": audio}:
+                items.append({"audio": audio})
+            case {"type": "video_url", "video_url": {"url": url}}:
+                items.append({"video": url})
+            case _:
+                kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+                raise ConfigError(f"a message part of type {kind!r} has no counterpart here")
+    return items
+
+
+def _assistant_from_openai(message: Mapping[str, Any], content: Any, names: dict[str, str]) -> list[Message]:
+    parts: list[Message] = []
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if reasoning:
+        parts.append(Message(ASSISTANT, "", reasoning_content=reasoning))
+    if content:
+        parts.append(Message(ASSISTANT, content))
+    for call in message.get("tool_calls") or ():
+        function, call_id = call["function"], str(call.get("id") or "")
+        names[call_id] = function["name"]
+        function_call = FunctionCall(function["name"], function.get("arguments") or "")
+        parts.append(Message(ASSISTANT, "", function_call=function_call, extra={"function_id": call_id}))
+    return parts or [Message(ASSISTANT, "")]
+
+
+def to_openai(response: ModelResponse) -> dict[str, Any]:
+    """An answer as OpenAI's `chat.completion` object, as a dict."""
+    reasoning = "".join(
+        m.reasoning_content for m in response.messages if isinstance(m.reasoning_content, str) and m.reasoning_content
+    )
+    calls = [
+        {
+            "id": message.function_id,
+            "type": "function",
+            "function": {"name": message.function_call.name, "arguments": message.function_call.arguments},
+        }
+        for message in response.messages
+        if message.function_call
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": response.get_content(), "reasoning_content": reasoning}
+    if calls:
+        message["tool_calls"] = calls
+    usage = response.usage
+    return {
+        "id": response.response_id,
+        "object": "chat.completion",
+        "created": response.created,
+        "model": response.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": response.finish_reason}],
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens,
+        },
+    }

@@ -1,0 +1,75 @@
+"""Make a model from an address or a configuration, through whatever plugin offers its backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jackfield.config import LLMConfig
+from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.models.base import BaseChatModel
+from jackfield.plugins.descriptors import LLMSpec
+from jackfield.plugins.host import PluginHost, default_host
+
+COMPATIBLE_SERVER = "openai"  # the backend for a server of which only the address is known
+
+
+def get_chat_model(
+    cfg: str | Mapping[str, Any] | LLMConfig | BaseChatModel, *, host: PluginHost | None = None
+) -> BaseChatModel:
+    """Make a model.
+
+    Args:
+        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend), where an address
+        of
+            a server alone means one that speaks Chat Completions; or a model, which is returned. It is not changed.
+        host: Which plugins there are; the installed ones if None.
+
+    Raises:
+        ConfigError: The backend is not named, or a key does not fit. Values are not shown: one may be a secret.
+        PluginError: The backend is not installed, or cannot be loaded.
+    """
+    if isinstance(cfg, BaseChatModel):
+        return cfg
+    host = host or default_host()
+    values = _as_values(cfg, host)
+    backend = values.get("model_type") or _implied_backend(values, host)
+    spec = host.spec("llm", backend, LLMSpec)
+    values = {**values, "model_type": backend}
+    if not values.get("model") and len(spec.models) == 1:
+        values["model"] = spec.models[0]
+    if not values.get("model"):
+        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; no model is the default")
+    model_class = host.load("llm", backend)
+    if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
+        raise BrokenPluginError(f"backend {backend!r}: {spec.target} is no subclass of jackfield.BaseChatModel")
+    return model_class(values, host=host)
+
+
+def _as_values(cfg: object, host: PluginHost) -> dict[str, Any]:
+    if isinstance(cfg, str):
+        backend, colon, model = cfg.partition(":")
+        return (
+            {"model_type": backend.strip(), "model": model.strip()}
+            if colon or cfg in host.names("llm")
+            else {"model": cfg}
+        )
+    if isinstance(cfg, LLMConfig):
+        return {name: getattr(cfg, name) for name in cfg.model_fields_set}
+    if isinstance(cfg, Mapping):
+        return dict(cfg)
+    raise ConfigError(f"a model is 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
+
+
+def _implied_backend(values: Mapping[str, Any], host: PluginHost) -> str:
+    for key in ("api_base", "base_url", "model_server"):
+        if str(values.get(key) or "").startswith(("http://", "https://")):
+            return COMPATIBLE_SERVER
+    model = str(values.get("model") or "")
+    backend, colon, _ = model.partition(":")
+    installed = ", ".join(sorted(host.names("llm"))) or "none; try pip install jackfield-openai"
+    if colon and backend:
+        raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
+    raise ConfigError(
+        f"which backend has the model {model!r}? Write backend:model, or set model_type. Installed: {installed}"
+    )

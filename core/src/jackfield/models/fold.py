@@ -1,0 +1,132 @@
+"""Turn the events of an answer into messages. Pure, and linear in the length of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ASSISTANT, ContentItem, FunctionCall, Message, ModelResponse, Origin, Usage
+
+
+class _Call:
+    """A call in the making."""
+
+    __slots__ = ("arguments", "id", "name")
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+
+class Fold:
+    """Gathers events. `messages()` may be asked at any time; what it gave never changes afterwards.
+
+    The messages of an answer are, in this order: its reasoning (in a message of its own, without content), its text and
+    media, and one message for each call. A call shows once its name is known; one without an id gets its number in the
+    answer, from 1. Each carries `name`, the speaker's, if one is given.
+    """
+
+    def __init__(self, backend: str = "", *, name: str | None = None) -> None:
+        self._backend = backend
+        self._name = name
+        self._clear()
+
+    def _clear(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._media: list[ContentItem] = []
+        self._calls: dict[int, _Call] = {}
+        self.usage = Usage()
+        self.finished: ModelFinished | None = None
+
+    def feed(self, event: ModelEvent) -> None:
+        """Take one event."""
+        match event:
+            case TextDelta():
+                self._text.append(event.text)
+            case ReasoningDelta():
+                self._reasoning.append(event.text)
+            case FunctionCallDelta():
+                self._feed_call(event)
+            case MediaDelta():
+                self._media.append(event.item)
+            case UsageReported():
+                self.usage = event.usage
+            case ModelFinished():
+                self.finished = event
+            case StreamReset():
+                self._clear()
+            case _:  # notes for people: they are no part of the answer
+                pass
+
+    def _feed_call(self, delta: FunctionCallDelta) -> None:
+        call = self._calls.get(delta.index)
+        if call is None:
+            call = self._calls[delta.index] = _Call()
+        call.id = delta.id or call.id
+        call.name = delta.name or call.name
+        if delta.arguments:
+            call.arguments.append(delta.arguments)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        self._text = ["".join(self._text)]
+        return self._text[0]
+
+    def messages(self) -> list[Message]:
+        """The answer so far."""
+        shared: dict[str, Any] = {"name": self._name, "origin": self._origin()}
+        messages = []
+        if self._reasoning:
+            self._reasoning = ["".join(self._reasoning)]
+            messages.append(Message(ASSISTANT, "", reasoning_content=self._reasoning[0], **shared))
+        text = self.text
+        if self._media:
+            parts = [ContentItem(text=text)] if text else []
+            messages.append(Message(ASSISTANT, parts + self._media, **shared))
+        elif text:
+            messages.append(Message(ASSISTANT, text, **shared))
+        for number, (_, call) in enumerate(sorted(self._calls.items()), start=1):
+            if call.name:
+                call.arguments = ["".join(call.arguments)]
+                function_call = FunctionCall(call.name, call.arguments[0])
+                extra = {"function_id": call.id or str(number)}
+                messages.append(Message(ASSISTANT, "", function_call=function_call, extra=extra, **shared))
+        return messages
+
+    def _origin(self) -> Origin | None:
+        if self.finished is None or self.finished.data is None:
+            return None
+        return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
+
+    def response(self) -> ModelResponse:
+        """The answer as one object."""
+        finished = self.finished
+        return ModelResponse(
+            messages=self.messages(),
+            usage=self.usage,
+            model=finished.model if finished else "",
+            finish_reason=finished.reason if finished else None,
+            response_id=finished.response_id if finished else None,
+            created=finished.created if finished else None,
+        )
+
+
+def fold(events: Iterable[ModelEvent], backend: str = "") -> ModelResponse:
+    """The whole answer that these events make."""
+    answer = Fold(backend)
+    for event in events:
+        answer.feed(event)
+    return answer.response()

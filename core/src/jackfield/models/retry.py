@@ -1,0 +1,101 @@
+"""Try again what can succeed: by the class of the error, never by its text."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+from jackfield.errors import ModelServiceError, ModelTimeoutError
+from jackfield.events import ModelEvent, RetryScheduled, StreamReset
+from jackfield.processors.base import CallNext, Processor
+from jackfield.request import ChatRequest
+
+MAX_DELAY_S = 60.0
+RATE_LIMIT_FLOOR_S = 2.0
+ONLY_BEFORE_OUTPUT = (
+    "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
+)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+def delay_s(error: ModelServiceError, attempt: int, *, jitter: float) -> float:
+    """How long to wait before attempt `attempt + 1`, in seconds; attempts count from 1, `jitter` is from 0 to 1.
+
+    It doubles from half a second up to a minute. What the server asks for is a lower bound, and is honoured even when
+    it is longer; without it, a rate limit waits at least two seconds.
+    """
+    backoff = min(MAX_DELAY_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+    if error.retry_after_s is not None:
+        return max(error.retry_after_s, backoff)
+    return max(RATE_LIMIT_FLOOR_S, backoff) if error.status == 429 else backoff
+
+
+class Retry(Processor):
+    """Repeats a failed call up to `max_retries` times, inside `deadline` seconds.
+
+    Before a repetition, it says so (`RetryScheduled`), and when some of the answer was already out, that it is void
+    (`StreamReset`). An error that waiting cannot mend is raised at once, and so is one whose wait would pass the
+    deadline. The error of the last attempt is raised as it was.
+    """
+
+    name = "retry"
+    phase = "transport"
+
+    def __init__(self, *, sleep: Sleep = asyncio.sleep, jitter: Callable[[], float] = random.random) -> None:
+        self._sleep = sleep
+        self._jitter = jitter
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Pass events on until the answer is complete."""
+        if request.config.max_retries == 0 and request.config.deadline is None:
+            return call_next(request)
+        return self._repeat(request, call_next)
+
+    async def _repeat(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        loop = asyncio.get_running_loop()
+        ends_at = None if request.config.deadline is None else loop.time() + request.config.deadline
+        attempt = 1
+        while True:
+            produced = False
+            try:
+                async for event in _until(ends_at, call_next(request), request):
+                    produced = True
+                    yield event
+            except ModelServiceError as error:
+                wait_s = delay_s(error, attempt, jitter=self._jitter())
+                out_of_time = ends_at is not None and loop.time() + wait_s >= ends_at
+                may_reset = not produced or not request.metadata.get(ONLY_BEFORE_OUTPUT)
+                if not error.retryable or attempt > request.config.max_retries or out_of_time or not may_reset:
+                    raise
+                yield RetryScheduled(attempt, wait_s, str(error))
+                if produced:
+                    yield StreamReset(str(error))
+                await self._sleep(wait_s)
+                attempt += 1
+            else:
+                return
+
+
+async def _until(
+    ends_at: float | None, events: AsyncIterator[ModelEvent], request: ChatRequest
+) -> AsyncIterator[ModelEvent]:
+    """The events that arrive before a point of the loop's time.
+
+    The clock is set for each wait by itself: a time-out around a `yield` would hit whoever consumes the events.
+    """
+    while True:
+        try:
+            async with asyncio.timeout_at(ends_at):
+                event = await anext(events)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+            raise ModelTimeoutError(
+                f"{request.model}: no complete answer in {request.config.deadline:g} s; "
+                f"raise `deadline` or ask for less"
+            ) from error
+        yield event

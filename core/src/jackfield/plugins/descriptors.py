@@ -1,0 +1,178 @@
+"""What a plugin says about what it offers: light, frozen values. Making one imports nothing heavy.
+
+`target` names the class as `module:Class`; it is imported when the first one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Texts = str | Mapping[str, str]
+"""A text, or one for each language: `{"en": …, "zh": …}`."""
+
+
+def in_language(texts: Texts, lang: str) -> str:
+    """The text in a language, else in English, else the first there is."""
+    if isinstance(texts, str):
+        return texts
+    return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComponentSpec:
+    """What every kind of component says.
+
+    Attributes:
+        name: As in the entry point, without the kind.
+        target: The class, as `module:Class`.
+        summary: One line for people.
+        config: The class of its settings, as `module:Class`; '' if it has none of its own.
+        secrets: The environment variables it reads keys from.
+        effects: What it does besides answering, of `network`, `files`, `processes`; for people, and for policy.
+        network: The hosts it talks to, where they are known.
+    """
+
+    name: str
+    target: str
+    summary: str = ""
+    config: str = ""
+    secrets: tuple[str, ...] = ()
+    effects: frozenset[str] = frozenset()
+    network: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LLMSpec(ComponentSpec):
+    """A backend: a subclass of `jackfield.BaseChatModel`. `models` is what it offers where that is a closed set."""
+
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolSpec(ComponentSpec):
+    """A tool: a subclass of `jackfield.BaseTool`. All that a model needs to choose it is here.
+
+    Attributes:
+        description: What it does and when to use it, for the model.
+        parameters: JSON Schema of the arguments, an object.
+        read_only: Calling it changes nothing.
+        concurrent: May run beside other calls of the same turn.
+        timeout_s: How long one call may take; None for the agent's default.
+        file_access: Wants the files of the conversation.
+    """
+
+    description: Texts
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}, "required": []})
+    read_only: bool = False
+    concurrent: bool = True
+    timeout_s: float | None = None
+    file_access: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearcherSpec(ComponentSpec):
+    """A searcher: `jackfield.retrieval.Searcher`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParserSpec(ComponentSpec):
+    """A parser: `jackfield.retrieval.Parser`. It is chosen by these, before it is imported.
+
+    Attributes:
+        extensions: Lower case, without the dot.
+        media_types: As in HTTP: `application/pdf`.
+        magic: What files of this type begin with.
+    """
+
+    extensions: tuple[str, ...] = ()
+    media_types: tuple[str, ...] = ()
+    magic: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessorSpec(ComponentSpec):
+    """A processor: `jackfield.processors.Processor`, in a phase and, inside it, after and before others by name."""
+
+    phase: str = "context"
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallFormatSpec(ComponentSpec):
+    """A call format: `jackfield.processors.CallFormat`, tool calls as text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSpec(ComponentSpec):
+    """An agent kind: a subclass of `jackfield.Agent`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec(ComponentSpec):
+    """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerSpec(ComponentSpec):
+    """A tokenizer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedderSpec(ComponentSpec):
+    """An embedder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxSpec(ComponentSpec):
+    """A way to run code apart from the host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSpec(ComponentSpec):
+    """A store of runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunnerSpec(ComponentSpec):
+    """A runner of batches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObserverSpec(ComponentSpec):
+    """An observer of run events; it acts only when enabled by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSpec(ComponentSpec):
+    """A server in front of agents."""
+
+
+KINDS: Mapping[str, type[ComponentSpec]] = {
+    "llm": LLMSpec,
+    "tool": ToolSpec,
+    "searcher": SearcherSpec,
+    "processor": ProcessorSpec,
+    "agent": AgentSpec,
+    "call_format": CallFormatSpec,
+    "tokenizer": TokenizerSpec,
+    "embedder": EmbedderSpec,
+    "parser": ParserSpec,
+    "sandbox": SandboxSpec,
+    "store": StoreSpec,
+    "runner": RunnerSpec,
+    "observer": ObserverSpec,
+    "command": CommandSpec,
+    "server": ServerSpec,
+}
+"""Every kind of component, with the descriptor its hook returns. The hook is the kind's plural: `llms`, `tools` …"""
+
+STABLE_KINDS = ("llm", "tool", "searcher", "processor", "agent")
+PROVISIONAL_KINDS = tuple(kind for kind in KINDS if kind not in STABLE_KINDS)
+
+
+def hook_name(kind: str) -> str:
+    """The hook that returns the descriptors of a kind."""
+    return "sandboxes" if kind == "sandbox" else f"{kind}s"

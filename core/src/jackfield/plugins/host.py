@@ -1,0 +1,282 @@
+"""The host: finds plugins by name, loads them, and keeps the fault of each to itself.
+
+Four levels, each reached only by who asks for it: the name (metadata), the descriptor (the light module is imported),
+the
+class (its SDK is imported), the live thing (its constructor is called).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from jackfield.errors import (
+    AmbiguousPluginError,
+    BrokenPluginError,
+    IncompatiblePluginError,
+    PluginBlockedError,
+    PluginError,
+    PluginNotFoundError,
+)
+from jackfield.plugins.catalog import Catalog, Problem, Row, scan
+from jackfield.plugins.descriptors import ComponentSpec
+from jackfield.plugins.known import install_line
+from jackfield.plugins.policy import is_incompatible, why_not
+from jackfield.settings import Settings, closest, load_settings, normalise
+
+Spec = TypeVar("Spec", bound=ComponentSpec)
+
+
+class PluginHost:
+    """The plugins of one application.
+
+    Readers see an immutable catalog; plugins are imported outside of any lock, each at most once; a plugin that fails
+    to load fails again with the same error, and only for who asks for it.
+
+    Args:
+        settings: What may load; read from the environment and the files if None.
+        paths: Where distributions are looked for, in place of `sys.path`.
+    """
+
+    def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
+        self.settings = load_settings() if settings is None else settings
+        self._paths = None if paths is None else tuple(paths)
+        self._catalog: Catalog | None = None
+        self._manager: Any = None
+        self._registered: dict[tuple[str, str], str | PluginError] = {}
+        self._specs: dict[Row, ComponentSpec | PluginError] = {}
+        self._classes: dict[Row, Any] = {}
+        self._lock = threading.RLock()
+
+    # --- level 0: names ---
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is installed, allowed or not."""
+        catalog = self._catalog
+        if catalog is None:
+            catalog = self._catalog = scan(self._paths)
+            if self.settings.strict and catalog.problems:
+                first = catalog.problems[0]
+                raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
+        return catalog
+
+    def refresh(self) -> None:
+        """Look again at what is installed; what is loaded stays loaded."""
+        importlib.invalidate_caches()
+        with self._lock:
+            self._catalog = None
+            self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
+            self._specs = {row: spec for row, spec in self._specs.items() if isinstance(spec, ComponentSpec)}
+
+    def rows(self, kind: str | None = None) -> list[Row]:
+        """What may be used, of one kind or all."""
+        return [
+            row for row in self.catalog.rows if (kind is None or row.kind == kind) and not why_not(row, self.settings)
+        ]
+
+    def names(self, kind: str) -> list[str]:
+        """The names of a kind that may be used, without duplicates."""
+        return list(dict.fromkeys(row.name for row in self.rows(kind)))
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the metadata of installed distributions."""
+        return self.catalog.problems
+
+    def find(self, kind: str, address: str) -> Row:
+        """The one component that a name or `distribution/name` means; nothing is imported.
+
+        Raises:
+            PluginNotFoundError: Nobody offers it.
+            PluginBlockedError, IncompatiblePluginError: It is there, but may not load.
+            AmbiguousPluginError: Several distributions offer it.
+        """
+        distribution, slash, name = address.rpartition("/")
+        candidates = [
+            row
+            for row in self.catalog.rows
+            if row.kind == kind and row.name == name and (not slash or row.distribution == normalise(distribution))
+        ]
+        allowed = [row for row in candidates if not why_not(row, self.settings)]
+        if len(allowed) > 1:
+            preferred = normalise(self.settings.prefer.get(f"{kind}.{name}", ""))
+            chosen = [row for row in allowed if row.distribution == preferred]
+            allowed = chosen or allowed
+        if len(allowed) == 1:
+            return allowed[0]
+        if allowed:
+            raise AmbiguousPluginError(_ambiguity(kind, name, allowed))
+        if candidates:
+            row = candidates[0]
+            error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
+            raise error(f"{kind} {row.address!r} {why_not(row, self.settings)}")
+        raise PluginNotFoundError(self._absence(kind, address))
+
+    def _absence(self, kind: str, address: str) -> str:
+        if self.settings.safe:
+            return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
+        broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
+        told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
+        install = install_line(kind, address.rpartition("/")[2])
+        return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
+
+    # --- level 1: descriptors ---
+
+    def spec(self, kind: str, address: str, spec_class: type[Spec]) -> Spec:
+        """The descriptor of a component; imports its light module.
+
+        Raises:
+            PluginError: As `find`, and BrokenPluginError if the module cannot be imported or does not offer the name.
+        """
+        return self.spec_of(self.find(kind, address), spec_class)
+
+    def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
+        """The descriptor of a row."""
+        found = self._specs.get(row)
+        if found is None:
+            try:
+                found = self._describe(row)
+            except PluginError as error:
+                found = error
+            self._specs[row] = found
+        if isinstance(found, PluginError):
+            raise found
+        if not isinstance(found, spec_class):
+            raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
+        return found
+
+    def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
+        """The descriptors of all components of a kind that may be used and can be described."""
+        described = []
+        for row in self.rows(kind):
+            try:
+                described.append((row, self.spec_of(row, spec_class)))
+            except PluginError:
+                if self.settings.strict:
+                    raise
+        return described
+
+    def _describe(self, row: Row) -> ComponentSpec:
+        plugin_name = self._register(row)
+        from jackfield.plugins.hookspecs import answers_of
+
+        try:
+            offers = answers_of(self._manager, plugin_name, row.kind)
+        except Exception as error:
+            raise _broken(row, f"its hook for {row.kind}s failed", error) from error
+        for spec in offers:
+            if spec.name == row.name:
+                return spec
+        offered = ", ".join(spec.name for spec in offers) or "none"
+        raise BrokenPluginError(
+            f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
+            f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"
+        )
+
+    def _register(self, row: Row) -> str:
+        """Import a light module and register its hooks; gives the name it has in pluggy."""
+        key = (row.distribution, row.module)
+        known = self._registered.get(key)
+        if known is None:
+            module = self._import(row, row.module)  # outside of the lock: it may wait for another import
+            with self._lock:
+                known = self._registered.get(key)
+                if known is None:
+                    known = self._registered[key] = self._register_module(row, module)
+        if isinstance(known, PluginError):
+            raise known
+        return known
+
+    def _register_module(self, row: Row, module: Any) -> str | PluginError:
+        if self._manager is None:
+            from jackfield.plugins.hookspecs import RegistrationManager
+
+            self._manager = RegistrationManager()
+        plugin_name = f"{row.distribution}:{row.module}"
+        try:
+            self._manager.register(module, plugin_name)
+        except Exception as error:  # noqa: BLE001 - pluggy says what is wrong with the hooks; it is told to who asks
+            return _broken(row, "its hooks do not fit", error)
+        return plugin_name
+
+    # --- level 2: classes ---
+
+    def load(self, kind: str, address: str) -> Any:
+        """The class (or function) of a component; imports what it needs.
+
+        Raises:
+            PluginError: As `spec`, and BrokenPluginError if the target cannot be imported.
+        """
+        return self.load_row(self.find(kind, address))
+
+    def load_row(self, row: Row) -> Any:
+        """The class of a row."""
+        if row not in self._classes:
+            self._classes[row] = self._load_target(row, self.spec_of(row, ComponentSpec).target)
+        return self._classes[row]
+
+    def load_target(self, row: Row, target: str) -> Any:
+        """Something else a descriptor names, such as its configuration class."""
+        return self._load_target(row, target)
+
+    def _load_target(self, row: Row, target: str) -> Any:
+        module_name, _, attribute = target.partition(":")
+        module = self._import(row, module_name)
+        try:
+            return getattr(module, attribute)
+        except AttributeError as error:
+            raise BrokenPluginError(
+                f"{row.distribution}: {module_name} has no {attribute!r}, the target of {row.id}"
+            ) from error
+
+    def _import(self, row: Row, module_name: str) -> Any:
+        started = time.perf_counter()
+        try:
+            return importlib.import_module(module_name)
+        except ImportError as error:
+            if error.name and error.name != module_name and not module_name.startswith(error.name + "."):
+                raise BrokenPluginError(
+                    f"{row.distribution} cannot be loaded: it needs the package {error.name!r}, "
+                    f"which is not installed: pip install --upgrade {row.distribution}"
+                ) from error
+            raise _broken(row, f"{module_name} cannot be imported", error) from error
+        except (Exception, SystemExit) as error:
+            raise _broken(row, f"{module_name} cannot be imported", error) from error
+        finally:
+            if self.settings.trace:
+                milliseconds = (time.perf_counter() - started) * 1000
+                sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
+
+
+def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:
+    cause = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    return BrokenPluginError(
+        f"{row.distribution} is broken, {what} ({cause}). Try: pip install --upgrade {row.distribution}; "
+        f"everything else works without it"
+    )
+
+
+def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
+    addresses = " or ".join(repr(row.address) for row in rows)
+    return (
+        f"{kind} {name!r} is offered by {len(rows)} distributions: write {addresses}; "
+        f'or prefer one, in pyproject.toml: [tool.jackfield.prefer] "{kind}.{name}" = "{rows[0].distribution}"'
+    )
+
+
+_default: PluginHost | None = None
+_default_lock = threading.Lock()
+
+
+def default_host() -> PluginHost:
+    """The host that is used where none is given: the plugins installed beside the core."""
+    global _default  # noqa: PLW0603 - made at first use, and never needed by who passes a host of their own
+    if _default is None:
+        with _default_lock:
+            if _default is None:
+                _default = PluginHost()
+    return _default

@@ -1,0 +1,27 @@
+"""Processors: what stands between a caller and a backend."""
+
+from jackfield.processors.base import (
+    CallFormat,
+    CallFormatProcessor,
+    CallNext,
+    Phase,
+    Postprocessor,
+    Preprocessor,
+    Processor,
+    StreamTransform,
+    transformed,
+)
+from jackfield.processors.order import in_order
+
+__all__ = [
+    "CallFormat",
+    "CallFormatProcessor",
+    "CallNext",
+    "Phase",
+    "Postprocessor",
+    "Preprocessor",
+    "Processor",
+    "StreamTransform",
+    "in_order",
+    "transformed",
+]

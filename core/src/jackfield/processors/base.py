@@ -1,0 +1,128 @@
+"""What stands between a caller and a backend: processors, and call formats.
+
+A processor wraps one model call. Its two easy forms are a `Preprocessor`, which changes the request, and a
+`Postprocessor`, which changes the stream. The law for all of them: cutting the stream elsewhere never changes the
+folded result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from jackfield.events import ModelEvent, StreamReset
+from jackfield.request import ChatRequest
+
+Phase = Literal["input", "context", "format", "transport", "output"]
+"""Where in the chain, from the caller inwards; `output` is the outermost again, for what looks at finished answers."""
+
+CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
+
+
+class Processor(ABC):
+    """Wraps a model call. One instance serves all calls of a model, also at once: state belongs into `around`.
+
+    Attributes:
+        name: Unique in a chain; what `after` and `before` of others refer to.
+        phase: Where in the chain it stands.
+        after, before: Names of processors of the same phase that come outside of, or inside of this one.
+    """
+
+    name: ClassVar[str]
+    phase: ClassVar[Phase] = "context"
+    after: ClassVar[tuple[str, ...]] = ()
+    before: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Answer the request, usually by passing it (changed) to `call_next` and its events (changed) on."""
+
+    def wrap(self, call_next: CallNext) -> CallNext:
+        """`around`, bound to what comes next. The chain is made of these, once."""
+        return lambda request: self.around(request, call_next)
+
+
+class Preprocessor(Processor):
+    """Changes the request and leaves the stream alone; costs nothing per event."""
+
+    @abstractmethod
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """The request to send instead; the same object if nothing is to change."""
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Pass the prepared request on."""
+        return call_next(self.prepare(request))
+
+
+class StreamTransform(Protocol):
+    """Rewrites one stream, event by event. It may hold text back, but must let go of all of it at `ModelFinished`."""
+
+    def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
+        """What to pass on for `event`: nothing, the event, or others."""
+
+
+class Postprocessor(Processor):
+    """Changes the stream and leaves the request alone."""
+
+    phase: ClassVar[Phase] = "output"
+
+    @abstractmethod
+    def start(self, request: ChatRequest) -> StreamTransform:
+        """A new transform, for one answer."""
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Pass the rewritten stream on."""
+        return transformed(call_next(request), lambda: self.start(request))
+
+
+async def transformed(
+    events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
+) -> AsyncIterator[ModelEvent]:
+    """A stream rewritten by a transform; after a `StreamReset` a new transform goes on."""
+    transform = start()
+    async for event in events:
+        if isinstance(event, StreamReset):
+            transform = start()
+            yield event
+            continue
+        for out in transform.feed(event):
+            yield out
+
+
+class CallFormat(ABC):
+    """Tool calls as text, for models without native ones: how to say it, and how to read it.
+
+    Formats read incrementally, each character once. A native call that arrives while a format is active is honoured:
+    its deltas pass through, with indices that do not collide with those of calls found in the text.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def render(self, request: ChatRequest) -> ChatRequest:
+        """The request with its tools and tool traffic written as text; it has no `functions` any more.
+
+        It is called for every request, also one without functions: the history may hold calls.
+        """
+
+    @abstractmethod
+    def reader(self, request: ChatRequest) -> StreamTransform:
+        """What turns the text of one answer into `FunctionCallDelta`s; `request` is the one before rendering."""
+
+
+class CallFormatProcessor(Processor):
+    """A call format as a processor."""
+
+    name = "call_format"
+    phase = "format"
+
+    def __init__(self, call_format: CallFormat) -> None:
+        self.call_format = call_format
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Render the request, read the answer."""
+        rendered = self.call_format.render(request)
+        if not request.functions or request.config.function_choice == "none":
+            return call_next(rendered)
+        return transformed(call_next(rendered), lambda: self.call_format.reader(request))

@@ -1,0 +1,57 @@
+"""What a model is asked, and what it can do: the two values every backend and processor shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jackfield.config import GenerateConfig, Lang
+from jackfield.messages import Message
+
+FunctionSchema: TypeAlias = Mapping[str, Any]
+"""A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a backend states about its model; the core decides by these and never by names.
+
+    Attributes:
+        context_tokens: The longest prompt and answer together, in tokens; None if unknown.
+        native_tools: Takes function schemas and gives back structured calls.
+        images, audio, video: Takes content of this kind.
+        json_schema: Can be held to a JSON Schema.
+        reasoning: Gives its reasoning apart from the answer.
+        generates: False for a model that only extracts, looks up or replays.
+    """
+
+    context_tokens: int | None = None
+    native_tools: bool = True
+    images: bool = False
+    audio: bool = False
+    video: bool = False
+    json_schema: bool = False
+    reasoning: bool = False
+    generates: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a model. Processors make a changed copy with `dataclasses.replace`.
+
+    Attributes:
+        model: The model's name, as its server knows it.
+        messages: The history, oldest first; at most one system message, at the front.
+        functions: The tools the model may call.
+        config: How to answer.
+        lang: The language of texts that Jackfield adds.
+        metadata: For processors that talk to each other, by distribution name; no backend sends it.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    functions: tuple[FunctionSchema, ...] = ()
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    lang: Lang = "en"
+    metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,84 @@
+"""What a run opened and must close: kernels, connections, clients."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+_log = logging.getLogger(__name__)
+
+
+R = TypeVar("R")
+
+
+class RunResources:
+    """Opens things at first use and closes them all, the last opened first, when the run ends.
+
+    An agent makes one per run. A caller who wants to keep things over several runs (a chat) makes one, passes it to
+    each run, and closes it.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, asyncio.Task[Any]] = {}
+        self._closed = False
+
+    async def get(self, key: str, opener: Callable[[], Awaitable[R]]) -> R:
+        """The resource of this key; `opener` makes it if it is not open. Two calls at once open one.
+
+        Raises:
+            RuntimeError: The run has ended.
+        """
+        if self._closed:
+            raise RuntimeError(f"the run has ended: {key!r} cannot be opened any more")
+        task = self._open.get(key)
+        if task is None:
+            task = asyncio.ensure_future(_await(opener()))
+            self._open[key] = task
+        try:
+            # Shielded: when one of two waiting calls is cancelled, the other still gets the resource.
+            return cast(R, await asyncio.shield(task))
+        except BaseException:
+            if task.done() and (task.cancelled() or task.exception()):
+                self._open.pop(key, None)
+            raise
+
+    def discard(self, key: str) -> None:
+        """Forget a resource that broke; the next `get` opens a new one. Closing it is the caller's."""
+        self._open.pop(key, None)
+
+    async def aclose(self) -> None:
+        """Close everything; what fails to close is logged, and the rest is closed all the same."""
+        self._closed = True
+        while self._open:
+            key, task = self._open.popitem()
+            if not task.done():
+                task.cancel()
+            await asyncio.wait([task])
+            if task.cancelled() or task.exception():
+                continue  # it never opened: who asked for it has the error
+            try:
+                await _close(task.result())
+            except Exception:  # noqa: BLE001 - one that will not close must not keep the others open
+                _log.warning("closing %s failed", key, exc_info=True)
+
+    async def __aenter__(self) -> RunResources:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+
+async def _await(opening: Awaitable[R]) -> R:
+    return await opening
+
+
+async def _close(resource: Any) -> None:
+    close = getattr(resource, "aclose", None) or getattr(resource, "close", None)
+    if close is None:
+        return
+    done = close()
+    if inspect.isawaitable(done):
+        await done

@@ -1,0 +1,87 @@
+"""A model that follows a script, for tests of what stands on a model. It keeps the protocol, and needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError
+from jackfield.events import (
+    FunctionCallDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.jsontext import dumps
+from jackfield.messages import Usage
+from jackfield.models.base import BaseChatModel
+from jackfield.processors import Processor
+from jackfield.request import ChatRequest, ModelFacts
+
+Step = Sequence[ModelEvent | Exception]
+Script = Sequence[Step] | Callable[[ChatRequest], Step]
+
+
+def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> list[ModelEvent]:
+    """The events of an answer in words, a few characters each."""
+    events: list[ModelEvent] = [ReasoningDelta(reasoning)] if reasoning else []
+    events += [TextDelta(text[start : start + 7]) for start in range(0, len(text), 7)]
+    return [*events, UsageReported(usage or Usage(prompt_tokens=1, completion_tokens=1)), ModelFinished("stop")]
+
+
+def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelEvent]:
+    """The events of an answer that calls tools: pairs of a name and arguments; the ids are `call_1` …"""
+    events: list[ModelEvent] = [TextDelta(text)] if text else []
+    for index, (name, arguments) in enumerate(wanted):
+        events.append(FunctionCallDelta(index, id=f"call_{index + 1}", name=name, arguments=dumps(arguments)))
+    return [*events, UsageReported(Usage(prompt_tokens=1, completion_tokens=1)), ModelFinished("tool_calls")]
+
+
+class ScriptedModel(BaseChatModel):
+    """Answers with the steps of a script, in order; a step may hold an exception, which is raised there.
+
+    Args:
+        script: The events of each answer, or a function from the request to them.
+        facts: What the model claims to be able to do.
+        config: As for any model; `{"model": "scripted"}` if None.
+        processors: As for any model.
+
+    `requests` has what it was asked, after all processors.
+    """
+
+    backend = "scripted"
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        facts: ModelFacts | None = None,
+        config: LLMConfig | None = None,
+        processors: Sequence[Processor] | None = None,
+    ) -> None:
+        super().__init__(config or LLMConfig(model="scripted"), processors=processors)
+        self._script = script
+        self._facts = facts or ModelFacts()
+        self.requests: list[ChatRequest] = []
+
+    @property
+    def facts(self) -> ModelFacts:
+        """As given."""
+        return self._facts
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """The next step of the script."""
+        self.requests.append(request)
+        for event in self._next_step(request):
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def _next_step(self, request: ChatRequest) -> Step:
+        if callable(self._script):
+            return self._script(request)
+        if len(self.requests) > len(self._script):
+            raise ConfigError(f"the script has {len(self._script)} answers, and was asked for one more")
+        return self._script[len(self.requests) - 1]

@@ -1,0 +1,149 @@
+"""A tool: what a model may call."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from jackfield.config import Lang
+from jackfield.errors import ToolArgumentError
+from jackfield.jsontext import loads_lenient
+from jackfield.messages import ContentItem, Message
+from jackfield.plugins.descriptors import Texts, in_language
+from jackfield.request import FunctionSchema
+from jackfield.runs.resources import RunResources
+from jackfield.tools.schema import check_arguments
+from jackfield.tools.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A result with more than the model reads.
+
+    Attributes:
+        content: For the model: a text, content items (images, say), or a value that becomes JSON.
+        metadata: For people: which sandbox ran the code, how many hits there were. It is in `ToolFinished`.
+    """
+
+    content: Any
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+ToolOutput: TypeAlias = "str | list[ContentItem] | ToolResult | Any"
+
+
+def _report_to_log(text: str) -> None:
+    _log.debug("%s", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a call knows besides its arguments.
+
+    Attributes:
+        run_id, call_id: Which call this is; '' outside of a run.
+        agent: Whose call it is.
+        messages: The conversation so far.
+        files: The files of the conversation and of the agent, as paths or URLs, trusted as far as who gave them.
+        lang: The language of the conversation.
+        workspace: Where files may be written; names from a model go through it.
+        resources: What is opened here is closed when the run ends.
+        report: Says how far the call is, to people.
+    """
+
+    run_id: str = ""
+    call_id: str = ""
+    agent: str = ""
+    messages: tuple[Message, ...] = ()
+    files: tuple[str, ...] = ()
+    lang: Lang = "en"
+    workspace: Workspace = field(default_factory=Workspace)
+    resources: RunResources = field(default_factory=RunResources)
+    report: Callable[[str], None] = _report_to_log
+
+
+class BaseTool(ABC):
+    """What a tool extends: `name`, `description`, `parameters`, and `call`.
+
+    `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
+    unless `concurrent` is False.
+
+    Attributes:
+        name: What the model calls it; letters, digits, `_` and `-`, at most 64.
+        description: What it does and when to use it, for the model; one text or one for each language.
+        parameters: JSON Schema (draft 2020-12) of the arguments, an object.
+        read_only: Calling it changes nothing.
+        concurrent: May run beside other calls of the same turn.
+        timeout_s: How long one call may take; None for the agent's default.
+        needs_approval: Somebody must agree to each call.
+        file_access: Wants the files of the conversation in `ToolContext.files`.
+    """
+
+    name: str = ""
+    description: Texts = ""
+    parameters: Mapping[str, Any] = NO_ARGUMENTS
+    read_only: bool = False
+    concurrent: bool = True
+    timeout_s: float | None = None
+    needs_approval: bool = False
+    file_access: bool = False
+    config_keys: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg: Mapping[str, Any] = dict(cfg or {})
+
+    @abstractmethod
+    def call(
+        self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
+    ) -> ToolOutput | Awaitable[ToolOutput]:
+        """Do the work.
+
+        Args:
+            params: The arguments: a dict that fits `parameters` when an agent calls, or JSON text from other callers.
+            context: The run; None when called outside of one.
+
+        Raises:
+            ToolServiceError: It did not work; the text is for the model.
+        """
+
+    def schema(self, lang: str = "en") -> FunctionSchema:
+        """The tool as a model sees it."""
+        return {
+            "name": self.name,
+            "description": in_language(self.description, lang),
+            "parameters": self.parameters,
+        }
+
+    @property
+    def function(self) -> FunctionSchema:
+        """The tool as a model sees it, in English."""
+        return self.schema()
+
+    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as a dict that fits `parameters`.
+
+        Raises:
+            ToolArgumentError: They are no JSON object, or do not fit; the text names the argument.
+        """
+        arguments = params
+        if isinstance(arguments, str):
+            try:
+                arguments = loads_lenient(arguments) if arguments.strip() else {}
+            except ValueError as error:
+                raise ToolArgumentError(f"the arguments of {self.name!r} must be one JSON object: {error}") from error
+        if not isinstance(arguments, Mapping):
+            raise ToolArgumentError(
+                f"the arguments of {self.name!r} must be a JSON object, not {type(arguments).__name__}"
+            )
+        check_arguments(self.name, self.parameters, arguments)
+        return dict(arguments)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"

@@ -1,0 +1,171 @@
+"""Make a tool from a typed function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_type_hints, overload
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield.plugins.descriptors import Texts
+from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
+from jackfield.tools.schema import check_tool_name
+
+_ARGUMENT_LINE = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+
+
+class FunctionTool(BaseTool):
+    """A tool whose work is a function; made by `tool`.
+
+    The schema comes from the signature, the texts from the docstring: what stands before `Args:` is the description,
+    the lines below it describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the
+    schema.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: Texts | None = None,
+        read_only: bool = False,
+        concurrent: bool = True,
+        timeout_s: float | None = None,
+        needs_approval: bool = False,
+    ) -> None:
+        super().__init__()
+        self.name = name or function.__name__
+        check_tool_name(self.name)
+        said, arguments = _read_docstring(inspect.getdoc(function) or "")
+        self.description = description or said
+        if not self.description:
+            raise ConfigError(f"tool {self.name!r} needs a docstring: it tells the model what the tool does")
+        self.read_only = read_only
+        self.concurrent = concurrent
+        self.timeout_s = timeout_s
+        self.needs_approval = needs_approval
+        self.function_called = function
+        self._context_parameter, self._model = _arguments_model(self.name, function, arguments)
+        self.parameters = _schema_of(self._model)
+
+    def call(
+        self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
+    ) -> ToolOutput | Awaitable[ToolOutput]:
+        """Call the function with arguments converted to its types."""
+        given = self.parse_arguments(params)
+        try:
+            model = self._model.model_validate(given)
+        except ValidationError as error:
+            told = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)[:5])
+            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {told}") from None
+        arguments = {field: getattr(model, field) for field in type(model).model_fields}
+        if self._context_parameter:
+            arguments[self._context_parameter] = context or ToolContext()
+        return self.function_called(**arguments)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself: decorating it takes nothing away."""
+        return self.function_called(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: Texts | None = None,
+    read_only: bool = False,
+    concurrent: bool = True,
+    timeout_s: float | None = None,
+    needs_approval: bool = False,
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: Texts | None = None,
+    read_only: bool = False,
+    concurrent: bool = True,
+    timeout_s: float | None = None,
+    needs_approval: bool = False,
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Make a tool of a typed function. It registers nothing: pass what you get to an agent.
+
+    Raises:
+        ConfigError: A parameter has no type, or the function no docstring.
+    """
+
+    def make(decorated: Callable[..., Any]) -> FunctionTool:
+        return FunctionTool(
+            decorated,
+            name=name,
+            description=description,
+            read_only=read_only,
+            concurrent=concurrent,
+            timeout_s=timeout_s,
+            needs_approval=needs_approval,
+        )
+
+    return make if function is None else make(function)
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The description, and the description of each argument."""
+    said, _, rest = text.partition("\nArgs:")
+    arguments: dict[str, str] = {}
+    current = ""
+    for line in rest.splitlines():
+        if line and not line.startswith(" "):
+            break  # the next section
+        start = _ARGUMENT_LINE.match(line.strip())
+        if start and (len(line) - len(line.lstrip())) <= 4:
+            current = start[1]
+            arguments[current] = start[2]
+        elif current and line.strip():
+            arguments[current] += " " + line.strip()
+    description = re.split(r"\n(?:Returns|Raises|Yields|Example|Examples|Note|Source):", said)[0]
+    return " ".join(description.split()), arguments
+
+
+def _arguments_model(
+    name: str, function: Callable[..., Any], described: Mapping[str, str]
+) -> tuple[str, type[BaseModel]]:
+    """The name of the parameter that takes the context ('' if none does), and a model of all others."""
+    hints = get_type_hints(function, include_extras=True)
+    context_parameter = ""
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
+        if parameter.name not in hints:
+            raise ConfigError(
+                f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to give"
+            )
+        if hints[parameter.name] is ToolContext:
+            context_parameter = parameter.name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], Field(default, description=described.get(parameter.name)))
+    model = create_model(
+        f"{name}_arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
+    )
+    return context_parameter, model
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    schema.pop("title", None)
+    for entry in schema.get("properties", {}).values():
+        entry.pop("title", None)
+    schema.setdefault("properties", {})
+    schema.setdefault("required", [])
+    return schema

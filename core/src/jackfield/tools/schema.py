@@ -1,0 +1,63 @@
+"""JSON Schema for tools: is it one, and do arguments fit it. Draft 2020-12."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jackfield.errors import ConfigError, ToolArgumentError
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}$")
+
+
+def check_tool_name(name: str) -> None:
+    """Raise ConfigError unless every provider takes this name for a tool."""
+    if not _TOOL_NAME.match(name):
+        raise ConfigError(f"{name!r} is no name for a tool: use 1 to 64 letters, digits, '_' and '-'")
+
+
+def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
+    """Raise ConfigError unless this is a JSON Schema of an object."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    if schema.get("type") != "object":
+        raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object'")
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ConfigError(f"the parameters of tool {name!r} are no JSON Schema: {error.message}") from error
+    missing = set(schema.get("required", ())) - set(schema.get("properties", {}))
+    if missing:
+        raise ConfigError(f"tool {name!r} requires {sorted(missing)[0]!r}, which is not among its properties")
+
+
+def check_arguments(name: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Raise ToolArgumentError unless the arguments fit; the text names all misfits, for the model to correct."""
+    if not schema.get("properties") and not arguments:
+        return
+    validator = _validator(json.dumps(schema, sort_keys=True, default=str))
+    misfits = sorted(validator.iter_errors(dict(arguments)), key=lambda error: list(map(str, error.path)))
+    if misfits:
+        told = "; ".join(_sentence(error) for error in misfits[:5])
+        raise ToolArgumentError(f"the arguments of {name!r} do not fit: {told}")
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Draft202012Validator:
+    # Building one costs 40 times as much as using it. The key is the schema's text: schemas are dicts.
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(schema))
+
+
+def _sentence(error: Any) -> str:
+    where = ".".join(str(part) for part in error.path)
+    message = str(error.message)
+    short = message if len(message) <= 300 else message[:300] + "…"
+    return f"{where}: {short}" if where else short

@@ -1,0 +1,50 @@
+"""A folder that paths cannot leave: what tools use for every file whose name came from outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote
+
+from jackfield.errors import ToolArgumentError
+
+WORKSPACE_VARIABLE = "JACKFIELD_WORKSPACE"
+
+
+class Workspace:
+    """A folder for a tool's files, made when it is first needed.
+
+    Args:
+        root: The folder; None for `$JACKFIELD_WORKSPACE`, or `workspace` in the working directory.
+    """
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        self.root = Path(root or os.environ.get(WORKSPACE_VARIABLE) or "workspace")
+
+    def resolve(self, name: str) -> Path:
+        """The path of a file below the root; the file need not exist.
+
+        Raises:
+            ToolArgumentError: The name leads outside: absolute, `..`, percent-encoded, through a symbolic link.
+        """
+        decoded = unquote(name)
+        if "\0" in decoded or not decoded.strip():
+            raise ToolArgumentError(f"{name!r} is no file name")
+        for candidate in {name, decoded}:
+            if (
+                candidate.startswith(("/", "\\", "~"))
+                or Path(candidate).drive
+                or ".." in Path(candidate.replace("\\", "/")).parts
+            ):
+                raise ToolArgumentError(f"{name!r} leads out of the workspace: use a path relative to it, without '..'")
+        root = self.root.resolve()
+        path = (root / name).resolve()
+        if path != root and root not in path.parents:
+            raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
+        return path
+
+    def subfolder(self, name: str) -> Workspace:
+        """A workspace inside this one, its folder made."""
+        path = self.resolve(name)
+        path.mkdir(parents=True, exist_ok=True)
+        return Workspace(path)
