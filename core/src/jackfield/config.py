@@ -21,7 +21,8 @@ Lang = Literal["en", "zh"]
 class Config(BaseModel):
     """What all configurations share: frozen, and made from dicts with `parse`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    # Built at first use: most programs use two of these classes.
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), defer_build=True)
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:

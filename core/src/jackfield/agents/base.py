@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,8 +39,8 @@ from jackfield.tools.workspace import Workspace
 ToolEntry = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
 
 
-class Agent(ABC):
-    """What every agent kind extends: it writes `_events`.
+class Agent:
+    """What every agent kind extends: it writes `_events`, or in Qwen-Agent's way `_run`.
 
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
 
@@ -80,6 +79,8 @@ class Agent(ABC):
         workspace: Workspace | str | None = None,
         host: PluginHost | None = None,
     ) -> None:
+        if type(self)._events is Agent._events and type(self)._run is Agent._run:
+            raise TypeError(f"{type(self).__name__} must write `_events` or `_run`")
         self.host = host or default_host()
         self.llm = None if llm is None else get_chat_model(llm, host=self.host)
         self.system_message = system_message or ""
@@ -98,15 +99,12 @@ class Agent(ABC):
 
     # --- what a kind of agent writes ---
 
-    @abstractmethod
     def _events(self, run: Run) -> AsyncIterator[Event]:
         """The events of one run, after `RunStarted`; the last is `RunFinished`."""
+        return self._events_of_lists(run)
 
     def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
-        """The run as growing lists.
-
-        A subclass in Qwen-Agent's way writes this, as a plain generator, and an `_events` that is never reached.
-        """
+        """The run as growing lists: each item is the whole response so far."""
         run = self._make_run(as_messages(messages), lang, RunResources(), None, options)
         view = RunView(self.name)
         for batch in sync.batches(self._events(run)):
@@ -146,7 +144,7 @@ class Agent(ABC):
         label = self.name or type(self).__name__
         yield RunEvent(run.id, number, label, 0, RunStarted(history))
         try:
-            async for event in self._source(run):
+            async for event in self._events(run):
                 number += 1
                 yield RunEvent(run.id, number, label, 0, event)
         except Exception as error:
@@ -155,11 +153,6 @@ class Agent(ABC):
         finally:
             if own_resources:
                 await resources.aclose()
-
-    def _source(self, run: Run) -> AsyncIterator[Event]:
-        if type(self)._run is not Agent._run:
-            return self._events_of_lists(run)
-        return self._events(run)
 
     async def _events_of_lists(self, run: Run) -> AsyncIterator[Event]:
         """The run of a subclass that writes `_run`: its lists, as events."""

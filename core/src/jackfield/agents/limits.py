@@ -104,7 +104,7 @@ async def interruptible(
     The scope is around each wait alone: around a `yield` it would hit whoever consumes the events.
     """
     try:
-        while True:
+        while not (cancel and cancel.cancelled):
             scope = asyncio.timeout_at(ends_at)
             try:
                 event = await _next_inside(scope, events, cancel)
@@ -115,6 +115,7 @@ async def interruptible(
                     raise Interrupted from error
                 raise
             yield event
+        raise Interrupted
     finally:
         if isinstance(events, AsyncGenerator):
             await events.aclose()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from jackfield import __version__
-from jackfield.errors import JackfieldError
+from jackfield.errors import ConfigError, JackfieldError
 
 USAGE_ERROR = 2
 
@@ -56,8 +56,13 @@ def _run(given: list[str]) -> int:
 
 def _run_plugin_command(command: str, given: list[str]) -> int:
     from jackfield.plugins.host import default_host
+    from jackfield.settings import closest
 
-    handler = default_host().load("command", command)
+    host = default_host()
+    commands = host.names("command")
+    if command not in commands and "/" not in command:
+        raise ConfigError(f"there is no command {command!r}{closest(command, [*_OWN_COMMANDS, *commands])}")
+    handler = host.load("command", command)
     return int(handler(given[given.index(command) + 1 :]))
 
 

@@ -71,7 +71,9 @@ class ToolSpec(ComponentSpec):
     file_access: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+# Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond of everybody's start.
+
+
 class SearcherSpec(ComponentSpec):
     """A searcher: `jackfield.retrieval.Searcher`."""
 
@@ -100,52 +102,42 @@ class ProcessorSpec(ComponentSpec):
     before: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class CallFormatSpec(ComponentSpec):
     """A call format: `jackfield.processors.CallFormat`, tool calls as text."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AgentSpec(ComponentSpec):
     """An agent kind: a subclass of `jackfield.Agent`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CommandSpec(ComponentSpec):
     """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TokenizerSpec(ComponentSpec):
     """A tokenizer."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class EmbedderSpec(ComponentSpec):
     """An embedder."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SandboxSpec(ComponentSpec):
     """A way to run code apart from the host."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class StoreSpec(ComponentSpec):
     """A store of runs."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunnerSpec(ComponentSpec):
     """A runner of batches."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ObserverSpec(ComponentSpec):
     """An observer of run events; it acts only when enabled by name."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerSpec(ComponentSpec):
     """A server in front of agents."""
 

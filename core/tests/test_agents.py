@@ -1,0 +1,475 @@
+"""Agents: what a run does, where it ends, and what its history looks like."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield import Agent, BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield.agents import CancelToken, RunView, with_calls_closed
+from jackfield.agents.decide import AskModel, Finish, Pause, RunTools, decide, open_calls
+from jackfield.agents.limits import Spent
+from jackfield.config import Limits
+from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
+from jackfield.events import (
+    ApprovalNeeded,
+    FunctionCallDelta,
+    ModelFinished,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+)
+from jackfield.messages import FunctionCall, Usage
+from jackfield.runs import RunResources
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
+
+ASK = [{"role": "user", "content": "go"}]
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def events_of(agent: Agent, messages: Any = ASK, **options: Any) -> list[Any]:
+    async def collect() -> list[RunEvent]:
+        return [event async for event in agent.astream(messages, **options)]
+
+    return [event.event for event in asyncio.run(collect())]
+
+
+def ending(agent: Agent, messages: Any = ASK, **options: Any) -> RunFinished:
+    last = events_of(agent, messages, **options)[-1]
+    assert isinstance(last, RunFinished)
+    return last
+
+
+# --- deciding ---
+
+
+def call(name: str, call_id: str | None) -> Message:
+    extra = None if call_id is None else {"function_id": call_id}
+    return Message("assistant", "", function_call=FunctionCall(name, "{}"), extra=extra)
+
+
+def result(name: str, call_id: str) -> Message:
+    return Message("function", "ok", name=name, extra={"function_id": call_id})
+
+
+def test_a_question_is_asked() -> None:
+    assert decide([Message("user", "q")], Spent(), Limits()) == AskModel()
+
+
+def test_calls_without_a_result_are_run_first() -> None:
+    action = decide([Message("user", "q"), call("f", "1"), call("g", "2"), result("f", "1")], Spent(turns=1), Limits())
+    assert isinstance(action, RunTools)
+    assert [(planned.call.name, planned.index) for planned in action.calls] == [("g", 1)]
+
+
+def test_ids_of_earlier_turns_may_come_again() -> None:
+    history = [Message("user", "q"), call("f", "1"), result("f", "1"), call("g", "1")]
+    assert [planned.call.name for planned in open_calls(history)] == ["g"]
+
+
+def test_a_history_that_ends_in_an_answer_of_an_earlier_run_is_still_asked() -> None:
+    assert decide([Message("user", "q"), Message("assistant", "a")], Spent(), Limits()) == AskModel()
+
+
+def test_a_guarded_call_waits() -> None:
+    history = [Message("user", "q"), call("rm", "1")]
+    assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}) == Pause((FunctionCall("rm", "{}"),))
+
+
+@pytest.mark.parametrize(
+    ("spent", "limits", "reason"),
+    [
+        (Spent(turns=2), Limits(turns=2), "turn_limit"),
+        (Spent(turns=1, usage=Usage(prompt_tokens=9, completion_tokens=1)), Limits(tokens=10), "token_limit"),
+        (
+            Spent(turns=1, usage=Usage(prompt_tokens=1, cost=Decimal("0.2"), currency="USD")),
+            Limits(cost=Decimal("0.1")),
+            "cost_limit",
+        ),
+    ],
+)
+def test_a_limit_ends_the_run_by_its_name(spent: Spent, limits: Limits, reason: str) -> None:
+    history = [Message("user", "q"), call("f", "1"), result("f", "1")]
+    assert decide(history, spent, limits) == Finish(reason)  # type: ignore[arg-type]
+
+
+def test_a_cost_limit_without_a_price_is_said() -> None:
+    history = [Message("user", "q"), call("f", "1"), result("f", "1")]
+    with pytest.raises(ConfigError, match="limit tokens instead"):
+        decide(history, Spent(turns=1, usage=Usage(prompt_tokens=5)), Limits(cost=Decimal(1)))
+
+
+turns = st.lists(
+    st.tuples(st.lists(st.sampled_from(["1", "2", "call_x"]), min_size=1, max_size=4), st.integers(0, 4)), max_size=4
+)
+
+
+@given(turns)
+def test_a_closed_history_has_no_open_calls(script: list[tuple[list[str], int]]) -> None:
+    history = [Message("user", "q")]
+    for ids, answered in script:
+        history += [call("f", call_id) for call_id in ids]
+        history += [result("f", call_id) for call_id in ids[:answered]]
+        history = with_calls_closed(history)
+        assert open_calls(history) == ()
+        assert sum(m.role == "function" for m in history) == sum(m.function_call is not None for m in history)
+
+
+# --- running ---
+
+
+def test_a_run_asks_calls_and_answers() -> None:
+    model = ScriptedModel([calls(("add", {"a": 1, "b": 2})), answer("3")])
+    response = FnCallAgent([add], model).run_nonstream(ASK)
+    assert [message["role"] for message in response] == ["assistant", "function", "assistant"]
+    assert response[1]["content"] == "3"
+    assert response[0]["extra"]["function_id"] == response[1]["extra"]["function_id"]
+    assert model.requests[1].messages[-1].content == "3"
+
+
+def test_dicts_come_back_for_dicts_and_messages_for_messages() -> None:
+    agent = FnCallAgent(llm=ScriptedModel(lambda _: answer("hi")))
+    assert isinstance(agent.run_nonstream(ASK)[0], dict)
+    assert isinstance(agent.run_nonstream([Message("user", "x")])[0], Message)
+    assert isinstance(agent.run_nonstream([Message("user", "x"), ASK[0]])[0], Message)
+
+
+def test_growing_lists_never_change_afterwards_and_end_with_the_whole() -> None:
+    agent = FnCallAgent([add], ScriptedModel([calls(("add", {"a": 1, "b": 2}), text="I add"), answer("it is 3")]))
+    seen: list[list[Message]] = []
+    copies = []
+    for snapshot in agent.run([Message("user", "go")]):
+        seen.append(snapshot)
+        copies.append([message.model_dump_json() for message in snapshot])
+    assert [[message.model_dump_json() for message in snapshot] for snapshot in seen] == copies
+    assert seen[-1][-1].content == "it is 3"
+
+
+def test_the_agents_system_message_stands_before_the_users() -> None:
+    model = ScriptedModel([answer("x")])
+    BasicAgent(llm=model, system_message="AG").run_nonstream([{"role": "system", "content": "USR"}, *ASK])
+    assert model.requests[0].messages[0] == Message("system", "AG\n\nUSR")
+
+
+def test_the_callers_messages_are_not_changed() -> None:
+    messages = [{"role": "system", "content": "USR"}, {"role": "user", "content": "go"}]
+    BasicAgent(llm=ScriptedModel([answer("x")]), system_message="AG", name="n").run_nonstream(messages)
+    assert messages == [{"role": "system", "content": "USR"}, {"role": "user", "content": "go"}]
+
+
+def test_events_are_numbered_and_say_which_run_and_agent() -> None:
+    agent = FnCallAgent([add], ScriptedModel([calls(("add", {"a": 1, "b": 2})), answer("3")]), name="adder")
+
+    async def collect() -> list[RunEvent]:
+        return [event async for event in agent.astream(ASK)]
+
+    events = asyncio.run(collect())
+    assert [event.number for event in events] == list(range(1, len(events) + 1))
+    assert {(event.run_id, event.agent, event.depth) for event in events} == {(events[0].run_id, "adder", 0)}
+
+
+def test_usage_is_summed_over_the_turns() -> None:
+    agent = FnCallAgent([add], ScriptedModel([calls(("add", {"a": 1, "b": 2})), answer("3")]))
+    assert ending(agent).usage.total_tokens == 4
+
+
+def test_a_model_that_never_stops_calling_is_stopped_and_it_is_said() -> None:
+    model = ScriptedModel(lambda _: calls(("add", {"a": 1, "b": 2})))
+    end = ending(FnCallAgent([add], model))
+    assert (end.stop_reason, len(model.requests)) == ("turn_limit", 20)
+    assert open_calls(end.messages) == ()
+
+
+def test_an_empty_reply_ends_the_run_at_once_and_says_so() -> None:
+    model = ScriptedModel(lambda _: [ModelFinished("stop")])
+    assert ending(FnCallAgent(llm=model)).stop_reason == "empty_reply"
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (FunctionCallDelta(0, id="x", name="nope", arguments="{}"), "Tool nope does not exist"),
+        (FunctionCallDelta(0, id="x", name="add", arguments='{"a": 1'), "required"),
+        (FunctionCallDelta(0, id="x", name="add", arguments="one and two"), "must be one JSON object"),
+        (FunctionCallDelta(0, name="add", arguments='{"a": 1, "b": "x"}'), "integer"),
+    ],
+)
+def test_a_bad_call_becomes_a_result_and_the_run_goes_on(bad: FunctionCallDelta, told: str) -> None:
+    model = ScriptedModel([[bad, ModelFinished("tool_calls")], answer("sorry")])
+    response = FnCallAgent([add], model).run_nonstream(ASK)
+    assert told in response[1]["content"]
+    assert response[-1]["content"] == "sorry"
+
+
+def test_interleaved_calls_are_kept_apart() -> None:
+    deltas = [
+        FunctionCallDelta(0, id="a", name="add", arguments='{"a": 1,'),
+        FunctionCallDelta(1, id="b", name="add", arguments='{"a": 5, "b": 5}'),
+        FunctionCallDelta(0, arguments='"b": 2}'),
+        ModelFinished("tool_calls"),
+    ]
+    response = FnCallAgent([add], ScriptedModel([deltas, answer("ok")])).run_nonstream(ASK)
+    assert [m["content"] for m in response if m["role"] == "function"] == ["3", "10"]
+
+
+def test_an_error_of_the_model_is_told_and_raised_with_what_had_arrived() -> None:
+    agent = FnCallAgent(llm=ScriptedModel([[TextDelta("half"), ModelConnectionError("gone")]]))
+    seen = []
+
+    async def consume() -> None:
+        async for event in agent.astream(ASK):
+            seen.append(event.event)
+
+    with pytest.raises(ModelConnectionError) as caught:
+        asyncio.run(consume())
+    assert caught.value.partial_text == "half"
+    assert isinstance(seen[-1], RunFailed)
+
+
+def test_an_agent_without_a_model_says_what_to_pass() -> None:
+    with pytest.raises(ConfigError, match="llm='backend:model'"):
+        FnCallAgent(name="mute").run_nonstream(ASK)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two tools are named 'add'"):
+        FnCallAgent([add, add])
+
+
+def test_an_unknown_tool_is_refused_when_the_agent_is_made() -> None:
+    with pytest.raises(PluginNotFoundError, match="no tool 'nope'"):
+        FnCallAgent(["nope"])
+
+
+# --- approval, cancelling, time ---
+
+
+@tool(needs_approval=True)
+def remove(path: str) -> str:
+    """Remove a file."""
+    return f"removed {path}"
+
+
+def test_a_run_pauses_for_approval_and_is_taken_up_again_from_its_messages() -> None:
+    model = ScriptedModel([calls(("remove", {"path": "x"})), answer("gone")])
+    waiting = events_of(FnCallAgent([remove], model))
+    assert isinstance(waiting[-2], ApprovalNeeded)
+    paused = waiting[-1]
+    assert isinstance(paused, RunFinished)
+    assert paused.stop_reason == "approval_needed"
+    allowed = FnCallAgent([remove], model, approve=lambda _call, _context: True)
+    end = ending(allowed, [Message("user", "go"), *paused.messages])
+    assert [message.content for message in end.messages] == ["removed x", "gone"]
+
+
+def test_a_refused_call_is_told_to_the_model_and_not_made() -> None:
+    made: list[str] = []
+
+    @tool(needs_approval=True)
+    def act(what: str) -> str:
+        """Act."""
+        made.append(what)
+        return "done"
+
+    async def never(_call: FunctionCall, _context: ToolContext) -> bool:
+        return False
+
+    model = ScriptedModel([calls(("act", {"what": "x"}), ("add", {"a": 1, "b": 1})), answer("well")])
+    end = ending(FnCallAgent([act, add], model, approve=never))
+    results = [message.content for message in end.messages if message.role == "function"]
+    assert made == []
+    assert "did not allow" in str(results[0])
+    assert results[1] == "2"
+
+
+def test_cancelling_ends_the_run_with_a_valid_history() -> None:
+    token = CancelToken()
+    started = threading.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait for ever."""
+        started.set()
+        await asyncio.Event().wait()
+        return ""
+
+    agent = FnCallAgent([wait, add], ScriptedModel([calls(("wait", {}), ("add", {"a": 1, "b": 2}))]))
+    threading.Thread(target=lambda: (started.wait(10), token.cancel())).start()
+    end = ending(agent, cancel=token)
+    assert end.stop_reason == "cancelled"
+    assert open_calls(end.messages) == ()
+    assert {m.name for m in end.messages if m.role == "function"} == {"wait", "add"}
+
+
+def test_a_token_cancelled_before_the_run_ends_it_before_the_model_answers() -> None:
+    token = CancelToken()
+    token.cancel()
+    assert ending(FnCallAgent(llm=ScriptedModel([answer("never")])), cancel=token).stop_reason == "cancelled"
+
+
+def test_what_a_model_had_said_when_the_time_was_over_is_kept() -> None:
+    class Slow(ScriptedModel):
+        async def stream(self, request: Any) -> Any:
+            yield TextDelta("half an ")
+            await asyncio.Event().wait()
+
+    end = ending(FnCallAgent(llm=Slow([]), limits={"seconds": 0.05}))
+    assert end.stop_reason == "time_limit"
+    assert end.messages[-1].content == "half an "
+
+
+def test_a_slow_consumer_is_not_hit_by_the_time_limit_of_a_wait() -> None:
+    # The time-out must be around the run's own waits: not around the code between two events.
+    agent = FnCallAgent(llm=ScriptedModel([answer("a long enough answer for several events")]), limits={"seconds": 5})
+
+    async def consume() -> None:
+        async for _ in agent.astream(ASK):
+            await asyncio.sleep(0)
+
+    asyncio.run(consume())
+
+
+# --- resources, progress, files ---
+
+
+class Opened:
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def test_what_tools_open_is_closed_with_the_run_unless_the_caller_keeps_it() -> None:
+    opened: list[Opened] = []
+
+    async def make() -> Opened:
+        opened.append(Opened())
+        return opened[-1]
+
+    @tool
+    async def use(context: ToolContext) -> str:
+        """Use a thing."""
+        thing = await context.resources.get("thing", make)
+        return str(thing.closed)
+
+    agent = FnCallAgent([use], ScriptedModel(lambda r: calls(("use", {})) if len(r.messages) < 2 else answer("ok")))
+    agent.run_nonstream(ASK)
+    assert [thing.closed for thing in opened] == [True]
+
+    async def two_runs() -> list[bool]:
+        async with RunResources() as kept:
+            await agent.arun(ASK, resources=kept)
+            await agent.arun(ASK, resources=kept)
+            return [thing.closed for thing in opened[1:]]
+
+    assert asyncio.run(two_runs()) == [False]
+    assert opened[1].closed
+
+
+def test_a_tool_tells_how_far_it_is() -> None:
+    @tool
+    def work(context: ToolContext) -> str:
+        """Work."""
+        context.report("half way")
+        return "done"
+
+    events = events_of(FnCallAgent([work], ScriptedModel([calls(("work", {})), answer("ok")])))
+    assert [event.text for event in events if isinstance(event, ToolProgress)] == ["half way"]
+
+
+def test_a_tool_sees_the_files_of_the_agent_and_of_the_conversation() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    @tool
+    def look(context: ToolContext) -> str:
+        """Look."""
+        seen.append(context.files)
+        return ""
+
+    content = [{"file": "b.pdf"}, {"text": "read it"}, {"file": "a.pdf"}]
+    model = ScriptedModel([calls(("look", {})), answer("ok")])
+    FnCallAgent([look], model, files=["a.pdf"]).run_nonstream([{"role": "user", "content": content}])
+    assert seen == [("a.pdf", "b.pdf")]
+
+
+def test_results_stand_in_call_order_whichever_tool_is_first() -> None:
+    second_done = asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Wait for the other."""
+        await second_done.wait()
+        return "slow"
+
+    @tool
+    async def fast() -> str:
+        """Be first."""
+        second_done.set()
+        return "fast"
+
+    events = events_of(FnCallAgent([slow, fast], ScriptedModel([calls(("slow", {}), ("fast", {})), answer("ok")])))
+    assert [e.message.content for e in events if isinstance(e, ToolFinished)] == ["fast", "slow"]
+    view = RunView()
+    for event in events[:-1]:
+        view.feed(event)
+    assert [message.content for message in view.messages() if message.role == "function"] == ["slow", "fast"]
+
+
+# --- agents in Qwen-Agent's way ---
+
+
+class Legacy(Agent):
+    def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+        response: list[Message] = []
+        for part in self._call_llm(messages, [t.schema() for t in self.function_map.values()]):
+            yield part
+            response = part
+        used, name, arguments, _text = self._detect_tool(response[-1])
+        if used:
+            assert name is not None
+            assert arguments is not None
+            content = self._call_tool(name, arguments)
+            response = [*response, Message("function", content, name=name, extra=response[-1].extra)]
+            yield response
+
+
+def test_a_subclass_that_writes_run_works_in_every_way_of_running() -> None:
+    def model() -> ScriptedModel:
+        return ScriptedModel([calls(("add", {"a": 2, "b": 2}))])
+
+    assert Legacy([add], model()).run_nonstream(ASK)[-1]["content"] == "4"
+    assert list(Legacy([add], model()).run(ASK))[-1][-1]["content"] == "4"
+    assert ending(Legacy([add], model())).messages[-1].content == "4"
+
+
+def test_an_agent_that_says_nothing_of_how_it_runs_is_refused() -> None:
+    with pytest.raises(TypeError, match="must write `_events` or `_run`"):
+        Agent()
+
+
+def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
+    assert isinstance(create_agent("basic"), BasicAgent)
+    made = create_agent({"agent": "fncall", "name": "n", "limits": {"turns": 3}})
+    assert (made.name, made.limits.turns) == ("n", 3)
+    with pytest.raises(ConfigError, match="did you mean 'system_message'"):
+        create_agent({"system_mesage": "x"})
+    with pytest.raises(PluginNotFoundError, match="no agent 'asistant'"):
+        create_agent("asistant")

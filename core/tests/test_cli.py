@@ -1,0 +1,329 @@
+"""The command line, as a person runs it: in a process of its own, with plugins on the path."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+Install = Callable[..., None]
+
+SCRIPTED_BACKEND = """
+import asyncio
+from jackfield.events import FunctionCallDelta, ModelFinished, ReasoningDelta, TextDelta
+from jackfield.models import BaseChatModel
+
+class Echo(BaseChatModel):
+    backend = "echo"
+
+    async def stream(self, request):
+        last = request.messages[-1]
+        said = last.get_text_content()
+        if said == "wait":
+            yield TextDelta("I begin")
+            await asyncio.sleep(60)
+        if last.role == "user" and request.functions and said == "use it":
+            yield FunctionCallDelta(0, id="c1", name=request.functions[0]["name"], arguments="{}")
+            yield ModelFinished("tool_calls")
+            return
+        yield ReasoningDelta("let me see")
+        yield TextDelta(f"you said: {said}\\x1b[31m ({len(request.messages)} messages)")
+        yield ModelFinished("stop")
+"""
+BACKEND_HOOK = """
+from jackfield.plugins import LLMSpec, ToolSpec, hook
+
+@hook.llms
+def llms():
+    return [LLMSpec(name="echo", target="echo_plugin.backend:Echo", summary="says it again", secrets=("ECHO_KEY",))]
+
+@hook.tools
+def tools():
+    return [ToolSpec(name="clock", target="echo_plugin.clock:Clock", description="Tells the time.")]
+"""
+CLOCK = """
+from jackfield.tools import BaseTool
+
+class Clock(BaseTool):
+    def call(self, params, *, context=None):
+        return "noon"
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Install:
+    """Put a distribution on the path: `install("name", {"llm.x": "module"}, **{"package/file.py": source})`."""
+
+    def put(
+        name: str, entry_points: Mapping[str, str], files: Mapping[str, str], *, group: str = "jackfield.v1"
+    ) -> None:
+        folder = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = "\n".join(f"{entry} = {module}" for entry, module in entry_points.items())
+        (folder / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
+        for file, source in files.items():
+            path = tmp_path / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source)
+
+    return put
+
+
+@pytest.fixture
+def echo(install: Install) -> None:
+    files = {
+        "echo_plugin/__init__.py": "",
+        "echo_plugin/plugin.py": BACKEND_HOOK,
+        "echo_plugin/backend.py": SCRIPTED_BACKEND,
+        "echo_plugin/clock.py": CLOCK,
+    }
+    install("acme-echo", {"llm.echo": "echo_plugin.plugin", "tool.clock": "echo_plugin.plugin"}, files)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD")}
+    return {**kept, "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "none")}
+
+
+@pytest.fixture
+def jackfield(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "jackfield", *arguments],
+            cwd=tmp_path,
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+Jackfield = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def only(text: str, name: str) -> list[str]:
+    return [line for line in text.splitlines() if name in line]
+
+
+@pytest.mark.usefixtures("echo")
+def test_run_prints_the_answer_alone_on_standard_output(jackfield: Jackfield) -> None:
+    done = jackfield("run", "-m", "echo:m", "hello")
+    assert (done.returncode, done.stdout) == (0, "you said: hello[31m (1 messages)\n")
+    assert "let me see" in done.stderr
+
+
+@pytest.mark.usefixtures("echo")
+def test_a_models_escape_sequences_do_not_reach_the_terminal(jackfield: Jackfield) -> None:
+    assert "\x1b" not in jackfield("run", "-m", "echo:m", "hello").stdout
+
+
+@pytest.mark.usefixtures("echo")
+def test_run_shows_tool_calls_beside_the_answer(jackfield: Jackfield) -> None:
+    done = jackfield("run", "-m", "echo:m", "-t", "clock", "use it")
+    assert "→ clock {}" in done.stderr
+    assert "noon" in done.stderr
+    assert done.stdout.startswith("you said: noon")
+
+
+@pytest.mark.usefixtures("echo")
+def test_run_as_json_prints_every_event_in_order(jackfield: Jackfield) -> None:
+    events = [json.loads(line) for line in jackfield("run", "-m", "echo:m", "--json", "hi").stdout.splitlines()]
+    assert [event["number"] for event in events] == list(range(1, len(events) + 1))
+    assert (events[0]["event"], events[-1]["event"]) == ("RunStarted", "RunFinished")
+    assert events[-1]["messages"][-1]["content"].startswith("you said: hi")
+
+
+@pytest.mark.usefixtures("echo")
+def test_the_model_may_come_from_the_environment(jackfield: Jackfield) -> None:
+    assert jackfield("run", "hi", JACKFIELD_MODEL="echo:m").returncode == 0
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "hi"), "Pass --model backend:model, or set JACKFIELD_MODEL. Installed backends: echo"),
+        (("run", "-m", "ecko:m", "hi"), "did you mean 'echo'?"),
+        (("run", "-m", "echo:", "hi"), "which model of echo?"),
+        (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),
+        (("run", "-m", "echo:m", "-a", "nobody", "hi"), "no agent 'nobody'"),
+        (("plugins", "info", "ecko"), "did you mean"),
+        (("rin", "hi"), "did you mean 'run'?"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(jackfield: Jackfield, arguments: tuple[str, ...], told: str) -> None:
+    done = jackfield(*arguments)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_wrong_option_says_where_help_is(jackfield: Jackfield) -> None:
+    done = jackfield("plugins", "lost")
+    assert done.returncode == 2
+    assert "Try: jackfield plugins --help" in done.stderr
+
+
+def test_version_and_help_work_whatever_is_installed(jackfield: Jackfield, install: Install) -> None:
+    install("acme-bad", {"llm.bad": "bad_plugin"}, {"bad_plugin.py": "raise SystemExit('no')"})
+    assert jackfield("--version").stdout.startswith("jackfield ")
+    assert "COMMAND" in jackfield("--help").stdout
+
+
+@pytest.mark.usefixtures("echo")
+def test_list_names_all_and_loads_none(jackfield: Jackfield, install: Install, tmp_path: Path) -> None:
+    trap = f"open({str(tmp_path / 'loaded')!r}, 'w')"
+    install("acme-trap", {"tool.trap": "trap_plugin"}, {"trap_plugin.py": trap})
+    done = jackfield("plugins", "list")
+    assert only(done.stdout, "trap")[0].split()[:5] == ["tool", "trap", "acme-trap", "1.0", "ready"]
+    assert not (tmp_path / "loaded").exists()
+    assert {row["name"] for row in json.loads(jackfield("plugins", "list", "--json").stdout)["plugins"]} >= {
+        "echo",
+        "trap",
+    }
+    assert "says it again" in jackfield("plugins", "list", "--long").stdout
+
+
+@pytest.mark.usefixtures("echo")
+def test_a_blocked_plugin_is_listed_as_such_and_never_loaded(jackfield: Jackfield) -> None:
+    done = jackfield("plugins", "list", JACKFIELD_PLUGINS_BLOCK="acme-echo")
+    assert "is blocked" in only(done.stdout, "acme-echo")[0]
+    assert "is blocked" in jackfield("run", "-m", "echo:m", "hi", JACKFIELD_PLUGINS_BLOCK="acme-echo").stderr
+    assert "safe mode" in jackfield("run", "-m", "echo:m", "hi", JACKFIELD_SAFE="1").stderr
+
+
+@pytest.mark.usefixtures("echo")
+def test_info_says_what_a_plugin_is_and_whether_its_key_is_set_but_never_the_key(jackfield: Jackfield) -> None:
+    said = jackfield("plugins", "info", "acme-echo", ECHO_KEY="sk-SECRET").stdout
+    assert "echo_plugin.backend:Echo" in said
+    assert "ECHO_KEY (set)" in said
+    assert "sk-SECRET" not in said
+
+
+def test_doctor_examines_each_plugin_apart_and_says_what_to_do(
+    jackfield: Jackfield, install: Install, echo: None
+) -> None:
+    install("acme-raises", {"tool.a": "raises_plugin"}, {"raises_plugin.py": "import nothing_of_that_name"})
+    install("acme-exits", {"tool.b": "exits_plugin"}, {"exits_plugin.py": "import os; os._exit(7)"})
+    install("acme-crashes", {"tool.c": "crash_plugin"}, {"crash_plugin.py": "import ctypes; ctypes.string_at(0)"})
+    install("acme-prints", {"llm.p": "echo_plugin.plugin"}, {})
+    install("acme-old", {"tool.d": "old_plugin"}, {"old_plugin.py": "raise RuntimeError"}, group="jackfield.v0")
+    install("acme-clash", {"tool.clock": "echo_plugin.plugin"}, {})
+    done = jackfield("plugins", "doctor", "--json")
+    found = {row["distribution"]: row for row in json.loads(done.stdout)}
+    assert done.returncode == 1
+    assert found["acme-raises"]["status"] == "broken"
+    assert "nothing_of_that_name" in found["acme-raises"]["why"]
+    assert "code 7" in found["acme-exits"]["why"]
+    assert "by signal 11" in found["acme-crashes"]["why"]
+    assert "does not offer it" in found["acme-prints"]["why"]
+    assert found["acme-old"]["status"] == "incompatible"
+    assert found["acme-clash"]["status"] == found["acme-echo"]["status"] == "ambiguous"
+    assert all(row["fix"] for row in found.values() if row["status"] != "ok")
+
+
+@pytest.mark.usefixtures("echo")
+def test_doctor_is_content_with_a_healthy_house(jackfield: Jackfield) -> None:
+    done = jackfield("plugins", "doctor")
+    assert done.returncode == 0
+    assert only(done.stdout, "acme-echo")[0].split()[:3] == ["acme-echo", "1.0", "ok"]
+    assert "not set: ECHO_KEY" in done.stdout
+
+
+def test_a_plugin_adds_a_command(jackfield: Jackfield, install: Install) -> None:
+    hook = """
+from jackfield.plugins import CommandSpec, hook
+
+@hook.commands
+def commands():
+    return [CommandSpec(name="greet", target="greet_plugin:greet")]
+
+def greet(arguments):
+    print("hello", *arguments)
+    return 3
+"""
+    install("acme-greet", {"command.greet": "greet_plugin"}, {"greet_plugin.py": hook})
+    done = jackfield("greet", "you", "--loud")
+    assert (done.returncode, done.stdout) == (3, "hello you --loud\n")
+
+
+class Terminal:
+    """A program on a pseudo-terminal, typed at as a person does."""
+
+    def __init__(self, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.execve(sys.executable, [sys.executable, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def wait_for(self, text: str, within_s: float = 30) -> None:
+        ends = time.monotonic() + within_s
+        while text not in self.seen:
+            left = ends - time.monotonic()
+            assert left > 0, f"no {text!r} in {self.seen!r}"
+            if select.select([self._file], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self._file, 4096).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.seen, self.seen
+        self.seen = self.seen.partition(text)[2]
+
+    def end(self) -> int:
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def chat(tmp_path: Path, environment: dict[str, str], echo: None) -> Terminal:
+    terminal = Terminal(["chat", "-m", "echo:m", "-t", "clock"], tmp_path, environment)
+    terminal.wait_for("> ")
+    return terminal
+
+
+def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Terminal) -> None:
+    chat.type("one\n")
+    chat.wait_for("you said: one[31m (1 messages)")
+    chat.wait_for("> ")
+    chat.type("two\n")
+    chat.wait_for("you said: two[31m (4 messages)")
+    chat.wait_for("> ")
+    chat.type("/reset\n")
+    chat.wait_for("> ")
+    chat.type("three\n")
+    chat.wait_for("(1 messages)")
+    chat.type("\x04")
+    assert chat.end() == 0
+
+
+def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(chat: Terminal) -> None:
+    chat.type("wait\n")
+    chat.wait_for("I begin")
+    os.kill(chat.pid, signal.SIGINT)
+    chat.wait_for("cancelled")
+    chat.wait_for("> ")
+    chat.type("use it\n")
+    chat.wait_for("→ clock {}")
+    chat.wait_for("you said: noon")
+    chat.wait_for("> ")
+    chat.type("/exit\n")
+    assert chat.end() == 0
