@@ -97,7 +97,10 @@ class StreamReset:
 
 @dataclass(frozen=True, slots=True)
 class PluginEvent:
-    """What a plugin has to say that no other event says; `name` begins with the plugin's distribution."""
+    """What a plugin has to say that no other event says.
+
+    `name` begins with the plugin's distribution. A text in `data["note"]` is shown to people as it is.
+    """
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Agents: a model, tools and a way to use them."""
 
-from jackfield.agents.base import Agent
+from jackfield.agents.base import Agent, AgentOptions, ToolEntry
 from jackfield.agents.create import create_agent
 from jackfield.agents.decide import with_calls_closed
 from jackfield.agents.fncall import BasicAgent, FnCallAgent
@@ -9,12 +9,14 @@ from jackfield.agents.run import Event, Run, RunView
 
 __all__ = [
     "Agent",
+    "AgentOptions",
     "BasicAgent",
     "CancelToken",
     "Event",
     "FnCallAgent",
     "Run",
     "RunView",
+    "ToolEntry",
     "create_agent",
     "with_calls_closed",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from jackfield import sync
 from jackfield.agents.limits import CancelToken
@@ -37,6 +37,18 @@ from jackfield.tools.schema import check_tool_name, check_tool_schema
 from jackfield.tools.workspace import Workspace
 
 ToolEntry = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
+
+
+class AgentOptions(TypedDict, total=False):
+    """The keyword-only options of `Agent`, for kinds that pass them on."""
+
+    files: Sequence[str] | None
+    limits: Limits | Mapping[str, Any] | None
+    approve: Approve | None
+    extra_generate_cfg: GenerateOptions
+    tool_timeout_s: float
+    workspace: Workspace | str | None
+    host: PluginHost | None
 
 
 class Agent:

@@ -8,6 +8,7 @@ from typing import TextIO
 from jackfield.agents.run import Event
 from jackfield.events import (
     ApprovalNeeded,
+    PluginEvent,
     ReasoningDelta,
     RetryScheduled,
     RunEvent,
@@ -103,6 +104,8 @@ def _notes_on(event: Event) -> list[str]:
             return ["! the answer begins again"]
         case ApprovalNeeded(calls):
             return [f"! needs approval: {', '.join(call.name for call in calls)}"]
+        case PluginEvent(_, data) if data.get("note"):
+            return [f"! {_one_line(str(data['note']))}"]
         case _:
             return []
 

@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from jackfield.config import Lang
 from jackfield.errors import ToolArgumentError
@@ -15,7 +15,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.plugins.descriptors import Texts, in_language
 from jackfield.request import FunctionSchema
 from jackfield.runs.resources import RunResources
-from jackfield.tools.schema import check_arguments
+from jackfield.tools.schema import ArgumentChecker
 from jackfield.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class BaseTool(ABC):
     timeout_s: float | None = None
     needs_approval: bool = False
     file_access: bool = False
-    config_keys: ClassVar[tuple[str, ...]] = ()
+    _checker: ArgumentChecker | None = None
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         self.cfg: Mapping[str, Any] = dict(cfg or {})
@@ -132,7 +132,15 @@ class BaseTool(ABC):
         Raises:
             ToolArgumentError: They are no JSON object, or do not fit; the text names the argument.
         """
-        arguments = params
+        arguments = self._as_object(params)
+        # A class may skip `__init__`, and an instance may get new parameters.
+        if self._checker is None or self._checker.schema is not self.parameters:
+            self._checker = ArgumentChecker(self.name, self.parameters)
+        self._checker.check(arguments)
+        return arguments
+
+    def _as_object(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+        arguments: Any = params
         if isinstance(arguments, str):
             try:
                 arguments = loads_lenient(arguments) if arguments.strip() else {}
@@ -142,7 +150,6 @@ class BaseTool(ABC):
             raise ToolArgumentError(
                 f"the arguments of {self.name!r} must be a JSON object, not {type(arguments).__name__}"
             )
-        check_arguments(self.name, self.parameters, arguments)
         return dict(arguments)
 
     def __repr__(self) -> str:

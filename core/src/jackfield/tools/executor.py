@@ -164,6 +164,8 @@ def _as_content(output: Any) -> tuple[str | list[ContentItem], dict[str, Any]]:
         return output, metadata
     if isinstance(output, list) and all(isinstance(item, ContentItem) for item in output):
         return output, metadata
+    if output is None or isinstance(output, bool | int | float):
+        return json.dumps(output), metadata
     return json.dumps(_plain(output), indent=4, ensure_ascii=False, default=_plain), metadata
 
 

@@ -55,16 +55,24 @@ class FunctionTool(BaseTool):
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
         """Call the function with arguments converted to its types."""
-        given = self.parse_arguments(params)
-        try:
-            model = self._model.model_validate(given)
-        except ValidationError as error:
-            told = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)[:5])
-            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {told}") from None
+        model = self._validated(params)
         arguments = {field: getattr(model, field) for field in type(model).model_fields}
         if self._context_parameter:
             arguments[self._context_parameter] = context or ToolContext()
         return self.function_called(**arguments)
+
+    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as a dict that fits the function's types, which say more than the schema made from them."""
+        self._validated(params)
+        return self._as_object(params)
+
+    def _validated(self, params: str | Mapping[str, Any]) -> BaseModel:
+        try:
+            return self._model.model_validate(self._as_object(params))
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False)[:5]
+            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {told}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself: decorating it takes nothing away."""

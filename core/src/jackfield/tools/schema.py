@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jackfield.errors import ConfigError, ToolArgumentError
@@ -37,23 +35,26 @@ def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
         raise ConfigError(f"tool {name!r} requires {sorted(missing)[0]!r}, which is not among its properties")
 
 
-def check_arguments(name: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Raise ToolArgumentError unless the arguments fit; the text names all misfits, for the model to correct."""
-    if not schema.get("properties") and not arguments:
-        return
-    validator = _validator(json.dumps(schema, sort_keys=True, default=str))
-    misfits = sorted(validator.iter_errors(dict(arguments)), key=lambda error: list(map(str, error.path)))
-    if misfits:
-        told = "; ".join(_sentence(error) for error in misfits[:5])
-        raise ToolArgumentError(f"the arguments of {name!r} do not fit: {told}")
+class ArgumentChecker:
+    """Checks arguments against one schema. Making one costs as much as forty checks: keep it."""
 
+    def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+        self._name = name
+        self._validator: Draft202012Validator | None = None
 
-@lru_cache(maxsize=512)
-def _validator(schema: str) -> Draft202012Validator:
-    # Building one costs 40 times as much as using it. The key is the schema's text: schemas are dicts.
-    from jsonschema import Draft202012Validator
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise ToolArgumentError unless the arguments fit; the text names the misfits, for the model to correct."""
+        if not self.schema.get("properties") and not arguments:
+            return
+        if self._validator is None:
+            from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads(schema))
+            self._validator = Draft202012Validator(self.schema)
+        misfits = sorted(self._validator.iter_errors(dict(arguments)), key=lambda error: list(map(str, error.path)))
+        if misfits:
+            told = "; ".join(_sentence(error) for error in misfits[:5])
+            raise ToolArgumentError(f"the arguments of {self._name!r} do not fit: {told}")
 
 
 def _sentence(error: Any) -> str:

@@ -1,0 +1,1 @@
+"""Jackfield beside its peers."""

@@ -1,0 +1,38 @@
+"""`python -m benchmarks`: measure, and print one line a figure."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+
+from benchmarks import calls, many, server, start
+from benchmarks.measure import Row
+
+
+def main() -> None:
+    """Run the rows that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="names, separated by commas")
+    options = parser.parse_args()
+    qwen_python = os.environ.get("QWEN_PYTHON")
+    with server.running() as url:
+        rows: dict[str, Callable[[], list[Row]]] = {
+            "import": lambda: start.import_cost(qwen_python),
+            "list": start.listing_cost,
+            "call": lambda: calls.one_call(url, qwen_python),
+            "stream": lambda: calls.streaming(url),
+            "turns": lambda: calls.turns(url, qwen_python),
+            "parallel": lambda: many.parallel_tools(url, qwen_python),
+            "runs": lambda: many.concurrent_runs(url),
+        }
+        wanted = options.only.split(",") if options.only else list(rows)
+        print(f"{'figure':44} {'ours':>16}  {'beside':34} {'ratio':>6}  target")
+        for name in wanted:
+            for row in rows[name]():
+                ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+                print(f"{row.name:44} {row.ours:>16}  {row.peer:34} {ratio:>6}  {row.target}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Measure in turns: medians of CPU or wall time, ours and a peer's."""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report. `ratio` is ours to the peer's; None where a figure stands alone."""
+
+    name: str
+    ours: str
+    peer: str
+    ratio: float | None = None
+    target: str = ""
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    """CPU time of this process for one call, in milliseconds."""
+    started = time.process_time()
+    work()
+    return (time.process_time() - started) * 1000
+
+
+def wall_ms(work: Callable[[], object]) -> float:
+    """Wall time of one call, in milliseconds."""
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def in_turns(
+    works: Mapping[str, Callable[[], object]], *, rounds: int, clock: Callable[[Callable[[], object]], float] = cpu_ms
+) -> dict[str, float]:
+    """The median of each work, one call of each in every round; the first round is not counted."""
+    samples: dict[str, list[float]] = {name: [] for name in works}
+    for number in range(rounds + 1):
+        for name, work in works.items():
+            took = clock(work)
+            if number:
+                samples[name].append(took)
+    return {name: statistics.median(taken) for name, taken in samples.items()}
+
+
+def processes_in_turns(
+    commands: Mapping[str, Sequence[str]], *, rounds: int, env: Mapping[str, str] | None = None
+) -> dict[str, float]:
+    """The median CPU of whole processes, in milliseconds."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+
+    def once(command: Sequence[str]) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True, env={**kept, **(env or {})}, timeout=120)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+    samples: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(rounds + 1):
+        for name, command in commands.items():
+            took = once(command)
+            if number:
+                samples[name].append(took)
+    return {name: statistics.median(taken) for name, taken in samples.items()}

@@ -1,0 +1,70 @@
+"""Rows 1 and 2: what starting costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import Row, processes_in_turns
+
+_BUILD = "import jackfield; jackfield.FnCallAgent(function_list=['code_interpreter'])"
+_RSS = "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+
+
+def import_cost(qwen_python: str | None) -> list[Row]:
+    """Import the package, and build an agent with a tool; CPU of a process above bare Python."""
+    commands = {
+        "bare": [sys.executable, "-c", "pass"],
+        "ours": [sys.executable, "-c", "import jackfield"],
+        "agent": [sys.executable, "-c", _BUILD],
+        "openai": [sys.executable, "-c", "import openai"],
+    }
+    if qwen_python:
+        commands |= {"qwen bare": [qwen_python, "-c", "pass"], "qwen": [qwen_python, "-c", "import qwen_agent.agents"]}
+    cpu = processes_in_turns(commands, rounds=9)
+    openai = cpu["openai"] - cpu["bare"]
+    ours, agent = cpu["ours"] - cpu["bare"], cpu["agent"] - cpu["bare"]
+    rss = subprocess.run(
+        [sys.executable, "-c", _BUILD + _RSS], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    rows = [
+        Row(
+            "1 import jackfield",
+            f"{ours:.0f} ms",
+            f"import openai {openai:.0f} ms",
+            ours / openai,
+            "40 ms of 414: 0.10",
+        ),
+        Row(
+            "1 import, agent built",
+            f"{agent:.0f} ms, {rss} MB",
+            f"import openai {openai:.0f} ms",
+            agent / openai,
+            "150 ms of 414: 0.36; 45 MB",
+        ),
+    ]
+    if qwen_python:
+        qwen = cpu["qwen"] - cpu["qwen bare"]
+        rows.append(Row("1 import, agent built", f"{agent:.0f} ms", f"import qwen_agent {qwen:.0f} ms", agent / qwen))
+    return rows
+
+
+def listing_cost() -> list[Row]:
+    """`jackfield plugins list` with 1000 plugins installed, above bare Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(1000):
+            metadata = Path(folder) / f"acme_tool_{number}-1.0.dist-info"
+            metadata.mkdir()
+            (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-tool-{number}\nVersion: 1.0\n")
+            (metadata / "entry_points.txt").write_text(f"[jackfield.v1]\ntool.t{number} = acme_not_there_{number}\n")
+        commands = {
+            "bare": [sys.executable, "-c", "pass"],
+            "list": [sys.executable, "-m", "jackfield", "plugins", "list"],
+            "openai": [sys.executable, "-c", "import openai"],
+        }
+        cpu = processes_in_turns(commands, rounds=9, env={"PYTHONPATH": folder})
+    ours, openai = cpu["list"] - cpu["bare"], cpu["openai"] - cpu["bare"]
+    peer = f"import openai {openai:.0f} ms"
+    return [Row("2 plugins list, 1000 installed", f"{ours:.0f} ms", peer, ours / openai, "60 ms of 414: 0.14")]

@@ -1,0 +1,1 @@
+"""The assistant: an agent that knows documents."""

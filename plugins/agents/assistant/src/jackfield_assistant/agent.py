@@ -1,0 +1,117 @@
+"""An agent that knows documents: what fits the question is put into its system message, with the sources."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Unpack, cast
+
+from jackfield import sync
+from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, ToolEntry
+from jackfield.config import LLMConfig, RAGConfig
+from jackfield.errors import DocParserError
+from jackfield.events import PluginEvent
+from jackfield.messages import USER, Message, basename_of, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield.tools import find_tool
+
+from jackfield_assistant.knowledge import knowledge_block
+
+RETRIEVED = "jackfield-assistant.retrieved"
+
+
+class Retrieved(Protocol):
+    """What the retrieval tool finds: passages by source, and what could not be read."""
+
+    @property
+    def passages(self) -> list[dict[str, Any]]:
+        """`{"url": …, "text": [passage, …]}`, in document order."""
+
+    @property
+    def errors(self) -> list[DocParserError]:
+        """One for each file that could not be read."""
+
+
+class Retriever(Protocol):
+    """The part of the retrieval tool that an agent uses."""
+
+    async def retrieve(self, query: str, files: Iterable[str], *, lang: str) -> Retrieved:
+        """Find what fits the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Knowledge:
+    """What a run knows, and the event that tells of it."""
+
+    block: str
+    event: PluginEvent | None = None
+
+
+class Assistant(FnCallAgent):
+    """Answers from its files and from those of the conversation, and calls tools like `FnCallAgent`.
+
+    Before each run, what fits the last question is retrieved and appended to the system message, each passage under its
+    source. A file that cannot be read is told of in the event `jackfield-assistant.retrieved`, and the others are used.
+
+    Args:
+        function_list, llm, system_message, name, description: As for every agent.
+        rag_cfg: How documents are cut and searched; the keys of `RAGConfig`.
+        options: As for every agent; `files` are the documents.
+
+    A run takes one option of its own, `knowledge`: text to know instead of what the files say, plain or as a JSON
+    list of `{"url": …, "text": […]}`.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        rag_cfg: RAGConfig | Mapping[str, Any] | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self.rag_cfg = RAGConfig.parse(rag_cfg)
+        settings = {key: getattr(self.rag_cfg, key) for key in self.rag_cfg.model_fields_set}
+        self._retrieval = find_tool({"name": "retrieval", **settings}, self.host)
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        knowledge = await self._knowledge(run)
+        if knowledge.event:
+            yield knowledge.event
+        informed = replace(run, messages=with_system_text(run.messages, knowledge.block, first=False))
+        async for event in super()._events(informed):
+            yield event
+
+    async def _knowledge(self, run: Run) -> _Knowledge:
+        if "knowledge" in run.options:
+            return _Knowledge(knowledge_block(run.options["knowledge"], run.lang))
+        files = run.context.files
+        query = _question(run.messages)
+        if not files or not query:
+            return _Knowledge("")
+        retriever = cast(Retriever, await sync.in_worker(self._retrieval.load))
+        found = await retriever.retrieve(query, files, lang=run.lang)
+        if found.errors and len(found.errors) == len(files):
+            raise DocParserError("no document could be read: " + "; ".join(str(error) for error in found.errors))
+        return _Knowledge(knowledge_block(found.passages, run.lang), _event(found))
+
+
+def _question(messages: tuple[Message, ...]) -> str:
+    """The text of the last question."""
+    return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
+
+
+def _event(found: Retrieved) -> PluginEvent:
+    problems = [str(error) for error in found.errors]
+    data: dict[str, Any] = {
+        "sources": [basename_of(str(passage["url"])) for passage in found.passages],
+        "passages": sum(len(passage["text"]) for passage in found.passages),
+        "errors": problems,
+    }
+    if problems:
+        data["note"] = "; ".join(problems)
+    return PluginEvent(RETRIEVED, data)

@@ -1,0 +1,59 @@
+"""How retrieved passages stand in a system message: under a heading each, fenced, with their source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jackfield.config import Lang
+from jackfield.messages import basename_of
+
+_HEADING: Mapping[Lang, str] = {"en": "# Knowledge Base", "zh": "# 知识库"}
+_SNIPPET: Mapping[Lang, str] = {
+    "en": "## The content from {source}:\n\n{fence}\n{content}\n{fence}",
+    "zh": "## 来自 {source} 的内容：\n\n{fence}\n{content}\n{fence}",
+}
+_FILE: Mapping[Lang, str] = {"en": "[file]({name})", "zh": "[文件]({name})"}
+_UPLOADED: Mapping[Lang, str] = {"en": "uploaded document", "zh": "上传的文档"}
+_BETWEEN_PASSAGES = "\n\n...\n\n"
+
+
+def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> str:
+    """The block that is appended to the system message; '' if there is nothing to know.
+
+    Args:
+        passages: A list of `{"url": …, "text": [passage, …]}`, also as JSON text; any other text is one source without
+            a name.
+        lang: Of the headings.
+    """
+    snippets = [_snippet(source, text, lang) for source, text in _sources(passages, lang) if text.strip()]
+    return "\n\n".join([_HEADING[lang], *snippets]) if snippets else ""
+
+
+def _sources(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> list[tuple[str, str]]:
+    listed = _parsed(passages) if isinstance(passages, str) else passages
+    if listed is None:
+        return [(_UPLOADED[lang], str(passages))]
+    return [
+        (_FILE[lang].format(name=basename_of(str(source["url"]))), _BETWEEN_PASSAGES.join(map(str, source["text"])))
+        for source in listed
+    ]
+
+
+def _parsed(text: str) -> list[Mapping[str, Any]] | None:
+    """The sources that a JSON text lists, or None if it is any other text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(value, list) and all(isinstance(entry, dict) and {"url", "text"} <= entry.keys() for entry in value):
+        return value
+    return None
+
+
+def _snippet(source: str, text: str, lang: Lang) -> str:
+    # A document may hold fences of its own: ours is longer than any of them, so that it cannot be closed from inside.
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return _SNIPPET[lang].format(source=source, fence="`" * max(3, longest + 1), content=text)
