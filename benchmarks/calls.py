@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jackfield import FnCallAgent, tool
-from jackfield.events import TextDelta
 from openai import AsyncOpenAI
 
 from benchmarks.measure import Row, in_turns
+from jackfield import FnCallAgent, tool
+from jackfield.events import TextDelta
 
 ASK = [{"role": "user", "content": "go"}]
 ADD_SCHEMA = {
@@ -40,6 +41,19 @@ def our_agent(url: str, model: str, *tools: Any) -> FnCallAgent:
     """An agent on the server."""
     llm = {"model_type": "openai", "model": model, "base_url": url, "api_key": "none"}
     return FnCallAgent(list(tools), llm, limits={"turns": 1000})
+
+
+@contextmanager
+def raw_client(url: str) -> Iterator[tuple[asyncio.AbstractEventLoop, AsyncOpenAI]]:
+    """The raw client, on an event loop of its own."""
+    loop = asyncio.new_event_loop()
+    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+    try:
+        yield loop, client
+    finally:
+        loop.run_until_complete(client.close())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
 async def raw_answer(client: AsyncOpenAI, model: str, messages: list[Any], **options: Any) -> dict[str, Any]:
@@ -96,22 +110,21 @@ def repeat(
 def one_call(url: str, qwen_python: str | None) -> list[Row]:
     """An agent's run of one call, async and sync, per run."""
     times = 50
-    loop = asyncio.new_event_loop()
-    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-    agent, sync_agent = our_agent(url, "short"), our_agent(url, "short")
+    with raw_client(url) as (loop, client):
+        agent, sync_agent = our_agent(url, "short"), our_agent(url, "short")
 
-    def sync_runs() -> None:
-        for _ in range(times):
-            sync_agent.run_nonstream(ASK)
+        def sync_runs() -> None:
+            for _ in range(times):
+                sync_agent.run_nonstream(ASK)
 
-    cpu = in_turns(
-        {
-            "raw": repeat(loop, lambda: raw_answer(client, "short", list(ASK)), times),
-            "async": repeat(loop, lambda: agent.arun(ASK), times),
-            "sync": sync_runs,
-        },
-        rounds=11,
-    )
+        cpu = in_turns(
+            {
+                "raw": repeat(loop, lambda: raw_answer(client, "short", list(ASK)), times),
+                "async": repeat(loop, lambda: agent.arun(ASK), times),
+                "sync": sync_runs,
+            },
+            rounds=11,
+        )
     raw, ours, from_sync = (cpu[name] / times for name in ("raw", "async", "sync"))
     rows = [
         Row("3 one run, one call (arun)", f"{ours:.2f} ms", f"raw openai {raw:.2f} ms", ours / raw, "0.5"),
@@ -133,48 +146,46 @@ def one_call(url: str, qwen_python: str | None) -> list[Row]:
 
 def streaming(url: str) -> list[Row]:
     """A stream of 10,000 chunks as fast as it comes, and one of 500 paced at 1 ms; per chunk."""
-    loop = asyncio.new_event_loop()
-    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
     rows = []
-    for model, chunks, target, rounds in (("long", 10_000, "0.2", 5), ("paced", 500, "0.4", 5)):
-        agent = our_agent(url, model)
+    with raw_client(url) as (loop, client):
+        for model, chunks, target, rounds in (("long", 10_000, "0.2", 5), ("paced", 500, "0.4", 5)):
+            agent = our_agent(url, model)
 
-        async def ours(agent: FnCallAgent = agent, chunks: int = chunks) -> None:
-            seen = [step async for step in agent.astream(ASK) if isinstance(step.event, TextDelta)]
-            assert len(seen) == chunks
+            async def ours(agent: FnCallAgent = agent, chunks: int = chunks) -> None:
+                seen = [step async for step in agent.astream(ASK) if isinstance(step.event, TextDelta)]
+                assert len(seen) == chunks
 
-        def sync_snapshots(agent: FnCallAgent = agent) -> None:
-            for _ in agent.run(ASK):
-                pass
+            def sync_snapshots(agent: FnCallAgent = agent) -> None:
+                for _ in agent.run(ASK):
+                    pass
 
-        cpu = in_turns(
-            {
-                "raw": repeat(loop, lambda model=model: raw_answer(client, model, list(ASK)), 1),  # type: ignore[misc]
-                "ours": repeat(loop, ours, 1),
-                "sync": sync_snapshots,
-            },
-            rounds=rounds,
-        )
-        raw, mine, lists = (cpu[name] / chunks * 1000 for name in ("raw", "ours", "sync"))
-        peer = f"raw openai {raw:.1f} µs"
-        rows.append(Row(f"4 per chunk, {model} (astream)", f"{mine:.1f} µs", peer, mine / raw, target))
-        rows.append(Row(f"4 per chunk, {model} (run, growing lists)", f"{lists:.1f} µs", peer, lists / raw))
+            cpu = in_turns(
+                {
+                    "raw": repeat(loop, lambda model=model: raw_answer(client, model, list(ASK)), 1),  # type: ignore[misc]
+                    "ours": repeat(loop, ours, 1),
+                    "sync": sync_snapshots,
+                },
+                rounds=rounds,
+            )
+            raw, mine, lists = (cpu[name] / chunks * 1000 for name in ("raw", "ours", "sync"))
+            peer = f"raw openai {raw:.1f} µs"
+            rows.append(Row(f"4 per chunk, {model} (astream)", f"{mine:.1f} µs", peer, mine / raw, target))
+            rows.append(Row(f"4 per chunk, {model} (run, growing lists)", f"{lists:.1f} µs", peer, lists / raw))
     return rows
 
 
 def turns(url: str, qwen_python: str | None) -> list[Row]:
     """A run of 20 turns with a tool call each; per turn."""
     count = 20
-    loop = asyncio.new_event_loop()
-    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-    agent = our_agent(url, f"tools-{count}", add)
-    cpu = in_turns(
-        {
-            "raw": repeat(loop, lambda: raw_loop(client, f"tools-{count}"), 1),
-            "ours": repeat(loop, lambda: agent.arun(ASK), 1),
-        },
-        rounds=15,
-    )
+    with raw_client(url) as (loop, client):
+        agent = our_agent(url, f"tools-{count}", add)
+        cpu = in_turns(
+            {
+                "raw": repeat(loop, lambda: raw_loop(client, f"tools-{count}"), 1),
+                "ours": repeat(loop, lambda: agent.arun(ASK), 1),
+            },
+            rounds=15,
+        )
     raw, ours = cpu["raw"] / count, cpu["ours"] / count
     rows = [Row("5 per turn with a tool call", f"{ours:.2f} ms", f"raw openai loop {raw:.2f} ms", ours / raw, "0.3")]
     if qwen_python:

@@ -7,11 +7,9 @@ import time
 import tracemalloc
 from typing import Any
 
-from jackfield import tool
-from openai import AsyncOpenAI
-
-from benchmarks.calls import ASK, _qwen, add, our_agent, raw_loop
+from benchmarks.calls import ASK, _qwen, add, our_agent, raw_client, raw_loop
 from benchmarks.measure import Row, in_turns, wall_ms
+from jackfield import tool
 
 RUNS = 200
 
@@ -53,30 +51,29 @@ def parallel_tools(url: str, qwen_python: str | None) -> list[Row]:
 
 def concurrent_runs(url: str) -> list[Row]:
     """200 runs at once, each of three tool calls, a model that takes 50 ms; runs per second and memory per run."""
-    loop = asyncio.new_event_loop()
-    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-    agent = our_agent(url, "tools-3-50", add)
+    with raw_client(url) as (loop, client):
+        agent = our_agent(url, "tools-3-50", add)
 
-    async def theirs() -> None:
-        await asyncio.gather(*(raw_loop(client, "tools-3-50") for _ in range(RUNS)))
+        async def theirs() -> None:
+            await asyncio.gather(*(raw_loop(client, "tools-3-50") for _ in range(RUNS)))
 
-    async def ours() -> None:
-        await asyncio.gather(*(agent.arun(ASK) for _ in range(RUNS)))
+        async def ours() -> None:
+            await asyncio.gather(*(agent.arun(ASK) for _ in range(RUNS)))
 
-    wall = in_turns(
-        {"raw": lambda: loop.run_until_complete(theirs()), "ours": lambda: loop.run_until_complete(ours())},
-        rounds=5,
-        clock=wall_ms,
-    )
-    ratio = wall["raw"] / wall["ours"]
-    raw_rate, our_rate = RUNS / wall["raw"] * 1000, RUNS / wall["ours"] * 1000
-    tracemalloc.start()
-    loop.run_until_complete(ours())
-    before, _ = tracemalloc.get_traced_memory()
-    tracemalloc.reset_peak()
-    loop.run_until_complete(ours())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+        wall = in_turns(
+            {"raw": lambda: loop.run_until_complete(theirs()), "ours": lambda: loop.run_until_complete(ours())},
+            rounds=5,
+            clock=wall_ms,
+        )
+        ratio = wall["raw"] / wall["ours"]
+        raw_rate, our_rate = RUNS / wall["raw"] * 1000, RUNS / wall["ours"] * 1000
+        tracemalloc.start()
+        loop.run_until_complete(ours())
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        loop.run_until_complete(ours())
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
     per_run = (peak - before) / RUNS / 1024
     return [
         Row("7 200 runs at once, runs/s", f"{our_rate:.0f}/s", f"raw openai {raw_rate:.0f}/s", ratio, "2.5 or more"),

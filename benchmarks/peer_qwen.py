@@ -39,7 +39,7 @@ class Wait(BaseTool):
     description = "Wait a tenth of a second."
     parameters = {"type": "object", "properties": {}, "required": []}  # noqa: RUF012
 
-    def call(self, params: Any, **_: Any) -> str:
+    def call(self, _params: Any, **_: Any) -> str:
         """Wait."""
         time.sleep(0.1)
         return "done"

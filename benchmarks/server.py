@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jackfield_testkit import FakeOpenAI, replies
+from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply
-from jackfield_testkit.server import RecordedRequest
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 SHORT = replies.text("ok")
 LONG = replies.text(["chunk of text "] * 10_000)
@@ -17,7 +17,7 @@ PACED = replies.text(["chunk of text "] * 500).paced(0.001)
 
 
 def answer(request: RecordedRequest) -> Reply:
-    """`short`, `long`, `paced`, `tools-N[-DELAYms]` (N calls, one a turn, then a word), `parallel-N` (N calls at once)."""
+    """`short`, `long`, `paced`; `tools-N[-MS]`: N calls, one a turn, then a word; `parallel-N`: N calls at once."""
     kind, *numbers = request.model.split("-")
     messages = request.json["messages"]
     results = sum(message["role"] in ("tool", "function") for message in messages)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from jackfield import Agent, BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken, RunView, with_calls_closed
 from jackfield.agents.decide import AskModel, Finish, Pause, RunTools, decide, open_calls

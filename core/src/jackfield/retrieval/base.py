@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
@@ -55,6 +53,7 @@ class Chunk:
         page: The page it begins on, from 1, or None.
         headings: The headings it stands under, outermost first.
         title: The document's title.
+        overlap: How many characters of `text`, after its page line, repeat what the chunk before it has.
     """
 
     id: str
@@ -65,6 +64,7 @@ class Chunk:
     page: int | None = None
     headings: tuple[str, ...] = ()
     title: str = ""
+    overlap: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,14 @@ class Hit:
 
 
 class Parser(ABC):
-    """Reads one kind of file. It is called in a worker thread, one instance by many threads at once."""
+    """Reads one kind of file. It is called in a worker thread, one instance by many threads at once.
+
+    Args:
+        cfg: The settings of this parser.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg: Mapping[str, Any] = dict(cfg or {})
 
     @abstractmethod
     def parse(self, data: bytes, *, source: str) -> Document:
@@ -105,41 +112,15 @@ class Parser(ABC):
 
 
 class Searcher(ABC):
-    """Ranks the chunks of a corpus against a query. It indexes a corpus once and keeps the index by content hash."""
+    """Ranks the chunks of a corpus against a query. It indexes a corpus once and keeps the index by content hash.
+
+    Args:
+        cfg: The settings of this searcher.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg: Mapping[str, Any] = dict(cfg or {})
 
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """The best chunks, best first, at most `limit`, equal scores in document order; [] when nothing matches."""
-
-
-I = TypeVar("I")  # noqa: E741 - an index
-
-
-class IndexCache(Generic[I]):
-    """The indexes of the last corpora, by content hash. Two threads that need one at once build it once."""
-
-    def __init__(self, capacity: int = 8) -> None:
-        self._capacity = capacity
-        self._indexes: OrderedDict[str, I] = OrderedDict()
-        self._building: dict[str, Lock] = {}
-        self._lock = Lock()
-
-    def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], I]) -> I:
-        """The index of a corpus, built if need be. It blocks: call it in a worker thread."""
-        key = corpus.content_hash
-        with self._lock:
-            if key in self._indexes:
-                self._indexes.move_to_end(key)
-                return self._indexes[key]
-            turn = self._building.setdefault(key, Lock())
-        with turn:
-            with self._lock:
-                if key in self._indexes:
-                    return self._indexes[key]
-            index = build(corpus.chunks)
-            with self._lock:
-                self._indexes[key] = index
-                self._building.pop(key, None)
-                while len(self._indexes) > self._capacity:
-                    self._indexes.popitem(last=False)
-            return index

@@ -1,0 +1,84 @@
+"""Cut a text so that each part has at most so many tokens, where a reader would cut it if that is possible."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from jackfield.tokens import TokenCounter
+
+_SENTENCE_END = re.compile(r"[.!?…]+[\"')\]”’]*\s+|[。！？；…]+[”’」』）]*\s*|\n+")
+_LINE_END = re.compile(r"\n+")
+_WORD_END = re.compile(r"\s+|[，、：,;:]+")
+
+
+def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_line: bool = False) -> Iterator[str]:
+    """Cut a text into parts of at most `max_tokens`, nearly as long as that allows; nothing is lost between them.
+
+    It cuts after a sentence, else after a word, else anywhere; with `by_line` after a line, else anywhere. A part is a
+    single character where even that has too many tokens.
+    """
+    start = 0
+    while start < len(text):
+        length = max(1, head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line))
+        yield text[start : start + length]
+        start += length
+
+
+def head_that_fits(
+    text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int = 0, by_line: bool = False
+) -> int:
+    """How many characters from `start` on fit into `max_tokens`, up to a good place to cut; 0 if not even one does."""
+    length = _long_head(text, start, max_tokens, count_tokens)
+    if start + length >= len(text):
+        return length
+    for end in _good_ends(text, start, length, by_line):
+        # A shorter text may have more tokens: vocabularies keep some runs together.
+        if count_tokens(text[start:end]) <= max_tokens:
+            return end - start
+    return length
+
+
+def tail_from_a_sentence(text: str, max_chars: int) -> str:
+    """The end of a text, at most `max_chars`, from the start of a sentence if it holds one, else of a word."""
+    if len(text) <= max_chars:
+        return text
+    first = len(text) - max_chars
+    for ending in (_SENTENCE_END, _WORD_END):
+        found = ending.search(text, first)
+        if found and found.end() < len(text):
+            return text[found.end() :]
+    return text[_not_inside_a_character(text, first) :]
+
+
+def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter) -> int:
+    """A length that fits, at most a sixteenth shorter than the next one tried that did not."""
+    rest = len(text) - start
+    fits, too_long = 0, rest + 1
+    guess = min(rest, max(1, 3 * max_tokens))
+    while too_long - fits > max(1, fits // 16):
+        if count_tokens(text[start : start + guess]) <= max_tokens:
+            fits = guess
+        else:
+            too_long = guess
+        guess = min(rest, 2 * fits) if too_long > rest else (fits + too_long) // 2
+    return fits
+
+
+def _good_ends(text: str, start: int, length: int, by_line: bool) -> Iterator[int]:
+    end = start + length
+    for ending in (_LINE_END,) if by_line else (_SENTENCE_END, _WORD_END):
+        ends = [found.end() for found in ending.finditer(text, start + length // 2, end)]
+        if ends:
+            yield ends[-1]
+    whole = _not_inside_a_character(text, end)
+    if start < whole < end:
+        yield whole
+
+
+def _not_inside_a_character(text: str, position: int) -> int:
+    """The last position, not after this one, where an accent is not torn from its letter."""
+    while 0 < position < len(text) and unicodedata.combining(text[position]):
+        position -= 1
+    return position

@@ -1,0 +1,77 @@
+"""Keep what was costly to make: parsed documents, corpora, indexes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from threading import Lock
+from typing import Generic, TypeVar
+
+from jackfield.retrieval.base import Chunk, Corpus
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def _one(_: object) -> int:
+    return 1
+
+
+class Kept(Generic[K, V]):
+    """The values used last, by key. Two threads that need one at once make it once.
+
+    Args:
+        capacity: The most that is kept, in the unit of `size_of`; the value used last is kept whatever its size.
+        size_of: The size of a value, 1 for each if not given.
+    """
+
+    def __init__(self, capacity: int, *, size_of: Callable[[V], int] = _one) -> None:
+        self._capacity = capacity
+        self._size_of = size_of
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._size = 0
+        self._making: dict[K, Future[V]] = {}
+        self._lock = Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made if need be; an error of `make` is everybody's who waited. It blocks."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+            making = self._making.get(key)
+            if making is None:
+                mine = self._making[key] = Future()
+        if making is not None:
+            return making.result()
+        try:
+            value = make()
+        except BaseException as error:
+            with self._lock:
+                del self._making[key]
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            self._keep(key, value)
+            del self._making[key]
+        mine.set_result(value)
+        return value
+
+    def _keep(self, key: K, value: V) -> None:
+        self._values[key] = value
+        self._size += self._size_of(value)
+        while self._size > self._capacity and len(self._values) > 1:
+            _, dropped = self._values.popitem(last=False)
+            self._size -= self._size_of(dropped)
+
+
+class IndexCache(Generic[V]):
+    """A searcher's indexes of the corpora used last, by content hash."""
+
+    def __init__(self, capacity: int = 8) -> None:
+        self._indexes: Kept[str, V] = Kept(capacity)
+
+    def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V]) -> V:
+        """The index of a corpus, built if need be. It blocks: call it in a worker thread."""
+        return self._indexes.get(corpus.content_hash, lambda: build(corpus.chunks))
