@@ -29,7 +29,7 @@ from jackfield.events import (
     ToolFinished,
     ToolProgress,
 )
-from jackfield.messages import FunctionCall, Usage
+from jackfield.messages import ContentItem, FunctionCall, Usage
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
@@ -216,6 +216,40 @@ def test_a_bad_call_becomes_a_result_and_the_run_goes_on(bad: FunctionCallDelta,
     response = FnCallAgent([add], model).run_nonstream(ASK)
     assert told in response[1]["content"]
     assert response[-1]["content"] == "sorry"
+
+
+def test_a_call_that_was_cut_off_is_not_run_with_half_its_arguments() -> None:
+    asked: list[str] = []
+
+    @tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        asked.append(path)
+        return "gone"
+
+    half = FunctionCallDelta(0, id="x", name="delete", arguments='{"path": "/home/me')
+    model = ScriptedModel([[half, ModelFinished("length")], answer("oh")])
+    response = FnCallAgent([delete], model).run_nonstream(ASK)
+    assert asked == []
+    assert "length limit" in response[1]["content"]
+
+
+def test_documents_in_the_system_message_do_not_change_the_language() -> None:
+    model = ScriptedModel([answer("x")])
+    FnCallAgent(llm=model, system_message="知识").run_nonstream(ASK, lang="en")
+    assert model.requests[0].lang == "en"
+
+
+def test_an_image_in_a_result_is_a_note_to_a_model_that_takes_none() -> None:
+    @tool
+    def plot() -> list[ContentItem]:
+        """Plot."""
+        return [ContentItem(text="a plot"), ContentItem(image="data:image/png;base64,AAAA")]
+
+    model = ScriptedModel([calls(("plot", {})), answer("nice")])
+    response = FnCallAgent([plot], model).run_nonstream(ASK)
+    assert response[1]["content"][1]["image"].startswith("data:")
+    assert model.requests[1].messages[-1].get_text_content() == "a plot\n(image left out: this model takes none)"
 
 
 def test_interleaved_calls_are_kept_apart() -> None:

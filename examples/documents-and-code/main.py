@@ -96,7 +96,7 @@ def main() -> int:
     sources: list[str] = []
     reason = ""
     try:
-        for event in sync.iterate(agent.astream([{"role": "user", "content": question}])):
+        for event in sync.iterate(agent.astream([{"role": "user", "content": question}], lang="en")):
             renderer.show(event)
             match event.event:
                 case PluginEvent("jackfield-assistant.retrieved", data):

@@ -38,6 +38,15 @@ def loads_lenient(text: str) -> Any:
     return repaired
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is JSON without any mending, but for raw control characters in strings."""
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def dumps(value: Any) -> str:
     """JSON as it is shown to a model: one line, other alphabets readable."""
     return json.dumps(value, ensure_ascii=False)

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from jackfield.agents.decide import Finish, Pause, RunTools, decide, with_calls_closed
 from jackfield.agents.limits import Interrupted, Spent
 from jackfield.agents.run import Event, Run
+from jackfield.config import GenerateConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished, TurnFinished, TurnStarted
+from jackfield.jsontext import is_json
 from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message
 from jackfield.models.base import BaseChatModel
 from jackfield.models.fold import Fold
@@ -19,6 +21,10 @@ from jackfield.tools.base import ToolContext
 from jackfield.tools.executor import PlannedCall, ToolExecutor
 
 Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
+# Half of the arguments, mended, would be other arguments: half a path, half a query.
+CUT_OFF_TEXT = (
+    "The reply reached its length limit inside of this call, so nothing was done. Call again with less at once."
+)
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
 
 
@@ -66,9 +72,11 @@ class Loop:
 
     async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
+        # The language is the conversation's: documents that an agent adds must not change it.
+        config = (run.config or GenerateConfig()).merged({"lang": run.lang})
         yield TurnStarted(state.spent.turns + 1)
         try:
-            async for event in run.guarded(self.model.astream(state.history, self.functions, config=run.config)):
+            async for event in run.guarded(self.model.astream(state.history, self.functions, config=config)):
                 answer.feed(event)
                 yield event
             self.model.check_complete(answer)
@@ -81,6 +89,7 @@ class Loop:
         # An empty reply stands in the history as what it is; asking again would burn turns.
         messages = answer.messages() or [Message(ASSISTANT, "", name=self.name)]
         state.history += messages
+        state.cut_off = answer.finished is not None and answer.finished.reason == "length"
         state.spent = state.spent.plus_turn(answer.usage)
         yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)
 
@@ -89,22 +98,24 @@ class Loop:
         results: dict[int, Message] = {}
         context = replace(run.context, messages=tuple(state.history))
         try:
-            async for event in run.guarded(self._run_calls(calls, context)):
+            async for event in run.guarded(self._run_calls(calls, context, cut_off=state.cut_off)):
                 if isinstance(event, ToolFinished):
                     results[event.index] = event.message
                 yield event
         finally:
             state.history += [results[index] for index in sorted(results)]
 
-    async def _run_calls(self, calls: Sequence[PlannedCall], context: ToolContext) -> AsyncIterator[Event]:
+    async def _run_calls(
+        self, calls: Sequence[PlannedCall], context: ToolContext, *, cut_off: bool
+    ) -> AsyncIterator[Event]:
         allowed = []
         for planned in calls:
-            if await self._is_allowed(planned, context):
+            if cut_off and not is_json(planned.call.arguments):
+                yield _not_run(planned, CUT_OFF_TEXT, "CutOff")
+            elif await self._is_allowed(planned, context):
                 allowed.append(planned)
             else:
-                extra = {"function_id": planned.call_id}
-                refusal = Message(FUNCTION, REFUSED_TEXT, name=planned.call.name, extra=extra)
-                yield ToolFinished(planned.index, planned.call_id, refusal, 0.0, "NotAllowed")
+                yield _not_run(planned, REFUSED_TEXT, "NotAllowed")
         async for event in self.executor.run(allowed, context):
             yield event
 
@@ -115,12 +126,18 @@ class Loop:
         return await answer if inspect.isawaitable(answer) else answer
 
 
+def _not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
+    message = Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})
+    return ToolFinished(planned.index, planned.call_id, message, 0.0, error)
+
+
 class _State:
     """What changes while a run goes on."""
 
     def __init__(self, history: list[Message]) -> None:
         self.history = history
         self.spent = Spent()
+        self.cut_off = False  # the last answer ended at its length limit: its last call may be a part of one
 
     def finished(self, run: Run, reason: StopReason) -> RunFinished:
         return RunFinished(reason, tuple(self.history[len(run.messages) :]), self.spent.usage)

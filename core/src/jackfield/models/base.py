@@ -7,6 +7,7 @@ import re
 import threading
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from jackfield import sync
@@ -19,7 +20,7 @@ from jackfield.errors import (
     UnsupportedInputError,
 )
 from jackfield.events import ModelEvent
-from jackfield.messages import SYSTEM, USER, Message, MessageLike, ModelResponse, as_messages
+from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, Message, MessageLike, ModelResponse, as_messages
 from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
 from jackfield.models.retry import Retry
@@ -179,22 +180,34 @@ class BaseChatModel(QwenStyleChat):
         return chain
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        self._refuse_unsupported(request)
+        if any(message.is_multimodal() for message in request.messages):
+            request = replace(request, messages=tuple(map(self._acceptable, request.messages)))
         return self.stream(request)
 
-    def _refuse_unsupported(self, request: ChatRequest) -> None:
+    def _acceptable(self, message: Message) -> Message:
+        """The message as this model takes it.
+
+        Raises:
+            UnsupportedInputError: A user sends what it does not take. In a tool's result, a note stands for it instead:
+                the user cannot leave that out.
+        """
+        if isinstance(message.content, str):
+            return message
         facts = self.facts
         takes = {"text": True, "file": True, "image": facts.images, "audio": facts.audio, "video": facts.video}
-        for message in request.messages:
-            if isinstance(message.content, str):
-                continue
-            for item in message.content:
-                if not takes[item.type]:
-                    raise UnsupportedInputError(
-                        f"{self.backend}:{self.config.model} takes no {item.type}: "
-                        f"use a model that does, or leave it out",
-                        backend=self.backend,
-                    )
+        refused = [item.type for item in message.content if not takes[item.type]]
+        if not refused:
+            return message
+        if message.role != FUNCTION:
+            raise UnsupportedInputError(
+                f"{self.backend}:{self.config.model} takes no {refused[0]}: use a model that does, or leave it out",
+                backend=self.backend,
+            )
+        items = [
+            item if takes[item.type] else ContentItem(text=f"({item.type} left out: this model takes none)")
+            for item in message.content
+        ]
+        return message.replace(content=items)
 
     def _host(self) -> PluginHost:
         return self._given_host or default_host()

@@ -20,9 +20,9 @@ def get_chat_model(
     """Make a model.
 
     Args:
-        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend), where an address
-        of
-            a server alone means one that speaks Chat Completions; or a model, which is returned. It is not changed.
+        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model,
+        which is
+            returned. A server's address without a backend means one that speaks Chat Completions. It is not changed.
         host: Which plugins there are; the installed ones if None.
 
     Raises:

@@ -1,1 +1,31 @@
-"""Documents and search."""
+"""Documents and search: files → blocks → chunks → hits → what fits into a request."""
+
+from jackfield.retrieval.base import Block, BlockKind, Chunk, Corpus, Document, Hit, Parser, Searcher
+from jackfield.retrieval.budget import Passage, best_within, choose, front_part, passages
+from jackfield.retrieval.chunking import chunk_document, corpus_of
+from jackfield.retrieval.documents import DocumentReader, Reading
+from jackfield.retrieval.fuse import fuse
+from jackfield.retrieval.keep import IndexCache, Kept
+
+__all__ = [
+    "Block",
+    "BlockKind",
+    "Chunk",
+    "Corpus",
+    "Document",
+    "DocumentReader",
+    "Hit",
+    "IndexCache",
+    "Kept",
+    "Parser",
+    "Passage",
+    "Reading",
+    "Searcher",
+    "best_within",
+    "choose",
+    "chunk_document",
+    "corpus_of",
+    "front_part",
+    "fuse",
+    "passages",
+]

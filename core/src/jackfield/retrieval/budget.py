@@ -34,19 +34,15 @@ def choose(
         return front_part(corpus, max_tokens=max_tokens, count_tokens=count_tokens)
     chosen = best_within(hits, max_tokens=max_tokens, count_tokens=count_tokens)
     place = {chunk.id: number for number, chunk in enumerate(corpus.chunks)}
-    return sorted(chosen, key=lambda chunk: place[chunk.id])
+    return sorted(chosen, key=lambda chunk: place.get(chunk.id, len(place)))
 
 
-def best_within(
-    hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens
-) -> list[Chunk]:
+def best_within(hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
     """The chunks of the best hits, best first: whole while they fit, the first that does not is cut to the rest."""
     return _first_within((hit.chunk for hit in hits), max_tokens, count_tokens)
 
 
-def front_part(
-    corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens
-) -> list[Chunk]:
+def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
     """The beginning of every document, an equal share of the tokens for each."""
     by_source = Counter(chunk.source for chunk in corpus.chunks)
     share = max_tokens // max(1, len(by_source))
@@ -66,8 +62,7 @@ def passages(chunks: Iterable[Chunk]) -> list[Passage]:
     before: Chunk | None = None
     for chunk in chunks:
         entry = grouped.setdefault(chunk.source, {"url": chunk.source, "text": []})
-        follows = before is not None and before.source == chunk.source and before.index + 1 == chunk.index
-        entry["text"].append(_without_overlap(chunk) if follows else chunk.text)
+        entry["text"].append(_without_overlap(chunk, before) if before else chunk.text)
         before = chunk
     return list(grouped.values())
 
@@ -86,13 +81,19 @@ def _first_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenC
 
 def _cut(chunk: Chunk, max_tokens: int, count_tokens: TokenCounter) -> Chunk | None:
     """The beginning of a chunk, or None if nothing fits but its page line and what it repeats."""
-    length = head_that_fits(chunk.text, max_tokens, count_tokens)
-    text = chunk.text[:length].rstrip()
-    if len(text) <= len(page_line(chunk.page)) + chunk.overlap:
+    start = len(page_line(chunk.page)) + chunk.overlap
+    opening, rest = chunk.text[:start], chunk.text[start:]
+    length = head_that_fits(rest, max_tokens, lambda part: count_tokens(opening + part))
+    if not length:
         return None
+    text = opening + rest[:length]
     return replace(chunk, text=text, tokens=count_tokens(text))
 
 
-def _without_overlap(chunk: Chunk) -> str:
+def _without_overlap(chunk: Chunk, before: Chunk) -> str:
     start = len(page_line(chunk.page))
-    return chunk.text[:start] + chunk.text[start + chunk.overlap :]
+    repeated = chunk.text[start : start + chunk.overlap].strip()
+    # The text is compared because the chunk before may have been cut, or be another's.
+    if before.source == chunk.source and repeated and before.text.rstrip().endswith(repeated):
+        return chunk.text[:start] + chunk.text[start + chunk.overlap :]
+    return chunk.text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future
-from threading import Lock
+from threading import Event, Lock
 from typing import Generic, TypeVar
 
 from jackfield.retrieval.base import Chunk, Corpus
@@ -31,32 +30,32 @@ class Kept(Generic[K, V]):
         self._size_of = size_of
         self._values: OrderedDict[K, V] = OrderedDict()
         self._size = 0
-        self._making: dict[K, Future[V]] = {}
+        self._making: dict[K, Event] = {}
         self._lock = Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key, made if need be; an error of `make` is everybody's who waited. It blocks."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-            making = self._making.get(key)
-            if making is None:
-                mine = self._making[key] = Future()
-        if making is not None:
-            return making.result()
+        """The value of a key, made if need be; errors of `make` are raised and not kept. It blocks."""
+        mine = Event()
+        while True:
+            with self._lock:
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    return self._values[key]
+                other = self._making.get(key)
+                if other is None:
+                    self._making[key] = mine
+                    break
+            # Whoever makes it may fail, for a reason of its own: then it is our turn.
+            other.wait()
         try:
             value = make()
-        except BaseException as error:
+            with self._lock:
+                self._keep(key, value)
+            return value
+        finally:
             with self._lock:
                 del self._making[key]
-            mine.set_exception(error)
-            raise
-        with self._lock:
-            self._keep(key, value)
-            del self._making[key]
-        mine.set_result(value)
-        return value
+            mine.set()
 
     def _keep(self, key: K, value: V) -> None:
         self._values[key] = value

@@ -1,0 +1,146 @@
+"""Turn a directive into a call: fill its slots from the documents, and say where each value came from."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from jackfield.jsontext import dumps
+from jackfield.request import FunctionSchema
+from jackfield_offline.grammar import Directive, Slot, one_text_argument, placeholder
+from jackfield_offline.numbers import find_number
+from jackfield_offline.sentences import Library, Sentence
+
+CODE_ARGUMENT = "code"
+"""An argument of this name is a program in Python. No text of a document may become a part of it but as a literal."""
+
+_ENOUGH = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A slot, what was put there, and the sentence it is from."""
+
+    slot: Slot
+    value: str
+    sentence: Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCall:
+    """A call with all its slots filled; `arguments` is a JSON object."""
+
+    tool: str
+    arguments: str
+    fillings: tuple[Filling, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CannotCall:
+    """Why a tool cannot be called; `phrase` is the slot's that is at fault, if one is."""
+
+    kind: Literal["not_offered", "none_offered", "not_allowed", "not_found", "needs_json", "bad_json", "text_in_code"]
+    tool: str
+    phrase: str = ""
+
+
+Outcome: TypeAlias = ReadyCall | CannotCall
+
+
+class _UnfilledError(Exception):
+    """A slot that has no value, or none that may stand there; caught in `prepare_call`."""
+
+    def __init__(self, kind: Literal["not_found", "text_in_code"], slot: Slot) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.slot = slot
+
+
+def prepare_call(directive: Directive, schema: FunctionSchema, library: Library) -> Outcome:
+    """The call that a directive means, or why there is none."""
+    try:
+        fillings = [_fill(slot, library) for slot in directive.slots]
+        arguments = _arguments(directive, schema, fillings)
+    except _UnfilledError as error:
+        return CannotCall(error.kind, directive.tool, error.slot.phrase)
+    if isinstance(arguments, CannotCall):
+        return arguments
+    return ReadyCall(directive.tool, dumps(arguments), tuple(fillings))
+
+
+def _fill(slot: Slot, library: Library) -> Filling:
+    if slot.kind == "number":
+        found = find_number(slot.phrase, library)
+        if found is not None:
+            return Filling(slot, found.number.value, found.sentence)
+    else:
+        for match in library.find(slot.phrase):
+            if match.coverage >= _ENOUGH:
+                return Filling(slot, match.sentence.text, match.sentence)
+    raise _UnfilledError("not_found", slot)
+
+
+def _arguments(
+    directive: Directive, schema: FunctionSchema, fillings: Sequence[Filling]
+) -> dict[str, Any] | CannotCall:
+    # Numbers are only digits: they can stand anywhere, in code and outside of JSON's strings, too.
+    template = directive.template
+    for index, filling in enumerate(fillings):
+        if filling.slot.kind == "number":
+            template = template.replace(placeholder(index), filling.value)
+    texts = {placeholder(i): filling for i, filling in enumerate(fillings) if filling.slot.kind == "text"}
+    if not directive.is_json:
+        name = one_text_argument(schema)
+        if name is not None:
+            return {name: _with_texts(name, template, texts)}
+        if not template.startswith("{"):
+            return CannotCall("needs_json", directive.tool)
+    try:
+        value = json.loads(template, strict=False)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return CannotCall("bad_json", directive.tool)
+    return {key: _with_texts(key, entry, texts) for key, entry in value.items()}
+
+
+def _with_texts(name: str, value: Any, texts: Mapping[str, Filling]) -> Any:
+    """A value with the sentences put in, wherever in it a text is."""
+    match value:
+        case str():
+            return _with_literals(value, texts) if name == CODE_ARGUMENT else _replaced(value, texts)
+        case list():
+            return [_with_texts(name, entry, texts) for entry in value]
+        case dict():
+            return {key: _with_texts(key, entry, texts) for key, entry in value.items()}
+        case _:
+            return value
+
+
+def _replaced(text: str, texts: Mapping[str, Filling]) -> str:
+    for mark, filling in texts.items():
+        text = text.replace(mark, filling.value)
+    return text
+
+
+def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
+    """Code with each sentence as a string literal.
+
+    A document is not trusted: only where the slot stands as an expression of its own, which the parser says, can its
+    text not get out of the literal and run.
+    """
+    used = {mark: filling for mark, filling in texts.items() if mark in code}
+    if not used:
+        return code
+    try:
+        names = [node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        names = []
+    for mark, filling in used.items():
+        if names.count(mark) != 1 or code.count(mark) != 1:
+            raise _UnfilledError("text_in_code", filling.slot)
+        code = code.replace(mark, repr(filling.value))
+    return code

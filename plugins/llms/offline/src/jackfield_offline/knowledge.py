@@ -1,0 +1,132 @@
+"""Read passages out of messages: the knowledge block of the system message, and what tools brought."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from jackfield.messages import FUNCTION, SYSTEM, Message
+
+_HEADING = re.compile(r"^#[ \t]*(?:Knowledge Base|知识库)[ \t]*$", re.MULTILINE)
+_SOURCE = re.compile(
+    r"^##[ \t]*(?:The content from[ \t]+(?P<en>.+?)[ \t]*:|来自[ \t]*(?P<zh>.+?)[ \t]*的内容[ \t]*[：:])\s*$"
+)
+_FENCE = re.compile(r"^(`{3,})[^`]*$")
+_LINK = re.compile(r"^\[[^\]]*\]\((?P<name>.*)\)$")
+_PAGE = re.compile(r"^[ \t]*\[page:[ \t]*(?P<page>\d+)\]\s*$", re.IGNORECASE)
+_GAP = re.compile(r"\n\n\.\.\.\n\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of text that may be quoted.
+
+    Attributes:
+        text: As it was given.
+        source: The document's name, or the tool's.
+        page: From 1; None if it is not known.
+        from_tool: The text is what a tool said, and no document; its name counts as a part of what it is about.
+    """
+
+    text: str
+    source: str
+    page: int | None = None
+    from_tool: bool = False
+
+
+def read_passages(messages: Iterable[Message]) -> list[Passage]:
+    """All passages in these messages, in their order, none twice."""
+    passages: list[Passage] = []
+    for message in messages:
+        if message.role == SYSTEM:
+            passages += passages_in_block(message.get_text_content())
+        elif message.role == FUNCTION:
+            passages += passages_in_result(message)
+    return list(dict.fromkeys(passages))
+
+
+def passages_in_block(text: str) -> list[Passage]:
+    """The passages under the heading of a knowledge block; [] if the text has none."""
+    heading = _HEADING.search(text)
+    if heading is None:
+        return []
+    passages: list[Passage] = []
+    for source, content in _fenced(text[heading.end() :].split("\n")):
+        for chunk in _GAP.split(content):
+            passages += _pages(chunk, _display_name(source))
+    return passages
+
+
+def passages_in_result(message: Message) -> list[Passage]:
+    """What a tool brought: the passages of documents if it lists some, else its text as one passage."""
+    text = message.get_text_content()
+    documents = _listed(text)
+    if documents is not None:
+        return [
+            passage
+            for document in documents
+            for chunk in document["text"]
+            for passage in _pages(str(chunk), _display_name(str(document["url"])))
+        ]
+    return [Passage(text, message.name or "", from_tool=True)] if text.strip() else []
+
+
+def _fenced(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The sources of a block, each with its fenced content. Headings inside a fence belong to the content."""
+    source: str | None = None
+    fence = ""
+    content: list[str] = []
+    for line in lines:
+        if fence:
+            if line.rstrip() == fence:
+                yield source or "", "\n".join(content)
+                source, fence, content = None, "", []
+            else:
+                content.append(line)
+        elif match := _SOURCE.match(line):
+            source = match["en"] or match["zh"]
+        elif source is not None and (match := _FENCE.match(line.rstrip())):
+            fence = match[1]
+    if fence:  # the block was cut, to fit a context for instance
+        yield source or "", "\n".join(content)
+
+
+def _pages(chunk: str, source: str) -> Iterator[Passage]:
+    """A chunk, parted where its `[page: N]` lines are."""
+    page: int | None = None
+    lines: list[str] = []
+    for line in [*chunk.split("\n"), None]:
+        match = _PAGE.match(line) if line is not None else None
+        if line is not None and match is None:
+            lines.append(line)
+            continue
+        text = "\n".join(lines)
+        if text.strip():
+            yield Passage(text, source, page)
+        lines = []
+        page = int(match["page"]) if match else page
+
+
+def _display_name(source: str) -> str:
+    """`[file](guide.pdf)`, a path or a URL as `guide.pdf`."""
+    link = _LINK.match(source)
+    name = link["name"] if link else source
+    return PurePath(name.rstrip("/")).name or source
+
+
+def _listed(text: str) -> list[dict[str, Any]] | None:
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) and value and all(map(_is_document, value)) else None
+
+
+def _is_document(entry: object) -> bool:
+    return isinstance(entry, dict) and "url" in entry and isinstance(entry.get("text"), list)

@@ -1,0 +1,94 @@
+"""Find the number that a phrase asks for: which one of those in a sentence, and what it is worth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from jackfield_offline.sentences import Library, Sentence, Term, terms
+
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])(?P<sign>(?<!\S)[-\u2212])?"
+    r"(?P<digits>\d{1,3}(?:[,'\u00a0\u2009\u202f]\d{3})+(?!\d)|\d+)(?P<fraction>\.\d+)?(?!\d|\.\d)"
+    # 千克, 千米 and their kin are units.
+    r"(?:\s?(?P<scale>万亿|千万|百万|亿|万|千(?![克米瓦卡赫字])|(?:thousand|million|billion)\b))?",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile(r"[,'\s]")
+_POWERS_OF_TEN = {
+    "千": 3,
+    "万": 4,
+    "百万": 6,
+    "千万": 7,
+    "亿": 8,
+    "万亿": 12,
+    "thousand": 3,
+    "million": 6,
+    "billion": 9,
+}
+_PARTS = re.compile(r"[,;，；、|]")
+_PART_CHARS = 16  # a word in another part of the sentence is as far away as one with so many characters more between
+_ENOUGH = 0.5
+"""The part of a phrase's words that a sentence must have to be about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in a text: where it stands, and its value as digits, with a decimal point at most."""
+
+    value: str
+    written: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNumber:
+    """The number a phrase asks for, and the sentence that has it."""
+
+    number: Number
+    sentence: Sentence
+
+
+def numbers_in(text: str) -> Iterator[Number]:
+    """The numbers of a text. Those inside of names (`v1`), versions and addresses are none."""
+    for match in _NUMBER.finditer(text):
+        digits = _SEPARATORS.sub("", match["digits"]) + (match["fraction"] or "")
+        power = _POWERS_OF_TEN.get((match["scale"] or "").casefold(), 0)
+        yield Number(_plain(Decimal(digits), power, bool(match["sign"])), match[0].strip(), match.start(), match.end())
+
+
+def find_number(phrase: str, library: Library) -> FoundNumber | None:
+    """The number in the sentence that fits a phrase best, nearest to the phrase's words; None if none fits."""
+    for match in library.find(phrase):
+        if match.coverage < _ENOUGH:
+            continue
+        found = list(numbers_in(match.sentence.text))
+        if found:
+            closeness = _closeness(match.sentence.text, match.matched)
+            return FoundNumber(max(found, key=closeness), match.sentence)
+    return None
+
+
+def _closeness(text: str, words: frozenset[str]) -> Callable[[Number], float]:
+    """How near a number is to words: the sum over the words, each by its nearest place."""
+    places: dict[str, list[Term]] = {}
+    for term in terms(text):
+        if term.text in words:
+            places.setdefault(term.text, []).append(term)
+    return lambda number: sum(max(_nearness(number, term, text) for term in same) for same in places.values())
+
+
+def _nearness(number: Number, term: Term, text: str) -> float:
+    is_after = term.start >= number.end
+    between = text[number.end : term.start] if is_after else text[term.end : number.start]
+    gap = len(between) + _PART_CHARS * len(_PARTS.findall(between))
+    # What is counted mostly follows its number.
+    return (2.0 if is_after else 1.0) / (1 + gap / 8)
+
+
+def _plain(value: Decimal, power: int, is_negative: bool) -> str:
+    shifted = Decimal((0, value.as_tuple().digits, int(value.as_tuple().exponent) + power))
+    return ("-" if is_negative else "") + format(shifted, "f")

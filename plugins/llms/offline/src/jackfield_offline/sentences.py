@@ -1,0 +1,163 @@
+"""Cut passages into sentences, and find those that fit some words. English and Chinese; no vocabulary, no model."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from jackfield_offline.knowledge import Passage
+
+_LINE = re.compile(r"[^\n]*\n?")
+_MARKER = re.compile(r"[ \t]*(?:[-*+•>][ \t]+|\d{1,3}[.)、][ \t]*(?=\D)|#{1,6}[ \t]+)")
+_NO_CONTENT = re.compile(r"[\s|:\-=_*`~#.]*$")
+_END = re.compile(r"[。！？!?]+[\"”’」』）)]*|\.[\"”’)]*(?=\s+[^\s\da-z]|\s+\d+\s|\s*$)")
+_TOKEN = re.compile(r"(?P<cjk>[\u3400-\u9fff]+)|(?P<word>[^\W_\u3400-\u9fff]+)")
+
+# Words that say nothing about what is asked.
+_STOP_WORDS = frozenset(
+    """
+    a an and any are as at be been but by can could did do does each every for from give had has have how i if in
+    into is it its list many me more most much my no not of on one or our please say should show so some such tell
+    than that the their them then there these they this those to us was we were what when where which who whom
+    whose why will with would you your
+    """.split()  # noqa: SIM905 - a page of quotes reads worse
+)
+_STOP_CHINESE = re.compile(
+    "什么|多少|怎么|怎样|如何|哪些|哪个|哪里|是否|为什么|为何|请问|可以|一个|一次|每次|每个|我们|你们|他们|这个|那个|根据|"
+    "[的是了吗呢吧啊在和与及或有也就都被把请个我你他它这那之为]"
+)
+
+_K1, _B = 1.2, 0.5  # BM25's usual values, with less weight on length: sentences are all short
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A piece of a passage, exactly as it stands there."""
+
+    text: str
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A sentence that fits; `coverage` is the part of the words looked for that it has, above 0 up to 1."""
+
+    sentence: Sentence
+    score: float
+    coverage: float
+    matched: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word, or two neighbouring Chinese characters, with its place in the text."""
+
+    text: str
+    start: int
+    end: int
+
+
+def split_sentences(passage: Passage) -> list[Sentence]:
+    """The sentences, list items and table rows of a passage, without headings and what has no content."""
+    sentences = []
+    for start, end in _blocks(passage.text):
+        position = start
+        for match in _END.finditer(passage.text, start, end):
+            sentences.append(passage.text[position : match.end()].strip())
+            position = match.end()
+        sentences.append(passage.text[position:end].strip())
+    return [Sentence(text, passage) for text in sentences if not _NO_CONTENT.match(text)]
+
+
+def terms(text: str) -> Iterator[Term]:
+    """What a text is about, in its order: words without plural and case, and pairs of Chinese characters."""
+    for match in _TOKEN.finditer(text):
+        if match["cjk"]:
+            yield from _chinese_terms(match["cjk"], match.start())
+        else:
+            word = _base_form(unicodedata.normalize("NFKC", match["word"]).casefold())
+            if word not in _STOP_WORDS:
+                yield Term(word, match.start(), match.end())
+
+
+class Library:
+    """Sentences to look in. It is cheap to build: about a microsecond for each character."""
+
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        unique: dict[tuple[str, str], Sentence] = {}
+        for passage in passages:
+            for sentence in split_sentences(passage):
+                # Chunks overlap; one sentence is one.
+                unique.setdefault((sentence.text, passage.source), sentence)
+        self.sentences: Sequence[Sentence] = tuple(unique.values())
+        self._terms = [Counter(_about(sentence)) for sentence in self.sentences]
+        self._frequency = Counter(term for counted in self._terms for term in counted)
+        lengths = [counted.total() for counted in self._terms]
+        self._mean_length = max(1.0, sum(lengths) / max(1, len(lengths)))
+
+    def find(self, words: str) -> list[Match]:
+        """The sentences that have any of the words, best first; equally good ones in document order."""
+        wanted = {term.text for term in terms(words)}
+        if not wanted:
+            return []
+        matches = []
+        for sentence, counted in zip(self.sentences, self._terms, strict=True):
+            matched = frozenset(wanted & counted.keys())
+            if matched:
+                score = sum(self._weight(term, counted) for term in matched)
+                coverage = len(matched) / len(wanted)
+                matches.append(Match(sentence, score * coverage, coverage, matched))
+        return sorted(matches, key=lambda match: -match.score)
+
+    def _weight(self, term: str, counted: Counter[str]) -> float:
+        """BM25's weight of a term in a sentence."""
+        total, having = len(self.sentences), self._frequency[term]
+        rarity = math.log(1 + (total - having + 0.5) / (having + 0.5))
+        length = 1 - _B + _B * counted.total() / self._mean_length
+        return rarity * counted[term] * (_K1 + 1) / (counted[term] + _K1 * length)
+
+
+def _about(sentence: Sentence) -> Iterator[str]:
+    yield from (term.text for term in terms(sentence.text))
+    if sentence.passage.from_tool:
+        yield from (term.text for term in terms(sentence.passage.source))
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where the paragraphs, list items and table rows of a text begin and end, their markers left out."""
+    start: int | None = None
+    for line in _LINE.finditer(text):
+        marker = _MARKER.match(line[0])
+        stands_alone = line[0].lstrip().startswith(("|", "#", "```", "~~~"))
+        if start is not None and (marker or stands_alone or not line[0].strip()):
+            yield start, line.start()
+            start = None
+        if line[0].lstrip().startswith("|"):
+            yield line.start(), line.end()
+        elif start is None and line[0].strip() and not stands_alone:
+            start = line.start() + (marker.end() if marker else 0)
+    if start is not None:
+        yield start, len(text)
+
+
+def _chinese_terms(run: str, offset: int) -> Iterator[Term]:
+    position = 0
+    for stop in [*_STOP_CHINESE.finditer(run), None]:
+        end = stop.start() if stop else len(run)
+        if end - position == 1:
+            yield Term(run[position], offset + position, offset + end)
+        for start in range(position, end - 1):
+            yield Term(run[start : start + 2], offset + start, offset + start + 2)
+        position = stop.end() if stop else end
+
+
+def _base_form(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
