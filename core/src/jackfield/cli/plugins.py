@@ -161,6 +161,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def _printable(text: str) -> str:
     """Metadata comes from anybody: no escape sequence of it reaches the terminal."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else "�" for char in text)
 
 

@@ -18,6 +18,7 @@ GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
 _SECTION = re.compile(r"\[\s*(.*?)\s*\]$")
 _OUR_SECTION = re.compile(r"jackfield\.v(\d+)$")
+_NAME_SEPARATORS = re.compile(r"[-_.]+")
 _NAME = re.compile(r"[\w.-]+$")
 _TARGET = re.compile(r"[\w.]+$")
 _MAX_FILE_BYTES = 1 << 20
@@ -91,18 +92,17 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
         except OSError:
             continue
         for name in sorted(names):
-            _read_distribution(os.path.join(folder, name), seen, rows, problems)  # noqa: PTH118
+            _read_distribution(f"{folder}/{name}", seen, rows, problems)
     rows.sort(key=lambda row: (row.kind, row.name, row.distribution))
     return Catalog(tuple(rows), tuple(problems))
 
 
 def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
-    stem = os.path.basename(location).rsplit(".", 1)[0]  # noqa: PTH119
+    stem = location.rpartition("/")[2].rpartition(".")[0]
     name, _, version = stem.partition("-")
-    distribution = re.sub(r"[-_.]+", "-", name).lower()
+    distribution = _NAME_SEPARATORS.sub("-", name).lower()
     try:
-        with open(os.path.join(location, "entry_points.txt"), "rb") as file:  # noqa: PTH118, PTH123
-            raw = file.read(_MAX_FILE_BYTES + 1)
+        raw = _read(location + "/entry_points.txt")
     except OSError:
         return
     if not _MENTIONS_A_GROUP.search(raw):
@@ -123,14 +123,27 @@ def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], pro
     _parse(text, Row("", "", "", distribution, version.partition("-")[0], 0, location), rows, problems)
 
 
+def _read(path: str) -> bytes:
+    """The file, or a little more than its permitted size of it."""
+    # os.read: a file object, and a buffer for the largest permitted file, would double the time of the scan.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        raw = os.read(descriptor, 8192)
+        if len(raw) == 8192:
+            while len(raw) <= _MAX_FILE_BYTES and (more := os.read(descriptor, 65_536)):
+                raw += more
+        return raw
+    finally:
+        os.close(descriptor)
+
+
 def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None:
     """Add the rows of one file; `of` has what they share."""
     api: int | None = None
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":
             continue
-        section = _SECTION.match(line)
-        if section:
+        if line[0] == "[" and (section := _SECTION.match(line)):
             ours = _OUR_SECTION.match(section[1])
             api = int(ours[1]) if ours else None
             continue
@@ -154,7 +167,7 @@ def _read_zip(path: str, seen: dict[str, str], rows: list[Row], problems: list[P
     try:
         for distribution in importlib_metadata.distributions(path=[path]):
             text = distribution.read_text("entry_points.txt") or ""
-            name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+            name = _NAME_SEPARATORS.sub("-", distribution.metadata["Name"]).lower()
             if _MENTIONS_A_GROUP.search(text.encode()) and name not in seen:
                 seen[name] = path
                 _parse(text, Row("", "", "", name, distribution.version, 0, path), rows, problems)

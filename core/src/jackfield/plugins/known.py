@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 # kind.name → distribution. A test holds this against the plugins in the repository.
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    "agent.assistant": "jackfield-assistant",
+    "call_format.nous": "jackfield-call-formats",
+    "llm.oai": "jackfield-openai",
+    "llm.offline": "jackfield-offline",
+    "llm.openai": "jackfield-openai",
+    "parser.json": "jackfield-text",
+    "parser.markdown": "jackfield-text",
+    "parser.pdf": "jackfield-pdf",
+    "parser.text": "jackfield-text",
+    "searcher.keyword_search": "jackfield-keyword-search",
+    "tool.retrieval": "jackfield-retrieval",
+}
 
 
 def install_line(kind: str, name: str) -> str:
