@@ -1,0 +1,397 @@
+"""What the fake server answers, and how it delivers that: frozen values, made by functions and refined by methods.
+
+```python
+text("hello world").cut(7).without_done()
+error(429, "slow down", headers={"Retry-After": "2"})
+```
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+Chunk: TypeAlias = Mapping[str, Any] | str
+"""One server-sent event: an object that is sent as JSON, or a text that is sent as it is."""
+
+DEFAULT_USAGE: Mapping[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+DEFAULT_CHARS = 8
+MALFORMED = b'data: {"choices": [{"index": 0, "delta": {"content": "cut o\n\n'
+_CREATED = 1_767_225_600  # 2026-01-01, so that a reply is the same bytes every time
+_INSIDE_A_CHARACTER = re.compile(rb"[\x80-\xbf]")
+
+Ending: TypeAlias = Literal["end", "reset", "stall"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """One answer of the server. Make one with a function of this module; each method gives a changed copy.
+
+    A reply says both what it is as a stream and what it is as one JSON object; the request decides which is sent.
+    Numbers of chunks count server-sent events from the first one of the answer, without comments and `[DONE]`.
+
+    Attributes:
+        chunks: The events of the stream, without usage and `[DONE]`.
+        body: What is sent instead of them, whatever the request wants; None for an answer in chunks.
+        status, headers: Of the response; these headers win over the server's own.
+        usage: Sent last in a stream that asked for it, and in every JSON object; None for none.
+        fill: Whether `id`, `object`, `created` and `model` are put into each chunk.
+        delay_s: Silence before the status line.
+        pace_s: Silence between two pieces of the body.
+        done: Whether a stream ends with `[DONE]`.
+        comments: Whether a keep-alive comment stands before each event.
+        newline: What ends a line of the stream.
+        ignores_stream: Whether one JSON object is sent even to who asked for a stream.
+        cut_every: The size of the pieces in which the body is sent, in bytes; 0 for one event each.
+        cut_offsets: Where the body is cut instead.
+        cuts_characters: Whether the body is cut inside of every character of more than one byte instead.
+        ends_after: After how many events the answer breaks off; None for at its end.
+        ending: How it ends there.
+        malformed_at: Before which event one of broken JSON is put; None for nowhere.
+    """
+
+    chunks: tuple[Chunk, ...] = ()
+    body: bytes | None = None
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    usage: Mapping[str, Any] | None = None
+    fill: bool = True
+    delay_s: float = 0.0
+    pace_s: float = 0.0
+    done: bool = True
+    comments: bool = False
+    newline: bytes = b"\n"
+    ignores_stream: bool = False
+    cut_every: int = 0
+    cut_offsets: tuple[int, ...] = ()
+    cuts_characters: bool = False
+    ends_after: int | None = None
+    ending: Ending = "end"
+    malformed_at: int | None = None
+
+    # --- how it is delivered ---
+
+    def delayed(self, seconds: float) -> Reply:
+        """Be silent before the status line."""
+        return replace(self, delay_s=seconds)
+
+    def paced(self, delay_s: float) -> Reply:
+        """Be silent between two pieces."""
+        return replace(self, pace_s=delay_s)
+
+    def cut(self, n: int) -> Reply:
+        """Send pieces of n bytes, wherever that cuts an event, a line or a character."""
+        if n < 1:
+            raise ValueError(f"a piece has at least 1 byte, not {n}")
+        return replace(self, cut_every=n)
+
+    def cut_at(self, offsets: Sequence[int]) -> Reply:
+        """Cut the body at these offsets, in bytes from its start."""
+        return replace(self, cut_offsets=tuple(offsets))
+
+    def cut_inside_utf8(self) -> Reply:
+        """Cut the body between all the bytes of every character that has more than one."""
+        return replace(self, cuts_characters=True)
+
+    # --- what is wrong with it ---
+
+    def reset_after(self, n: int) -> Reply:
+        """Reset the connection (TCP RST) after n events."""
+        return replace(self, ends_after=n, ending="reset")
+
+    def stall_after(self, n: int) -> Reply:
+        """Send nothing more after n events, until the client leaves or the server closes."""
+        return replace(self, ends_after=n, ending="stall")
+
+    def truncated_after(self, n: int) -> Reply:
+        """End the response after n events as if that were all: no finish reason, no `[DONE]`."""
+        return replace(self, ends_after=n, ending="end")
+
+    def malformed_after(self, n: int) -> Reply:
+        """Send an event of broken JSON after n events, and go on."""
+        return replace(self, malformed_at=n)
+
+    def without_usage(self) -> Reply:
+        """Send no usage, even if asked."""
+        return replace(self, usage=None)
+
+    def without_done(self) -> Reply:
+        """End the stream without `[DONE]`."""
+        return replace(self, done=False)
+
+    def with_comments(self) -> Reply:
+        """Put a keep-alive comment before each event."""
+        return replace(self, comments=True)
+
+    def with_crlf(self) -> Reply:
+        """End the lines of the stream as HTTP does."""
+        return replace(self, newline=b"\r\n")
+
+    def with_empty_chunks(self) -> Reply:
+        """Put between the events such as say nothing: an empty delta, one of nulls, no choices at all."""
+        nothing: tuple[Chunk, ...] = (_delta({}), _delta({"content": None}), _delta({"content": ""}), {"choices": []})
+        spread = [chunk for index, real in enumerate(self.chunks) for chunk in (nothing[index % 4], real)]
+        return replace(self, chunks=tuple(spread))
+
+    def ignoring_stream(self) -> Reply:
+        """Send one JSON object even to who asked for a stream."""
+        return replace(self, ignores_stream=True)
+
+    def with_headers(self, headers: Mapping[str, str]) -> Reply:
+        """Send these headers, too."""
+        return replace(self, headers=(*self.headers, *headers.items()))
+
+    # --- as bytes ---
+
+    def is_stream(self, wanted: bool) -> bool:
+        """Whether this is sent as events, when a stream is wanted or not."""
+        return self.body is None and wanted and not self.ignores_stream
+
+    def is_framed(self, wanted: bool) -> bool:
+        """Whether it is sent in pieces (chunked transfer encoding) and not with its length."""
+        return self.is_stream(wanted) or self._is_recut
+
+    @property
+    def breaks_off(self) -> bool:
+        """Whether the connection fails, or falls silent, before the response is over."""
+        return self.ends_after is not None and self.ending != "end"
+
+    @property
+    def _is_recut(self) -> bool:
+        return bool(self.cut_every or self.cut_offsets or self.cuts_characters)
+
+    def pieces(self, model: str, *, stream: bool, with_usage: bool) -> list[bytes]:
+        """The body, in the pieces in which it is sent.
+
+        Args:
+            model: The name that the chunks give as theirs.
+            stream: Whether the request wants a stream.
+            with_usage: Whether it wants the usage in it.
+        """
+        if self.body is not None:
+            whole = [self.body] if self.ends_after != 0 else []
+        elif self.is_stream(stream):
+            whole = self._events(model, with_usage=with_usage)
+        else:
+            whole = [] if self.ends_after == 0 else [_json(self._completion(model))]
+        return self._recut(whole)
+
+    def _events(self, model: str, *, with_usage: bool) -> list[bytes]:
+        shared = _shared(model, "chat.completion.chunk") if self.fill else {}
+        chunks = list(self.chunks)
+        if with_usage and self.usage is not None:
+            chunks.append({"choices": [], "usage": self.usage})
+        end = self.newline * 2
+        events = [b"data: " + _chunk_bytes(chunk, shared) + end for chunk in chunks[: self.ends_after]]
+        if self.malformed_at is not None and self.malformed_at <= len(events):
+            events.insert(self.malformed_at, MALFORMED.replace(b"\n", self.newline))
+        if self.comments:
+            events = [piece for event in events for piece in (b": ping" + end, event)]
+        if self.done and self.ends_after is None:
+            events.append(b"data: [DONE]" + end)
+        return events
+
+    def _completion(self, model: str) -> dict[str, Any]:
+        message, finish_reason = _folded(self.chunks)
+        usage = {} if self.usage is None else {"usage": self.usage}
+        choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+        return {**_shared(model, "chat.completion"), "choices": [choice], **usage}
+
+    def _recut(self, whole: list[bytes]) -> list[bytes]:
+        if not self._is_recut:
+            return whole
+        body = b"".join(whole)
+        if self.cuts_characters:
+            offsets = [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
+        elif self.cut_offsets:
+            offsets = sorted({offset for offset in self.cut_offsets if 0 < offset < len(body)})
+        else:
+            offsets = list(range(self.cut_every, len(body), self.cut_every))
+        pieces = [body[start:end] for start, end in zip([0, *offsets], [*offsets, len(body)], strict=True)]
+        return [piece for piece in pieces if piece]
+
+
+# --- answers ---
+
+
+def text(
+    content: str | Sequence[str],
+    *,
+    chars: int = DEFAULT_CHARS,
+    finish_reason: str | None = "stop",
+    usage: Mapping[str, Any] | None = DEFAULT_USAGE,
+) -> Reply:
+    """An answer in words.
+
+    Args:
+        content: The text, or the text of each chunk.
+        chars: How many characters of one text are in a chunk.
+        finish_reason: None for a stream that never says it is over.
+        usage: What it says it cost.
+    """
+    return _answer([{"content": piece} for piece in _split(content, chars)], finish_reason, usage)
+
+
+def reasoning(
+    thought: str | Sequence[str],
+    *,
+    then: str | Sequence[str] = "",
+    field: Literal["reasoning_content", "reasoning"] = "reasoning_content",
+    chars: int = DEFAULT_CHARS,
+    usage: Mapping[str, Any] | None = DEFAULT_USAGE,
+) -> Reply:
+    """Reasoning, in the field where one family of servers or the other puts it, then an answer in words."""
+    deltas: list[dict[str, Any]] = [{field: piece} for piece in _split(thought, chars)]
+    deltas += [{"content": piece} for piece in _split(then, chars)]
+    return _answer(deltas, "stop", usage)
+
+
+def tool_call(
+    name: str,
+    arguments: Mapping[str, Any] | str | None,
+    *,
+    id: str | None = "call_1",  # noqa: A002 - the wire's word
+    content: str = "",
+    chars: int = DEFAULT_CHARS,
+) -> Reply:
+    """One tool call; see `tool_calls`."""
+    return tool_calls([ToolCall(name, arguments, id=id)], content=content, chars=chars)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool call of an answer. Arguments that are a text are sent as they are; None is sent as null."""
+
+    name: str
+    arguments: Mapping[str, Any] | str | None
+    id: str | None = None
+
+
+def tool_calls(
+    calls: Sequence[ToolCall],
+    *,
+    content: str = "",
+    chars: int = DEFAULT_CHARS,
+    interleaved: bool = False,
+    usage: Mapping[str, Any] | None = DEFAULT_USAGE,
+) -> Reply:
+    """Tool calls, after some text if there is any.
+
+    Args:
+        calls: In the order of their indices.
+        content: The text before them.
+        chars: How many characters of the arguments are in a chunk.
+        interleaved: Whether the arguments come in turns, a piece of each call, instead of one call after the other.
+        usage: What it says it cost.
+    """
+    each = [_call_deltas(index, call, chars) for index, call in enumerate(calls)]
+    if interleaved:
+        longest = max(map(len, each), default=0)
+        ordered = [deltas[row] for row in range(longest) for deltas in each if row < len(deltas)]
+    else:
+        ordered = [delta for deltas in each for delta in deltas]
+    words: list[dict[str, Any]] = [{"content": piece} for piece in _split(content, chars)]
+    return _answer([*words, *({"tool_calls": [delta]} for delta in ordered)], "tool_calls", usage)
+
+
+def chunks(events: Sequence[Chunk]) -> Reply:
+    """A stream of exactly these events and `[DONE]`: objects as JSON, texts as they are."""
+    return Reply(chunks=tuple(events), fill=False)
+
+
+def error(
+    status: int,
+    message: str = "the server says no",
+    *,
+    code: str | None = None,
+    type: str | None = None,  # noqa: A002 - the wire's word
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
+    """An error, in the form that OpenAI's servers give it."""
+    body = {"error": {"message": message, "type": type or "invalid_request_error", "param": None, "code": code}}
+    return Reply(body=_json(body), status=status, headers=tuple((headers or {}).items()))
+
+
+def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Reply:
+    """These bytes, whatever they are; JSON by their type unless `headers` say otherwise."""
+    return Reply(body=body, status=status, headers=tuple((headers or {}).items()))
+
+
+# --- their parts ---
+
+
+def _answer(deltas: Sequence[Mapping[str, Any]], finish_reason: str | None, usage: Mapping[str, Any] | None) -> Reply:
+    # The role is in the first delta and not in one of its own, so that the n-th event is the n-th piece.
+    named = [{"role": "assistant", **delta} if index == 0 else delta for index, delta in enumerate(deltas)]
+    events = [_delta(delta) for delta in named]
+    if finish_reason is not None:
+        events.append(_delta({}, finish_reason))
+    return Reply(chunks=tuple(events), usage=usage)
+
+
+def _delta(delta: Mapping[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+
+
+def _call_deltas(index: int, call: ToolCall, chars: int) -> list[dict[str, Any]]:
+    head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name}}
+    if call.id is not None:
+        head["id"] = call.id
+    if call.arguments is None:
+        head["function"]["arguments"] = None
+        return [head]
+    head["function"]["arguments"] = ""
+    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    pieces = _split(arguments, chars) if arguments else []
+    return [head, *({"index": index, "function": {"arguments": piece}} for piece in pieces)]
+
+
+def _split(content: str | Sequence[str], chars: int) -> list[str]:
+    if not isinstance(content, str):
+        return list(content)
+    return [content[start : start + chars] for start in range(0, len(content), chars)]
+
+
+def _shared(model: str, kind: str) -> dict[str, Any]:
+    return {"id": "chatcmpl-test", "object": kind, "created": _CREATED, "model": model}
+
+
+def _chunk_bytes(chunk: Chunk, shared: Mapping[str, Any]) -> bytes:
+    return chunk.encode() if isinstance(chunk, str) else _json({**shared, **chunk})
+
+
+def _json(value: Any) -> bytes:
+    # As servers of Chinese models send it: other alphabets as UTF-8, which is what can be cut in the middle.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
+    """The message that a stream makes, for who wants it in one object, and its finish reason."""
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    calls: dict[int, dict[str, Any]] = {}
+    finish_reason = None
+    for choice in (c for event in events if not isinstance(event, str) for c in event.get("choices") or ()):
+        finish_reason = choice.get("finish_reason") or finish_reason
+        delta = choice.get("delta") or {}
+        for key in ("content", "reasoning_content", "reasoning"):
+            if delta.get(key):
+                message[key] = (message.get(key) or "") + delta[key]
+        for part in delta.get("tool_calls") or ():
+            _add_call_part(calls, part)
+    if calls:
+        message["tool_calls"] = [calls[index] for index in sorted(calls)]
+    return message, finish_reason
+
+
+def _add_call_part(calls: dict[int, dict[str, Any]], part: Mapping[str, Any]) -> None:
+    index = part.get("index", len(calls))
+    call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": None}})
+    if part.get("id"):
+        call["id"] = part["id"]
+    function = part.get("function") or {}
+    call["function"]["name"] = function.get("name") or call["function"]["name"]
+    if function.get("arguments") is not None:
+        call["function"]["arguments"] = (call["function"]["arguments"] or "") + function["arguments"]

@@ -1,0 +1,431 @@
+"""A model server on 127.0.0.1 that speaks OpenAI's Chat Completions and answers, or fails, exactly as told.
+
+```python
+with FakeOpenAI() as server:
+    server.reply(text("hello"), error(429, headers={"Retry-After": "2"}), text("bye").reset_after(1))
+    ...  # talk to server.url
+    assert server.requests[0].json["messages"][0]["content"] == "hi"
+```
+
+It is a thread with an event loop and plain sockets, so that bytes can be cut and connections reset anywhere. It needs
+the standard library only, and prepares bytes once, so that it can be the peer of a benchmark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from jackfield_testkit.replies import (
+    Reply,
+    ToolCall,
+    chunks,
+    error,
+    raw,
+    reasoning,
+    text,
+    tool_call,
+    tool_calls,
+)
+
+__all__ = [
+    "FakeOpenAI",
+    "RecordedRequest",
+    "Reply",
+    "Respond",
+    "ToolCall",
+    "chunks",
+    "error",
+    "raw",
+    "reasoning",
+    "text",
+    "tool_call",
+    "tool_calls",
+]
+
+MAX_HEAD_BYTES = 1 << 18
+_RESET_PAUSE_S = 0.03  # a reset may overtake what the client has not read yet
+_CACHED_ANSWERS = 64
+_RESET = struct.pack("ii", 1, 0)  # linger on, for 0 s: closing sends RST instead of FIN
+_SCRIPT_IS_OVER = "the script is over: the server has no reply for this request; queue one with server.reply(...)"
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    """A request as it arrived.
+
+    Attributes:
+        number: Which request of this server, from 1.
+        connection: Which of its connections, from 1.
+        headers: Names in lower case.
+        json: The body, None if it is no JSON.
+        request_id: What the response said in `x-request-id`.
+    """
+
+    number: int
+    connection: int
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    json: Any
+    request_id: str
+
+    @property
+    def streams(self) -> bool:
+        """Whether a stream is wanted."""
+        return isinstance(self.json, Mapping) and self.json.get("stream") is True
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether the stream is to end with its usage."""
+        options = self.json.get("stream_options") if isinstance(self.json, Mapping) else None
+        return isinstance(options, Mapping) and options.get("include_usage") is True
+
+    @property
+    def model(self) -> str:
+        """The model asked for; '' if none is."""
+        return str(self.json.get("model", "")) if isinstance(self.json, Mapping) else ""
+
+
+Respond: TypeAlias = Callable[[RecordedRequest], Reply]
+
+
+class FakeOpenAI:
+    """The server. Start it with `with`, or with `start` and `stop`; it may be started again.
+
+    `GET …/models` is answered from `models`, other `GET`s with 404; every `POST` takes the next reply of the queue,
+    whatever its path. When the queue is empty, `default` answers; without one, a 500 says that the script is over.
+
+    Args:
+        default: The answer to who comes when the queue is empty.
+        models: The names that `GET /v1/models` lists.
+
+    The counts change a moment after the client has the last byte: ask for them with `wait_until`.
+
+    Attributes:
+        requests: All requests but those for the list of models, oldest first.
+        connections: How many connections were opened.
+        open_connections: How many are open now.
+        open_streams: How many answers are being sent now.
+        disconnects: How many answers a client left before their end.
+    """
+
+    def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
+        self.default = default
+        self.models = tuple(models)
+        self.requests: list[RecordedRequest] = []
+        self.connections = 0
+        self.open_connections = 0
+        self.open_streams = 0
+        self.disconnects = 0
+        self._queue: deque[Reply] = deque()
+        self._respond: Respond | None = None
+        self._answers: dict[tuple[Reply, str, bool, bool], list[bytes]] = {}
+        self._changed = threading.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._port = 0
+
+    # --- its script ---
+
+    def reply(self, *replies: Reply) -> None:
+        """Queue answers; each request takes the next."""
+        self._queue.extend(replies)
+
+    def respond(self, function: Respond | None) -> None:
+        """Let a function answer who comes when the queue is empty. It runs on the server's thread and must not wait."""
+        self._respond = function
+
+    def clear(self) -> None:
+        """Forget the script and the requests; connections stay."""
+        self._queue.clear()
+        self._respond = None
+        self.requests.clear()
+
+    # --- its life ---
+
+    @property
+    def url(self) -> str:
+        """The base URL, which ends in `/v1`."""
+        return f"{self.origin}/v1"
+
+    @property
+    def origin(self) -> str:
+        """The URL without a path."""
+        if self._loop is None:
+            raise RuntimeError("the server is not running: use it in a `with` block, or call start()")
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> Self:
+        """Listen on a free port."""
+        if self._loop is not None:
+            raise RuntimeError("the server is running already")
+        listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        # Inherited by connections. asyncio does not do it for a socket whose protocol number is 0, as it is here, and
+        # each small write after another would wait 40 ms for an acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._port = listener.getsockname()[1]
+        loop = self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(loop, listener, ready), name="fake-openai", daemon=True)
+        self._thread.start()
+        ready.wait()
+        return self
+
+    def stop(self) -> None:
+        """Close all connections and the port."""
+        if self._loop is None or self._thread is None:
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop = self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def wait_until(self, is_so: Callable[[FakeOpenAI], bool], *, timeout_s: float = 5.0) -> bool:
+        """Wait until a condition on the server holds; False if it does not within the time.
+
+        It is looked at whenever a connection or an answer begins or ends.
+        """
+        with self._changed:
+            return self._changed.wait_for(lambda: is_so(self), timeout_s)
+
+    def _run(self, loop: asyncio.AbstractEventLoop, listener: socket.socket, ready: threading.Event) -> None:
+        asyncio.set_event_loop(loop)
+        server = loop.run_until_complete(asyncio.start_server(self._serve, sock=listener, limit=MAX_HEAD_BYTES))
+        loop.call_soon(ready.set)
+        try:
+            loop.run_forever()
+        finally:
+            server.close()
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            # One turn more: closed transports tell their sockets so in the next.
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+
+    def _count(self, **changes: int) -> None:
+        with self._changed:
+            for name, change in changes.items():
+                setattr(self, name, getattr(self, name) + change)
+            self._changed.notify_all()
+
+    # --- one connection ---
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._count(connections=1, open_connections=1)
+        connection = self.connections
+        # `drain` then returns when the last byte is the kernel's, and not before.
+        writer.transport.set_write_buffer_limits(0)
+        try:
+            while await self._serve_one(reader, writer, connection):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # the client has left, or the server stops: both end the connection, and that is all
+        finally:
+            writer.transport.abort()
+            self._count(open_connections=-1)
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> bool:
+        """Answer one request; False when the connection is not to be used again."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, path, version, headers = _parse_head(head)
+        body = await _read_body(reader, headers)
+        if method == "GET":
+            answer = self._models() if path.partition("?")[0].endswith("/models") else error(404, f"nothing at {path}")
+            request = RecordedRequest(0, connection, method, path, headers, body, None, "req_list")
+        else:
+            request = self._record(method, path, headers, body, connection)
+            answer = self._next_reply(request)
+        sending = _Sending(answer, request, self._pieces(answer, request), reader, writer)
+        self._count(open_streams=1)
+        left = 0
+        try:
+            reusable = await sending.run()
+        except ConnectionError:
+            left = 1
+            raise
+        finally:
+            self._count(open_streams=-1, disconnects=left)
+        return reusable and version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+
+    def _record(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, connection: int
+    ) -> RecordedRequest:
+        number = len(self.requests) + 1
+        value: Any = None
+        with suppress(ValueError):
+            value = json.loads(body)
+        request = RecordedRequest(number, connection, method, path, headers, body, value, f"req_{number}")
+        self.requests.append(request)
+        return request
+
+    def _next_reply(self, request: RecordedRequest) -> Reply:
+        if self._queue:
+            return self._queue.popleft()
+        if self._respond is not None:
+            try:
+                return self._respond(request)
+            except Exception as problem:  # noqa: BLE001 - it reaches the test as the server's answer
+                return error(500, f"the test's respond function failed: {type(problem).__name__}: {problem}")
+        return self.default or error(500, _SCRIPT_IS_OVER, code="script_is_over", type="server_error")
+
+    def _models(self) -> Reply:
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "testkit"} for name in self.models]
+        return raw(json.dumps({"object": "list", "data": listed}).encode())
+
+    def _pieces(self, reply: Reply, request: RecordedRequest) -> list[bytes]:
+        key = (reply, request.model, request.streams, request.wants_usage)
+        pieces = self._answers.get(key)
+        if pieces is None:
+            if len(self._answers) >= _CACHED_ANSWERS:
+                self._answers.clear()
+            pieces = reply.pieces(request.model, stream=request.streams, with_usage=request.wants_usage)
+            if reply.is_framed(request.streams):
+                pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+                if not reply.breaks_off:
+                    pieces[-1:] = [b"".join([*pieces[-1:], b"0\r\n\r\n"])]
+                if not reply.pace_s:
+                    pieces = [b"".join(pieces)]
+            self._answers[key] = pieces
+        return pieces
+
+
+class _Sending:
+    """One answer on its way."""
+
+    def __init__(
+        self,
+        reply: Reply,
+        request: RecordedRequest,
+        pieces: Sequence[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._reply = reply
+        self._request = request
+        self._pieces = pieces
+        self._reader = reader
+        self._writer = writer
+
+    async def run(self) -> bool:
+        """Send it.
+
+        Returns:
+            Whether the connection can be used again.
+
+        Raises:
+            ConnectionError: The client has left.
+        """
+        reply = self._reply
+        if reply.delay_s:
+            await self._be_silent(reply.delay_s)
+        # With the first piece, because most clients see one packet then.
+        head, own_length = self._head()
+        first = self._pieces[0] if self._pieces else b""
+        await self._send(head + first)
+        for piece in self._pieces[1:]:
+            if reply.pace_s:
+                await self._be_silent(reply.pace_s)
+            await self._send(piece)
+        if reply.breaks_off and reply.ending == "stall":
+            await self._be_silent(None)
+        if reply.breaks_off:
+            await self._reset()
+        return own_length
+
+    def _head(self) -> tuple[bytes, bool]:
+        """The status line and the headers, and whether the length they give is true."""
+        reply = self._reply
+        is_stream = reply.is_stream(self._request.streams)
+        headers = {
+            "Content-Type": "text/event-stream; charset=utf-8" if is_stream else "application/json",
+            "x-request-id": self._request.request_id,
+        }
+        given = {name.lower() for name, _ in reply.headers}
+        if reply.is_framed(self._request.streams):
+            headers["Transfer-Encoding"] = "chunked"
+        else:
+            missing = 1 if reply.breaks_off else 0
+            headers["Content-Length"] = str(sum(map(len, self._pieces)) + missing)
+        kept = [(name, value) for name, value in headers.items() if name.lower() not in given]
+        lines = [f"{name}: {value}\r\n" for name, value in (*kept, *reply.headers)]
+        status = f"HTTP/1.1 {reply.status} {_phrase(reply.status)}\r\n"
+        own_length = not given & {"content-length", "transfer-encoding", "connection"}
+        return (status + "".join(lines) + "\r\n").encode("latin-1"), own_length
+
+    async def _send(self, data: bytes) -> None:
+        if self._reader.at_eof() or self._writer.is_closing():
+            raise ConnectionResetError("the client has left")
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def _be_silent(self, seconds: float | None) -> None:
+        """Wait, for ever if None, and notice when the client leaves meanwhile."""
+        try:
+            async with asyncio.timeout(seconds):
+                if not await self._reader.read(1):
+                    raise ConnectionResetError("the client has left")
+        except TimeoutError:
+            return
+        raise ConnectionAbortedError("the client sent more before it had its answer")
+
+    async def _reset(self) -> None:
+        await asyncio.sleep(_RESET_PAUSE_S)
+        connection = self._writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._writer.transport.abort()
+        raise _WasResetError
+
+
+class _WasResetError(asyncio.IncompleteReadError):
+    """The server has reset the connection itself: the end of it, but no client that left."""
+
+    def __init__(self) -> None:
+        super().__init__(b"", None)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:
+    request_line, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    method, _, rest = request_line.partition(" ")
+    path, _, version = rest.rpartition(" ")
+    pairs = (line.partition(":") for line in lines)
+    return method, path, version, {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        parts = []
+        while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+            parts.append(await reader.readexactly(size))
+            await reader.readexactly(2)
+        await reader.readuntil(b"\r\n")
+        return b"".join(parts)
+    length = int(headers.get("content-length") or 0)
+    return await reader.readexactly(length) if length else b""

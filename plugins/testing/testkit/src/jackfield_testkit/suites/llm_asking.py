@@ -1,0 +1,188 @@
+"""How the tests of backends ask a model, and how they read what the server was sent."""
+
+# ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.events import ModelEvent
+from jackfield.messages import Message, MessageLike, ModelResponse
+from jackfield.models import BaseChatModel, get_chat_model
+from jackfield.models.compat import GenerateOptions
+from jackfield.request import FunctionSchema
+from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.suites.base import Suite
+
+T = TypeVar("T")
+
+API_KEY = "sk-test-SECRET"
+MODEL = "test-model"
+LIMIT_S = 20.0  # far more than any of these conversations takes
+HELLO: Sequence[MessageLike] = (Message("user", "hello"),)
+WEATHER: FunctionSchema = {
+    "name": "get_weather",
+    "description": "The weather at a place.",
+    "parameters": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
+}
+CLOCK: FunctionSchema = {
+    "name": "get_time",
+    "description": "The time.",
+    "parameters": {"type": "object", "properties": {}, "required": []},
+}
+
+
+class LLMTests(Suite):
+    """What every group of tests of a backend needs.
+
+    Attributes:
+        component: The address of the backend: `distribution/name`, or its name where that is unique.
+        config: Keys for its configuration, besides model, address and key.
+        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    patience_s: ClassVar[float] = 3.0
+
+    def make_model(self, server_url: str, **overrides: Any) -> BaseChatModel:
+        """The model under test, asking the server at this URL. Override it if the backend is configured otherwise."""
+        return get_chat_model(
+            {
+                "model_type": self.component,
+                "model": MODEL,
+                "base_url": server_url,
+                "api_key": API_KEY,
+                **self.config,
+                **overrides,
+            }
+        )
+
+    @pytest.fixture
+    def server(self) -> Iterator[FakeOpenAI]:
+        """A server of this test alone."""
+        with FakeOpenAI() as server:
+            yield server
+
+    @pytest.fixture
+    def model(self, server: FakeOpenAI) -> Iterator[BaseChatModel]:
+        """A model that asks the server."""
+        model = self.make_model(server.url)
+        yield model
+        sync.run(model.aclose())
+
+
+def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
+    """Run something on an event loop of its own, and close what the model opened there.
+
+    What does not end within `limit_s` seconds is a failure: a test must not hang where a backend does.
+    """
+
+    async def whole() -> T:
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                return await work()
+        except TimeoutError:
+            if limit.expired():
+                pytest.fail(f"the backend did not come to an end within {limit_s:g} s")
+            raise
+        finally:
+            await model.aclose()
+
+    return asyncio.run(whole())
+
+
+def answer_of(
+    model: BaseChatModel,
+    messages: Sequence[MessageLike] = HELLO,
+    functions: Sequence[FunctionSchema] = (),
+    config: GenerateOptions = None,
+    *,
+    limit_s: float = LIMIT_S,
+) -> ModelResponse:
+    """One whole answer."""
+    return run_with(model, lambda: model.acomplete(messages, functions, config=config), limit_s=limit_s)
+
+
+def events_of(
+    model: BaseChatModel,
+    messages: Sequence[MessageLike] = HELLO,
+    functions: Sequence[FunctionSchema] = (),
+    config: GenerateOptions = None,
+) -> list[ModelEvent]:
+    """The events of the backend itself, without retries and other processors."""
+
+    async def gather() -> list[ModelEvent]:
+        request = model.make_request(messages, functions, config=config)
+        return [event async for event in model.stream(request)]
+
+    return run_with(model, gather)
+
+
+async def close(events: object) -> None:
+    """Close an async generator before its end."""
+    assert isinstance(events, AsyncGenerator), "a stream must be an async generator, which can be closed"
+    await events.aclose()
+
+
+# --- what the server was sent ---
+
+
+def connections_to(server: FakeOpenAI) -> int:
+    """How many connections were opened, those included that the server has not looked at yet."""
+    own = http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
+    # Connections are taken in the order in which they come, so what came before this one is counted.
+    own.request("GET", "/v1/models")
+    own.getresponse().read()
+    own.close()
+    return server.connections - 1
+
+
+def sent(server: FakeOpenAI, number: int = -1) -> dict[str, Any]:
+    """The body of a request; the last one if no number is given."""
+    assert server.requests, "the backend has sent no request"
+    body = server.requests[number].json
+    assert isinstance(body, dict), "the body of the request is no JSON object"
+    return body
+
+
+def sent_messages(server: FakeOpenAI) -> list[dict[str, Any]]:
+    """The messages of the last request."""
+    messages = sent(server).get("messages")
+    assert isinstance(messages, list), "the request has no list of messages"
+    return messages
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message as it was sent, which is a text or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if part.get("type") == "text")
+    return content or ""
+
+
+def all_text(messages: Sequence[Mapping[str, Any]], role: str) -> str:
+    """The texts of all messages of one role."""
+    return "\n".join(text_of(message) for message in messages if message["role"] == role)
+
+
+def assert_calls_are_answered(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Fail unless each call is followed by its result, and each result follows its call: servers refuse all else."""
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            assert message.get("tool_call_id") in waiting, f"a result answers no open call {waiting}: {message}"
+            waiting.remove(message["tool_call_id"])
+            continue
+        assert not waiting, f"the calls {waiting} have no result before the next message: {message}"
+        ids = [call["id"] for call in message.get("tool_calls") or ()]
+        assert len(set(ids)) == len(ids), f"two calls of one message have the same id: {message}"
+        waiting = ids
+    assert not waiting, f"the calls {waiting} have no result"

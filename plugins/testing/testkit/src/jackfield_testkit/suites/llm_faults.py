@@ -1,0 +1,235 @@
+"""What a backend does when the server does not: the right class of error, with its facts, and no useless repetition."""
+
+# ruff: noqa: S101, ARG002 - these are tests: they assert, and take fixtures for their effects
+
+from __future__ import annotations
+
+import email.utils
+import pickle
+import socket
+import time
+from contextlib import suppress
+
+import pytest
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelServiceError,
+    ModelTimeoutError,
+    RateLimitedError,
+)
+from jackfield.events import ModelEvent, ModelFinished, RetryScheduled, StreamReset, TextDelta
+from jackfield.models import BaseChatModel, fold
+from jackfield_testkit import replies
+from jackfield_testkit.replies import Reply
+from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.suites.llm_asking import HELLO, LLMTests, answer_of, events_of, run_with
+
+STATUSES: list[tuple[int, type[ModelServiceError], bool]] = [
+    (400, ModelRequestError, False),
+    (401, ModelAuthError, False),
+    (403, ModelAuthError, False),
+    (404, ModelNotFoundError, False),
+    (429, RateLimitedError, True),
+    (500, ModelOverloadedError, True),
+    (502, ModelOverloadedError, True),
+    (503, ModelOverloadedError, True),
+]
+TOO_LONG = "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens."
+
+
+class FaultTests(LLMTests):
+    """Errors, time-outs and retries."""
+
+    # --- statuses ---
+
+    @pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
+    def test_a_status_has_its_class_of_error_with_all_facts(
+        self,
+        server: FakeOpenAI,
+        model: BaseChatModel,
+        status: int,
+        error_class: type[ModelServiceError],
+        retryable: bool,
+    ) -> None:
+        server.reply(replies.error(status, "because of reasons", code="some_code"))
+        error = self._failure(model)
+        assert isinstance(error, error_class)
+        assert (error.status, error.code, error.request_id) == (status, "some_code", "req_1")
+        assert error.backend == model.backend
+        assert error.retryable is retryable
+        assert "because of reasons" in str(error), "what the server said is not told"
+
+    def test_a_rate_limit_says_how_many_seconds_to_wait(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.error(429, headers={"Retry-After": "2"}))
+        assert self._failure(model).retry_after_s == 2
+
+    def test_a_rate_limit_says_until_when_to_wait(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        until = email.utils.formatdate(time.time() + 3600, usegmt=True)
+        server.reply(replies.error(429, headers={"Retry-After": until}))
+        wait_s = self._failure(model).retry_after_s
+        assert wait_s is not None
+        # Wide, so that no slow machine fails it: what matters is that the date was understood.
+        assert 1800 < wait_s <= 3601
+
+    def test_a_history_that_is_too_long_is_told_apart(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.error(400, TOO_LONG, code="context_length_exceeded"))
+        error = self._failure(model)
+        assert isinstance(error, ContextLengthError)
+        assert not error.retryable
+
+    def test_filtered_content_is_told_apart(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.error(400, "The content was flagged.", code="content_filter"))
+        assert isinstance(self._failure(model), ContentFilterError)
+
+    def test_a_proxys_error_page_is_an_error_by_its_status(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        page = b"<html><h1>502 Bad Gateway</h1>" + b"x" * 100_000
+        server.reply(replies.raw(page, {"Content-Type": "text/html"}, status=502))
+        error = self._failure(model)
+        assert isinstance(error, ModelOverloadedError)
+        assert len(str(error)) < 5_000, "a whole page stands in the error"
+
+    # --- what is no protocol ---
+
+    @pytest.mark.parametrize("body", [b"", b"<html>welcome</html>", b"[1, 2]", b'{"choices": 1}', b"\xff\xfe\x00"])
+    def test_a_response_that_nobody_can_read_is_an_error(
+        self, server: FakeOpenAI, model: BaseChatModel, body: bytes
+    ) -> None:
+        server.reply(replies.raw(body, {"Content-Type": "application/json"}))
+        assert isinstance(self._failure(model), ModelResponseError)
+
+    def test_a_malformed_chunk_is_an_error_with_the_text_so_far(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["half an ", "answer"]).malformed_after(1))
+        error = self._failure(model)
+        assert isinstance(error, ModelResponseError)
+        assert error.partial_text == "half an "
+
+    def test_an_error_inside_a_stream_is_an_error_with_the_text_so_far(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        first = {"choices": [{"index": 0, "delta": {"content": "half an "}, "finish_reason": None}]}
+        failure = {"error": {"message": "the machine is on fire", "type": "server_error", "code": "fire"}}
+        server.reply(replies.chunks([first, failure]))
+        error = self._failure(model)
+        assert (error.partial_text, error.code) == ("half an ", "fire")
+        assert "the machine is on fire" in str(error)
+
+    # --- connections ---
+
+    def test_a_reset_is_an_error_with_the_text_so_far(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["half an ", "answer"]).reset_after(1))
+        error = self._failure(model)
+        assert isinstance(error, ModelConnectionError)
+        assert error.partial_text == "half an "
+
+    def test_what_came_before_a_reset_is_passed_on(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["half an ", "answer"]).reset_after(1))
+        seen: list[ModelEvent] = []
+
+        async def listen() -> None:
+            async for event in model.astream(HELLO):
+                seen.append(event)  # noqa: PERF401 - they are wanted even though it fails
+
+        with pytest.raises(ModelConnectionError):
+            run_with(model, listen)
+        assert "".join(event.text for event in seen if isinstance(event, TextDelta)) == "half an "
+        assert not any(isinstance(event, ModelFinished) for event in seen)
+
+    def test_a_server_that_is_not_there_is_a_connection_error(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        error = self._failure(self.make_model(f"http://127.0.0.1:{port}/v1"))
+        assert isinstance(error, ModelConnectionError)
+        assert error.retryable
+
+    @pytest.mark.parametrize(
+        "reply",
+        [replies.text("x").delayed(60), replies.text(["half", "x"]).stall_after(1)],
+        ids=["before", "inside"],
+    )
+    def test_silence_for_longer_than_allowed_is_a_time_out(
+        self, server: FakeOpenAI, model: BaseChatModel, reply: Reply
+    ) -> None:
+        server.reply(reply)
+        with pytest.raises(ModelTimeoutError) as caught:
+            answer_of(model, config={"request_timeout": 0.3}, limit_s=self.patience_s)
+        assert caught.value.partial_text == ("half" if reply.ends_after else "")
+        assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
+            "its connection is still open"
+        )
+
+    def test_a_slow_stream_that_is_never_silent_is_no_time_out(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["tick "] * 9).paced(0.1))
+        assert answer_of(model, config={"request_timeout": 0.6}).get_content() == "tick " * 9
+
+    def test_a_deadline_ends_a_stream_that_is_never_silent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["tick "] * 3000).paced(0.02))
+        with pytest.raises(ModelTimeoutError):
+            answer_of(model, config={"deadline": 0.3}, limit_s=self.patience_s)
+        assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
+            "its connection is still open"
+        )
+
+    # --- again ---
+
+    @pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
+    def test_nothing_is_repeated_unless_asked(
+        self,
+        server: FakeOpenAI,
+        model: BaseChatModel,
+        status: int,
+        error_class: type[ModelServiceError],
+        retryable: bool,
+    ) -> None:
+        # An SDK that retries by itself would multiply the attempts.
+        server.default = replies.error(status)
+        with suppress(error_class):
+            events_of(model)
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize("status", [status for status, _, retryable in STATUSES if not retryable])
+    def test_what_cannot_succeed_is_not_repeated(self, server: FakeOpenAI, model: BaseChatModel, status: int) -> None:
+        server.default = replies.error(status)
+        with pytest.raises(ModelServiceError):
+            answer_of(model, config={"max_retries": 3})
+        assert len(server.requests) == 1
+
+    def test_what_can_succeed_is_repeated_as_often_as_asked(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.default = replies.error(503)
+        with pytest.raises(ModelOverloadedError):
+            answer_of(model, config={"max_retries": 1})
+        assert len(server.requests) == 2
+
+    def test_a_stream_that_broke_off_is_declared_void_before_it_starts_again(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        server.reply(replies.text(["half an ", "answer"]).reset_after(1), replies.text("a whole answer"))
+
+        async def gather() -> list[ModelEvent]:
+            return [event async for event in model.astream(HELLO, config={"max_retries": 1})]
+
+        events = run_with(model, gather)
+        told = [type(event) for event in events if isinstance(event, RetryScheduled | StreamReset)]
+        assert told == [RetryScheduled, StreamReset]
+        assert fold(events).get_content() == "a whole answer"
+
+    def test_an_error_survives_pickling_with_its_facts(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.error(429, "slow down", code="slow", headers={"Retry-After": "2"}))
+        error = self._failure(model)
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+        assert type(copy) is type(error)
+        assert (str(copy), copy.status, copy.code) == (str(error), 429, "slow")
+        assert (copy.retry_after_s, copy.request_id) == (2, "req_1")
+
+    def _failure(self, model: BaseChatModel) -> ModelServiceError:
+        """The error that one call ends with."""
+        with pytest.raises(ModelServiceError) as caught:
+            answer_of(model)
+        return caught.value

@@ -1,0 +1,99 @@
+"""What a backend leaves alone: the network before the first call, and the key at all times."""
+
+# ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+
+import pytest
+
+from jackfield.errors import ModelServiceError
+from jackfield.models import BaseChatModel
+from jackfield.request import ModelFacts
+from jackfield_testkit import replies
+from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LLMTests, answer_of, connections_to, run_with
+
+
+class HygieneTests(LLMTests):
+    """Secrets, connections, facts."""
+
+    def test_making_a_model_connects_to_nothing(self, server: FakeOpenAI) -> None:
+        model = self.make_model(server.url)
+        assert repr(model)
+        assert isinstance(model.facts, ModelFacts)
+        assert connections_to(server) == 0
+
+    def test_its_facts_are_facts_and_stay_the_same(self, model: BaseChatModel) -> None:
+        facts = model.facts
+        assert isinstance(facts, ModelFacts)
+        assert facts == model.facts
+        assert facts.context_tokens is None or facts.context_tokens > 0
+        assert model.backend
+
+    def test_the_key_is_sent_in_a_header_alone(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text("ok"))
+        answer_of(model)
+        request = server.requests[-1]
+        assert request.headers.get("authorization") == f"Bearer {API_KEY}"
+        assert API_KEY not in request.path
+        assert API_KEY.encode() not in request.body
+
+    def test_the_key_is_in_no_representation(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text("ok"))
+        answer_of(model)
+        shown = [repr(model), str(model), repr(model.config), str(model.config), model.config.model_dump_json()]
+        assert not [text for text in shown if API_KEY in text]
+
+    @pytest.mark.parametrize("status", [400, 401, 429, 500])
+    def test_the_key_is_in_no_error_even_if_the_server_repeats_it(
+        self, server: FakeOpenAI, model: BaseChatModel, status: int
+    ) -> None:
+        server.reply(replies.error(status, f"Incorrect API key provided: {API_KEY}.", code="invalid_api_key"))
+        with pytest.raises(ModelServiceError) as caught:
+            answer_of(model)
+        error = caught.value
+        assert API_KEY not in str(error)
+        assert API_KEY not in repr(error)
+        assert API_KEY.encode() not in pickle.dumps(error)
+        assert API_KEY not in "".join(traceback.format_exception(error)), "it is in the error's cause or context"
+
+    def test_the_key_is_in_no_log(
+        self, server: FakeOpenAI, model: BaseChatModel, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        server.reply(replies.text("ok"), replies.error(401), replies.text("x").reset_after(0))
+        answer_of(model)
+        for _ in range(2):
+            with pytest.raises(ModelServiceError):
+                answer_of(model)
+        assert API_KEY not in caplog.text
+
+    def test_nothing_is_printed(
+        self, server: FakeOpenAI, model: BaseChatModel, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        server.reply(replies.text("ok"), replies.error(500))
+        answer_of(model)
+        with pytest.raises(ModelServiceError):
+            answer_of(model)
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_closed_model_can_be_closed_again_and_used_again(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.default = replies.text("ok")
+
+        async def close_and_use() -> str:
+            await model.aclose()
+            first = (await model.acomplete(HELLO)).get_content()
+            await model.aclose()
+            await model.aclose()
+            return first + (await model.acomplete(HELLO)).get_content()
+
+        assert run_with(model, close_and_use) == "okok"
+
+    def test_closing_a_model_closes_its_connections(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.default = replies.text("ok")
+        answer_of(model)  # which closes the model at its end
+        assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)

@@ -1,0 +1,270 @@
+"""What a backend makes of a stream, however it arrives."""
+
+# ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import ClassVar
+
+import pytest
+
+from jackfield.errors import ModelServiceError
+from jackfield.events import ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
+from jackfield.messages import Message, ModelResponse
+from jackfield.models import BaseChatModel, fold
+from jackfield_testkit import replies
+from jackfield_testkit.replies import Reply, ToolCall
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from jackfield_testkit.suites.llm_asking import HELLO, MODEL, WEATHER, LLMTests, answer_of, close, events_of, run_with
+
+TEXT = 'naïve “quotes”, 你好，世界 🙂🏽\n\ndata: [DONE]\\ "x" \u2028 end'
+DELIVERIES: dict[str, Callable[[Reply], Reply]] = {
+    "1 byte": lambda reply: reply.cut(1),
+    "7 bytes": lambda reply: reply.cut(7),
+    "64 bytes": lambda reply: reply.cut(64),
+    "4096 bytes": lambda reply: reply.cut(4096),
+    "inside of characters": lambda reply: reply.cut_inside_utf8(),
+    "crlf": lambda reply: reply.with_crlf(),
+    "crlf, 1 byte": lambda reply: reply.with_crlf().cut(1),
+    "comments": lambda reply: reply.with_comments(),
+    "empty chunks": lambda reply: reply.with_empty_chunks(),
+    "no [DONE]": lambda reply: reply.without_done(),
+    "paced": lambda reply: reply.paced(0.001),
+}
+
+
+ANSWERS: dict[str, Reply] = {
+    "text": replies.text(TEXT, chars=3),
+    "reasoning": replies.reasoning("先想一想 🤔", then=TEXT, chars=3),
+    "calls": replies.tool_calls(
+        [ToolCall("get_weather", {"place": "北京 🙂"}, "a"), ToolCall("get_weather", {"place": "Zürich"}, "b")],
+        content="two calls: ",
+        chars=3,
+        interleaved=True,
+    ),
+}
+
+
+class StreamTests(LLMTests):
+    """Streams: their law, their delivery, their end, and many at once."""
+
+    concurrent_streams: ClassVar[int] = 16
+
+    # --- the law ---
+
+    @pytest.mark.parametrize("answer", ANSWERS)
+    def test_a_stream_has_one_end_and_it_comes_last(
+        self, server: FakeOpenAI, model: BaseChatModel, answer: str
+    ) -> None:
+        server.reply(ANSWERS[answer])
+        events = events_of(model, functions=[WEATHER])
+        ends = [index for index, event in enumerate(events) if isinstance(event, ModelFinished)]
+        assert ends == [len(events) - 1]
+
+    @pytest.mark.parametrize("answer", ANSWERS)
+    def test_a_whole_answer_is_the_fold_of_its_stream(
+        self, server: FakeOpenAI, model: BaseChatModel, answer: str
+    ) -> None:
+        server.reply(ANSWERS[answer], ANSWERS[answer])
+        streamed = fold(events_of(model, functions=[WEATHER]), model.backend)
+        assert answer_of(model, functions=[WEATHER]) == streamed
+
+    def test_text_arrives_unchanged(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(TEXT, chars=3))
+        assert answer_of(model).get_content() == TEXT
+
+    @pytest.mark.parametrize("delivery", DELIVERIES)
+    @pytest.mark.parametrize("answer", ANSWERS)
+    def test_delivering_a_stream_otherwise_changes_nothing(
+        self, server: FakeOpenAI, model: BaseChatModel, answer: str, delivery: str
+    ) -> None:
+        server.reply(ANSWERS[answer], DELIVERIES[delivery](ANSWERS[answer]))
+        plain = answer_of(model, functions=[WEATHER])
+        assert plain.messages
+        assert answer_of(model, functions=[WEATHER]) == plain
+
+    @pytest.mark.parametrize("answer", ANSWERS)
+    def test_a_server_that_does_not_stream_is_understood(
+        self, server: FakeOpenAI, model: BaseChatModel, answer: str
+    ) -> None:
+        server.reply(ANSWERS[answer], ANSWERS[answer].ignoring_stream())
+        streamed = answer_of(model, functions=[WEATHER])
+        whole = answer_of(model, functions=[WEATHER])
+        assert [_meaning(message) for message in whole.messages] == [_meaning(m) for m in streamed.messages]
+        assert (whole.usage, whole.finish_reason) == (streamed.usage, streamed.finish_reason)
+
+    def test_text_is_passed_on_before_the_answer_is_complete(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["first", " second"]).stall_after(1))
+
+        async def first() -> ModelEvent:
+            events = model.stream(model.make_request(HELLO))
+            async for event in events:
+                if isinstance(event, TextDelta) and event.text:
+                    await close(events)
+                    return event
+            raise AssertionError("the stream ended without text")
+
+        assert run_with(model, first) == TextDelta("first")
+
+    def test_growing_snapshots_end_with_the_whole_answer(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["one ", "two ", "three"]).paced(0.002))
+        snapshots = list(model.chat(HELLO))
+        texts = [snapshot[-1].content for snapshot in snapshots]
+        assert texts[-1] == "one two three"
+        assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+
+    # --- what it says of itself ---
+
+    def test_the_finish_reason_is_the_providers(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text("cut", finish_reason="length"))
+        assert answer_of(model).finish_reason == "length"
+
+    def test_the_answer_says_which_model_and_which_response_it_is(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        server.reply(replies.text("hi"))
+        response = answer_of(model)
+        assert (response.model, response.response_id) == (MODEL, "chatcmpl-test")
+
+    def test_usage_is_reported_once(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        usage = {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "total_tokens": 120,
+            "prompt_tokens_details": {"cached_tokens": 64},
+            "completion_tokens_details": {"reasoning_tokens": 12},
+        }
+        server.reply(replies.text("hi", usage=usage))
+        reported = [event.usage for event in events_of(model) if isinstance(event, UsageReported)]
+        assert len(reported) == 1
+        assert (reported[0].prompt_tokens, reported[0].completion_tokens, reported[0].total_tokens) == (100, 20, 120)
+        assert (reported[0].cached_tokens, reported[0].reasoning_tokens) == (64, 12)
+
+    def test_an_answer_without_usage_is_complete(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text("hi").without_usage())
+        response = answer_of(model)
+        assert (response.get_content(), response.usage.total_tokens) == ("hi", 0)
+
+    @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+    def test_reasoning_is_apart_from_the_text(self, server: FakeOpenAI, model: BaseChatModel, field: str) -> None:
+        name = "reasoning" if field == "reasoning" else "reasoning_content"
+        server.reply(replies.reasoning("think, think", then="answer", field=name))  # type: ignore[arg-type]
+        events = events_of(model)
+        assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "think, think"
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "answer"
+
+    def test_a_stream_that_ends_in_the_middle_is_an_error_with_the_text_so_far(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        server.reply(replies.text(["half an ", "answer"]).truncated_after(1))
+        with pytest.raises(ModelServiceError) as caught:
+            answer_of(model)
+        assert caught.value.partial_text == "half an "
+
+    # --- leaving early ---
+
+    def test_closing_a_stream_closes_its_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["first", " second"]).stall_after(1))
+
+        async def leave() -> bool:
+            events = model.astream(HELLO)
+            await anext(events)
+            await close(events)
+            return await asyncio.to_thread(server.wait_until, _was_left, timeout_s=self.patience_s)
+
+        assert run_with(model, leave), "the stream was closed, but the server still has its connection"
+
+    def test_cancelling_a_call_closes_its_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text("x").stall_after(0))
+
+        async def cancel() -> bool:
+            task = asyncio.create_task(model.acomplete(HELLO))
+            await asyncio.to_thread(server.wait_until, lambda s: s.open_streams == 1)
+            task.cancel()
+            await asyncio.wait([task])
+            return await asyncio.to_thread(server.wait_until, _was_left, timeout_s=self.patience_s)
+
+        assert run_with(model, cancel), "the call was cancelled, but the server still has its connection"
+
+    def test_leaving_a_blocking_iterator_closes_its_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["first", " second"]).stall_after(1))
+        snapshots = model.chat(HELLO, extra_generate_cfg={"request_timeout": 10})
+        assert next(snapshots)[-1].content == "first"
+        snapshots.close()  # type: ignore[attr-defined] # it is a generator
+        assert server.wait_until(_was_left, timeout_s=self.patience_s)
+
+    def test_the_next_call_after_an_abandoned_one_is_answered(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["abandoned", " answer"]).stall_after(1), replies.text("the next answer"))
+
+        async def twice() -> ModelResponse:
+            events = model.astream(HELLO)
+            await anext(events)
+            await close(events)
+            return await model.acomplete(HELLO)
+
+        assert run_with(model, twice).get_content() == "the next answer"
+
+    # --- many ---
+
+    def test_streams_at_the_same_time_do_not_mix(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.respond(_echo)
+        questions = [f"question {number} " * 5 for number in range(self.concurrent_streams)]
+
+        async def ask_all() -> list[ModelResponse]:
+            return await asyncio.gather(*(model.acomplete([Message("user", question)]) for question in questions))
+
+        assert [response.get_content() for response in run_with(model, ask_all)] == questions
+
+    def test_threads_at_the_same_time_do_not_mix(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.respond(_echo)
+        questions = [f"question {number} " * 5 for number in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(model.quick_chat, questions)) == questions
+
+    def test_calls_one_after_the_other_share_a_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.default = replies.text("again")
+
+        async def three_times() -> None:
+            for _ in range(3):
+                await model.acomplete(HELLO)
+
+        run_with(model, three_times)
+        assert (len(server.requests), server.connections) == (3, 1)
+
+    def test_blocking_calls_one_after_the_other_share_a_connection(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        server.default = replies.text("again")
+        for _ in range(3):
+            model.quick_chat("hello")
+        assert (len(server.requests), server.connections) == (3, 1)
+
+    def test_one_model_serves_several_event_loops(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.default = replies.text("again")
+
+        async def once() -> ModelResponse:
+            return await model.acomplete(HELLO)
+
+        # Without closing between them: a connection of a loop that is gone must not be taken again.
+        assert [asyncio.run(once()).get_content() for _ in range(2)] == ["again", "again"]
+        assert model.quick_chat("hello") == "again"
+
+
+def _was_left(server: FakeOpenAI) -> bool:
+    return server.disconnects == 1 and server.open_streams == 0
+
+
+def _echo(request: RecordedRequest) -> Reply:
+    content = request.json["messages"][-1]["content"]
+    text = content if isinstance(content, str) else content[0]["text"]
+    return replies.text(text, chars=5).paced(0.001)
+
+
+def _meaning(message: Message) -> tuple[object, ...]:
+    """A message without its ids, which a server may give otherwise in another form of answer."""
+    call = message.function_call
+    return message.content, message.reasoning_content, call and (call.name, call.get_parsed_arguments())

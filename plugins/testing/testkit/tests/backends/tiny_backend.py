@@ -1,0 +1,551 @@
+"""A backend in the standard library alone that keeps the contract, and ones that each break it in one place.
+
+It exists to test the suite: every test must pass for the first, and some must fail for each of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelServiceError,
+    ModelTimeoutError,
+    RateLimitedError,
+)
+from jackfield.events import (
+    FunctionCallDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import Message, Usage
+from jackfield.models import BaseChatModel
+from jackfield.request import ChatRequest, ModelFacts
+
+OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")
+CLASSES: Mapping[int, type[ModelServiceError]] = {
+    401: ModelAuthError,
+    403: ModelAuthError,
+    404: ModelNotFoundError,
+    429: RateLimitedError,
+}
+BY_CODE: Mapping[str, type[ModelServiceError]] = {
+    "context_length_exceeded": ContextLengthError,
+    "content_filter": ContentFilterError,
+}
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Tiny(BaseChatModel):
+    """The one that keeps the contract."""
+
+    backend = "tiny"
+
+    def __init__(self, config: Any, **options: Any) -> None:
+        super().__init__(config, **options)
+        self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Connection]] = WeakKeyDictionary()
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(context_tokens=4096)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        timeout_s = request.config.request_timeout or 1
+        reusable = False
+        with self.translated():
+            connection = await self.connect()
+            try:
+                self.send(connection, request)
+                async with asyncio.timeout(timeout_s):
+                    status, headers = await read_head(connection[0])
+                body = read_body(connection[0], headers, timeout_s)
+                if status != 200:
+                    raise self.failure(status, headers, b"".join([part async for part in body]))
+                if "event-stream" in headers["content-type"]:
+                    async for event in self.read_stream(body):
+                        yield event
+                else:
+                    for event in self.read_whole(b"".join([part async for part in body])):
+                        yield event
+                reusable = True
+            finally:
+                self.give_back(connection, reusable=reusable)
+
+    async def aclose(self) -> None:
+        for _, writer in self._idle.pop(asyncio.get_running_loop(), []):
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+    # --- connections ---
+
+    async def connect(self) -> Connection:
+        idle = self._idle.setdefault(asyncio.get_running_loop(), [])
+        if idle:
+            return idle.pop()
+        address = urlsplit(self.config.server_url or "")
+        return await asyncio.open_connection(address.hostname, address.port)
+
+    def give_back(self, connection: Connection, *, reusable: bool) -> None:
+        if reusable:
+            self._idle.setdefault(asyncio.get_running_loop(), []).append(connection)
+        else:
+            connection[1].transport.abort()
+
+    def send(self, connection: Connection, request: ChatRequest) -> None:
+        body = json.dumps(self.body(request)).encode()
+        headers = {
+            "Host": "localhost",
+            "Authorization": f"Bearer {self.key}",
+            "Content-Length": str(len(body)),
+            **request.config.extra_headers,
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        path = urlsplit(self.config.server_url or "").path
+        connection[1].write(f"POST {path}/chat/completions HTTP/1.1\r\n{lines}\r\n".encode() + body)
+
+    @property
+    def key(self) -> str:
+        return self.config.api_key.get_secret_value() if self.config.api_key else ""
+
+    # --- the request ---
+
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        config = request.config
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": self.wire(request.messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        body |= {name: getattr(config, name) for name in OPTIONS if getattr(config, name) is not None}
+        if config.stop:
+            body["stop"] = list(config.stop)
+        if request.functions:
+            body["tools"] = [{"type": "function", "function": dict(function)} for function in request.functions]
+            choice = config.function_choice
+            plain = choice in ("auto", "none", "required")
+            body["tool_choice"] = choice if plain else {"type": "function", "function": {"name": choice}}
+        return body | config.extra_body
+
+    def wire(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        wire: list[dict[str, Any]] = []
+        for message in messages:
+            text = message.get_text_content()
+            if message.role == "function":
+                wire.append({"role": "tool", "content": text, "of": message.function_id, "name": message.name})
+            elif message.role != "assistant":
+                wire.append({"role": message.role, "content": text})
+            else:
+                if not (wire and wire[-1]["role"] == "assistant"):
+                    wire.append({"role": "assistant", "content": ""})
+                self.add_to(wire[-1], message, text)
+        return answered(wire)
+
+    def add_to(self, answer: dict[str, Any], message: Message, text: str) -> None:
+        answer["content"] = "\n".join(part for part in (answer["content"], text) if part)
+        if message.function_call:
+            function = {"name": message.function_call.name, "arguments": message.function_call.arguments}
+            call = {"id": message.function_id, "type": "function", "function": function}
+            answer.setdefault("tool_calls", []).append(call)
+
+    # --- the answer ---
+
+    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
+        reader = ChunkReader()
+        async for line in lines_of(parts):
+            if not line.startswith(b"data:"):
+                continue
+            data = line[5:].strip()
+            if data == b"[DONE]":
+                break
+            for event in self.read_chunk(reader, self.parse(data)):
+                yield event
+        else:
+            data = b""
+        async for _ in parts:  # what is left belongs to this answer: the connection is to be reused
+            pass
+        if reader.end is None:
+            raise ModelResponseError("the stream ended in the middle", backend=self.backend)
+        yield reader.end
+
+    def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
+        if "error" in chunk:
+            raise ModelOverloadedError(chunk["error"]["message"], backend=self.backend, code=chunk["error"].get("code"))
+        return reader.read(chunk)
+
+    def read_whole(self, body: bytes) -> Iterator[ModelEvent]:
+        value = self.parse(body)
+        if not isinstance(value.get("choices"), list):
+            raise ModelResponseError("the response has no choices", backend=self.backend)
+        choice = value["choices"][0]
+        calls = [{**call, "index": index} for index, call in enumerate(choice["message"].get("tool_calls") or ())]
+        delta = {**choice["message"], "tool_calls": calls}
+        reader = ChunkReader()
+        yield from reader.read({**value, "choices": [{**choice, "delta": delta}]})
+        if reader.end is None:
+            raise ModelResponseError("the response has no end", backend=self.backend)
+        yield reader.end
+
+    def parse(self, data: bytes) -> dict[str, Any]:
+        try:
+            value = json.loads(data)
+        except ValueError:
+            raise ModelResponseError("the server sent what is no JSON", backend=self.backend) from None
+        if not isinstance(value, dict):
+            raise ModelResponseError("the server sent what is no object", backend=self.backend)
+        return value
+
+    # --- errors ---
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelServiceError:
+        try:
+            told = json.loads(body)["error"]
+        except ValueError:
+            told = {"message": body[:200].decode(errors="replace")}
+        kind = BY_CODE.get(told.get("code") or "") or CLASSES.get(status)
+        kind = kind or (ModelOverloadedError if status >= 500 else ModelRequestError)
+        return kind(
+            self.without_key(f"HTTP {status}: {told['message']}"),
+            backend=self.backend,
+            code=told.get("code"),
+            status=status,
+            retry_after_s=seconds_of(headers.get("retry-after")),
+            request_id=headers.get("x-request-id"),
+        )
+
+    def without_key(self, text: str) -> str:
+        return text.replace(self.key, "[key]")
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise ModelTimeoutError("the server is silent", backend=self.backend) from error
+        except (OSError, asyncio.IncompleteReadError) as error:
+            raise ModelConnectionError(f"the connection failed: {error}", backend=self.backend) from error
+
+
+class ChunkReader:
+    """Turns the chunks of one answer into events."""
+
+    def __init__(self) -> None:
+        self.end: ModelFinished | None = None
+
+    def read(self, chunk: Mapping[str, Any]) -> Iterator[ModelEvent]:
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+            if reasoning:
+                yield ReasoningDelta(reasoning)
+            if delta.get("content"):
+                yield TextDelta(delta["content"])
+            for part in delta.get("tool_calls") or ():
+                function = part.get("function") or {}
+                yield FunctionCallDelta(
+                    part["index"], part.get("id") or "", function.get("name") or "", function.get("arguments") or ""
+                )
+            if choice.get("finish_reason"):
+                self.end = ModelFinished(
+                    choice["finish_reason"], chunk.get("model", ""), chunk.get("id"), chunk.get("created")
+                )
+        if chunk.get("usage"):
+            yield UsageReported(usage_of(chunk["usage"]))
+
+
+def usage_of(told: Mapping[str, Any]) -> Usage:
+    return Usage(
+        prompt_tokens=told["prompt_tokens"],
+        completion_tokens=told["completion_tokens"],
+        total_tokens=told["total_tokens"],
+        cached_tokens=(told.get("prompt_tokens_details") or {}).get("cached_tokens", 0),
+        reasoning_tokens=(told.get("completion_tokens_details") or {}).get("reasoning_tokens", 0),
+    )
+
+
+def answered(wire: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with new ids for all calls, each answered right after it; a result of no call becomes text."""
+    number, done = 0, []
+    for index, message in enumerate(wire):
+        if message["role"] == "tool":
+            continue
+        done.append(message)
+        results = []
+        for after in wire[index + 1 :]:
+            if after["role"] != "tool":
+                break
+            results.append(after)
+        for call in message.get("tool_calls", ()):
+            number += 1
+            same = [result for result in results if call["id"] is None or result["of"] == call["id"]]
+            said = results.pop(results.index(same[0]))["content"] if same else "cancelled"
+            call["id"] = call["id"] or f"call_{number}"
+            done.append({"role": "tool", "tool_call_id": call["id"], "content": said})
+        done += [{"role": "user", "content": f"{left['name']} gave: {left['content']}"} for left in results]
+    return done
+
+
+def seconds_of(retry_after: str | None) -> float | None:
+    if retry_after is None:
+        return None
+    if retry_after.isdigit():
+        return float(retry_after)
+    return parsedate_to_datetime(retry_after).timestamp() - time.time()
+
+
+# --- HTTP ---
+
+
+async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in lines if line)
+    return int(status.split()[1]), {name.lower(): value.strip() for name, _, value in pairs}
+
+
+async def read_body(reader: asyncio.StreamReader, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[bytes]:
+    if "content-length" in headers:
+        async with asyncio.timeout(timeout_s):
+            yield await reader.readexactly(int(headers["content-length"]))
+        return
+    while True:
+        async with asyncio.timeout(timeout_s):
+            size = int(await reader.readuntil(b"\r\n"), 16)
+            part = (await reader.readexactly(size + 2))[:-2]
+        if not size:
+            return
+        yield part
+
+
+async def lines_of(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for part in parts:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
+    if rest:
+        yield rest
+
+
+# --- what may go wrong ---
+
+
+class EndsTwice(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async for event in super().stream(request):
+            yield event
+        yield ModelFinished("stop")
+
+
+class EndsEarly(Tiny):
+    """Calls every stream complete, wherever it ends."""
+
+    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().read_stream(parts):
+                yield event
+        except ModelResponseError:
+            yield ModelFinished("stop")
+
+
+class DecodesPieces(Tiny):
+    """Decodes each piece by itself, and so breaks characters that come in two."""
+
+    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
+        async for event in super().read_stream(part.decode(errors="replace").encode() async for part in parts):
+            yield event
+
+
+class SplitsPieces(Tiny):
+    """Takes it that no line is ever cut."""
+
+    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
+        async for event in super().read_stream(part + b"\n" async for part in parts):
+            yield event
+
+
+class ReadsOneName(Tiny):
+    """Knows one of the two fields for reasoning."""
+
+    def parse(self, data: bytes) -> dict[str, Any]:
+        return super().parse(data.replace(b'"reasoning":', b'"unknown":'))
+
+
+class SkipsBrokenChunks(Tiny):
+    def parse(self, data: bytes) -> dict[str, Any]:
+        try:
+            return super().parse(data)
+        except ModelResponseError:
+            return {}
+
+
+class WaitsForAll(Tiny):
+    """Passes nothing on before the end."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        for event in [event async for event in super().stream(request)]:
+            yield event
+
+
+class KeepsConnections(Tiny):
+    """Leaves a connection open that was left in the middle."""
+
+    def give_back(self, connection: Connection, *, reusable: bool) -> None:
+        if reusable:
+            super().give_back(connection, reusable=True)
+        else:
+            LEAKED.append(connection)
+
+
+LEAKED: list[Connection] = []
+
+
+class ConnectsAnew(Tiny):
+    def give_back(self, connection: Connection, *, reusable: bool) -> None:
+        super().give_back(connection, reusable=False)
+
+
+class ReusesBlindly(Tiny):
+    """Takes a connection for the next call that still has the rest of the last answer in it."""
+
+    def give_back(self, connection: Connection, *, reusable: bool) -> None:
+        super().give_back(connection, reusable=True)
+
+
+class SharesState(Tiny):
+    """Keeps the text of an answer on the model, where other calls find it."""
+
+    pending: str = ""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        self.pending = ""
+        async for event in super().stream(request):
+            if isinstance(event, TextDelta):
+                self.pending += event.text
+                await asyncio.sleep(0.001)
+                continue
+            if isinstance(event, ModelFinished) and self.pending:
+                yield TextDelta(self.pending)
+            yield event
+
+
+class KeepsOneAnswer(Tiny):
+    """Loses all but the last of several assistant messages."""
+
+    def add_to(self, answer: dict[str, Any], message: Message, text: str) -> None:
+        answer["content"] = ""
+        super().add_to(answer, message, text)
+
+
+class LeaksExtra(Tiny):
+    def wire(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        return [{**message, "extra": messages[0].extra} for message in super().wire(messages)]
+
+
+class ForgetsIds(Tiny):
+    """Sends results without saying of which call."""
+
+    def wire(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        return [{k: v for k, v in message.items() if k != "tool_call_id"} for message in super().wire(messages)]
+
+
+class MixesCalls(Tiny):
+    """Takes every piece for one of the first call."""
+
+    def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
+        for event in super().read_chunk(reader, chunk):
+            yield replace(event, index=0) if isinstance(event, FunctionCallDelta) else event
+
+
+class OptionsStick(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        self.config.generate_cfg.extra_body.update(request.config.extra_body)
+        return super().body(request)
+
+
+class SendsDefaults(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        return {"temperature": 1.0, **super().body(request)}
+
+
+class IgnoresTheSeed(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        return {name: value for name, value in super().body(request).items() if name != "seed"}
+
+
+class RetriesByItself(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().stream(request):
+                yield event
+        except ModelOverloadedError:
+            async for event in super().stream(request):
+                yield event
+
+
+class OneErrorForAll(Tiny):
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelServiceError:
+        return ModelServiceError(str(super().failure(status, headers, body)), backend=self.backend)
+
+
+class NeverTimesOut(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        patient = replace(request, config=request.config.merged({"request_timeout": 60}))
+        async for event in super().stream(patient):
+            yield event
+
+
+class TellsTheKey(Tiny):
+    def without_key(self, text: str) -> str:
+        return text
+
+
+class LogsTheKey(Tiny):
+    @property
+    def key(self) -> str:
+        key = super().key
+        logging.getLogger("tiny").debug("authorised with %s", key)
+        return key
+
+
+class ConnectsAtOnce(Tiny):
+    def __init__(self, config: Any, **options: Any) -> None:
+        super().__init__(config, **options)
+        import socket
+
+        address = urlsplit(self.config.server_url or "")
+        with suppress(OSError):
+            socket.create_connection((address.hostname or "", address.port or 0)).close()
+
+
+class ClaimsImages(Tiny):
+    """Says that it takes images, and drops them."""
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(images=True)
+
+
+class Prints(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        print("asking", request.model)
+        return super().body(request)

@@ -1,0 +1,187 @@
+"""What the tests share.
+
+A client that speaks plain sockets, so that what the server does to a connection is seen as it is; and a runner of
+suites, so that one that must fail does not fail here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from jackfield_testkit.server import FakeOpenAI
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response as it came.
+
+    `pieces` are the chunks of the transfer encoding, or the body as one piece; `broken` is how the connection ended
+    before the response did: `reset`, `closed`, `silent`, or '' if it did not.
+    """
+
+    status: int
+    headers: dict[str, str]
+    pieces: list[bytes]
+    broken: str
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+    @property
+    def events(self) -> list[str]:
+        """What follows `data:`, of each server-sent event."""
+        lines = self.body.decode().splitlines()
+        return [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+
+    @property
+    def chunks(self) -> list[dict[str, Any]]:
+        return [json.loads(event) for event in self.events if event != "[DONE]"]
+
+    @property
+    def text(self) -> str:
+        return "".join(
+            choice["delta"].get("content") or "" for chunk in self.chunks for choice in chunk.get("choices", ())
+        )
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, server: FakeOpenAI, timeout_s: float = 5) -> None:
+        port = int(server.origin.rpartition(":")[2])
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        self.file = self.socket.makefile("rb")
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+    def send(self, body: Any, *, method: str = "POST", path: str = "/v1/chat/completions", head: str = "") -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        length = "" if "Transfer-Encoding" in head else f"Content-Length: {len(data)}\r\n"
+        self.socket.sendall(f"{method} {path} HTTP/1.1\r\nHost: test\r\n{length}{head}\r\n".encode() + data)
+
+    def ask(self, *, stream: bool = True, usage: bool = False, **more: Any) -> Answer:
+        body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream, **more}
+        self.send({**body, "stream_options": {"include_usage": True}} if usage else body)
+        return self.receive()
+
+    def receive(self) -> Answer:
+        status = int(self.file.readline().split()[1])
+        headers = {}
+        while line := self.file.readline().strip().decode("latin-1"):
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
+        pieces: list[bytes] = []
+        broken = ""
+        try:
+            broken = "" if self._read_into(pieces, headers) else "closed"
+        except ConnectionResetError:
+            broken = "reset"
+        except TimeoutError:
+            broken = "silent"
+        return Answer(status, headers, pieces, broken)
+
+    def _read_into(self, pieces: list[bytes], headers: dict[str, str]) -> bool:
+        """Whether the response came to its end."""
+        if headers.get("transfer-encoding") != "chunked":
+            wanted = int(headers["content-length"])
+            pieces.append(self.file.read(wanted))
+            return len(pieces[0]) == wanted
+        while line := self.file.readline():
+            piece = self.file.read(int(line, 16) + 2)[:-2]
+            if not piece:
+                return True
+            pieces.append(piece)
+        return False
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    """A running server."""
+    with FakeOpenAI() as running:
+        yield running
+
+
+@pytest.fixture
+def connect(server: FakeOpenAI) -> Iterator[Callable[..., Client]]:
+    """Opens connections to the server, which are closed at the end."""
+    clients: list[Client] = []
+
+    def connect(timeout_s: float = 5) -> Client:
+        clients.append(Client(server, timeout_s))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def client(connect: Callable[..., Client]) -> Client:
+    """One connection to the server."""
+    return connect()
+
+
+# --- running a suite on something that is made to fail it ---
+
+
+class Outcomes:
+    """How the tests of a run ended: for each class, the tests by outcome, without their parameters."""
+
+    def __init__(self, report: Path) -> None:
+        self._ends: dict[tuple[str, str], set[str]] = {}
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            name = case.attrib["classname"].rpartition(".")[2]
+            outcome = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
+            kind = next((child.attrib.get("type", "") for child in case if child.tag == "skipped"), "")
+            outcome = "xfailed" if kind == "pytest.xfail" else outcome
+            self._ends.setdefault((name, outcome), set()).add(case.attrib["name"].partition("[")[0])
+
+    def of(self, suite: str, outcome: str) -> set[str]:
+        return self._ends.get((suite, outcome), set())
+
+
+@pytest.fixture(scope="session")
+def run_suites(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcomes]:
+    """Runs tests of a module's text in a process of their own, with folders before everything else on the path."""
+
+    def run(text: str, selected: Sequence[str], *paths: Path) -> Outcomes:
+        folder = tmp_path_factory.mktemp("suites")
+        (folder / "test_them.py").write_text(text, encoding="utf-8")
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--tb=short",
+            "-p",
+            "no:cacheprovider",
+            "--junitxml=report.xml",
+        ]
+        chosen = [f"test_them.py::{one}" for one in selected]
+        # Without the other plugins of pytest that are installed here: the suites must do without.
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+        done = subprocess.run(
+            [*command, *chosen], cwd=folder, env=environment, capture_output=True, text=True, timeout=170, check=False
+        )
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        return Outcomes(folder / "report.xml")
+
+    return run

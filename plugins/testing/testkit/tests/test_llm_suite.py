@@ -1,0 +1,125 @@
+"""The suite for backends lets a correct one pass, and catches each that is broken in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield_testkit.suites import LLMBackendSuite
+
+BROKEN = {
+    "EndsTwice": "test_a_stream_has_one_end_and_it_comes_last",
+    "EndsEarly": "test_a_stream_that_ends_in_the_middle_is_an_error_with_the_text_so_far",
+    "DecodesPieces": "test_delivering_a_stream_otherwise_changes_nothing[text-inside of characters]",
+    "SplitsPieces": "test_delivering_a_stream_otherwise_changes_nothing[text-64 bytes]",
+    "ReadsOneName": "test_reasoning_is_apart_from_the_text",
+    "SkipsBrokenChunks": "test_a_malformed_chunk_is_an_error_with_the_text_so_far",
+    "WaitsForAll": "test_text_is_passed_on_before_the_answer_is_complete",
+    "KeepsConnections": "test_cancelling_a_call_closes_its_connection",
+    "ConnectsAnew": "test_calls_one_after_the_other_share_a_connection",
+    "ReusesBlindly": "test_the_next_call_after_an_abandoned_one_is_answered",
+    "SharesState": "test_streams_at_the_same_time_do_not_mix",
+    "KeepsOneAnswer": "test_consecutive_answers_lose_nothing",
+    "LeaksExtra": "test_extra_is_never_sent",
+    "ForgetsIds": "test_a_result_goes_back_to_its_call",
+    "MixesCalls": "test_calls_at_the_same_time_are_told_apart_by_their_index",
+    "OptionsStick": "test_an_option_of_one_call_does_not_stick",
+    "SendsDefaults": "test_options_that_nobody_set_are_not_sent",
+    "IgnoresTheSeed": "test_the_seed_is_sent",
+    "RetriesByItself": "test_nothing_is_repeated_unless_asked",
+    "OneErrorForAll": "test_a_status_has_its_class_of_error_with_all_facts",
+    "NeverTimesOut": "test_silence_for_longer_than_allowed_is_a_time_out[inside]",
+    "TellsTheKey": "test_the_key_is_in_no_error_even_if_the_server_repeats_it",
+    "LogsTheKey": "test_the_key_is_in_no_log",
+    "ConnectsAtOnce": "test_making_a_model_connects_to_nothing",
+    "ClaimsImages": "test_an_image_is_sent_or_refused_as_the_facts_say",
+    "Prints": "test_nothing_is_printed",
+}
+"""A backend of backends/tiny_backend.py, and the test that is made for its fault."""
+
+SUITES = """
+import tiny_backend
+from jackfield_testkit.suites import LLMBackendSuite
+
+
+class Tiny(LLMBackendSuite):
+    def make_model(self, server_url, **overrides):
+        made = getattr(tiny_backend, type(self).__name__.removeprefix("Test"))
+        return made({"model": "test-model", "base_url": server_url, "api_key": "sk-test-SECRET", **overrides})
+
+
+class TestTiny(Tiny):
+    pass
+
+
+for name in BROKEN:
+    globals()[f"Test{name}"] = type(f"Test{name}", (Tiny,), {"patience_s": 1.0})
+"""
+EXPECTED = """
+from jackfield_testkit.suites import Suite
+
+
+class Contract(Suite):
+    def test_a(self):
+        assert False
+
+    def test_b(self):
+        assert True
+
+
+class TestKnown(Contract):
+    xfail = {"test_a": "it cannot"}
+
+
+class TestMended(Contract):
+    xfail = {"test_a": "it cannot", "test_b": "it could not once"}
+"""
+BACKENDS = Path(__file__).parent / "backends"
+EVERY_TEST = {name for name in dir(LLMBackendSuite) if name.startswith("test_")}
+
+
+def test_a_correct_backend_passes_all(run_suites: Callable[..., Any]) -> None:
+    outcomes = run_suites("BROKEN = ()" + SUITES, ["TestTiny"], BACKENDS)
+    assert outcomes.of("TestTiny", "failure") | outcomes.of("TestTiny", "error") == set()
+    assert outcomes.of("TestTiny", "skipped") == set()
+    assert outcomes.of("TestTiny", "passed") == EVERY_TEST
+
+
+# One run for all of them: starting pytest costs more than most of these tests.
+def test_each_broken_backend_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = [f"Test{name}::{test}" for name, test in BROKEN.items()]
+    outcomes = run_suites(f"BROKEN = {list(BROKEN)}{SUITES}", selected, BACKENDS)
+    caught = {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN}
+    assert caught == {name: {test.partition("[")[0]} for name, test in BROKEN.items()}
+
+
+def test_a_failure_that_is_expected_is_none_and_a_pass_that_is_not_is_one(run_suites: Callable[..., Any]) -> None:
+    outcomes = run_suites(EXPECTED, ["TestKnown", "TestMended"])
+    assert outcomes.of("TestKnown", "xfailed") == outcomes.of("TestMended", "xfailed") == {"test_a"}
+    assert outcomes.of("TestKnown", "passed") == {"test_b"}
+    assert outcomes.of("TestMended", "failure") == {"test_b"}
+
+
+def test_a_test_of_the_contract_cannot_be_overridden() -> None:
+    def pass_always(self: LLMBackendSuite) -> None:
+        """Nothing."""
+
+    for replacement in (pass_always, None):
+        with pytest.raises(TypeError, match="overrides test_nothing_is_printed"):
+            type("TestX", (LLMBackendSuite,), {"test_nothing_is_printed": replacement})
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [({"test_no_such_thing": "because"}, "no test of it"), ({"test_nothing_is_printed": " "}, "needs a reason")],
+)
+def test_an_expected_failure_needs_a_test_and_a_reason(expected: dict[str, str], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        type("TestX", (LLMBackendSuite,), {"xfail": expected})
+
+
+def test_a_subclass_may_add_tests_of_its_own() -> None:
+    type("TestX", (LLMBackendSuite,), {"test_of_my_own": lambda self: None})

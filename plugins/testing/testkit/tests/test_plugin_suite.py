@@ -1,0 +1,204 @@
+"""The suite for distributions lets a correct one pass, and catches each that is broken in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import PluginSuite
+
+LIGHT = """
+from jackfield.plugins import ToolSpec, hook
+
+
+@hook.tools
+def tools():
+    return [ToolSpec(name="acme", target="{package}.tool:Acme", description="Does it.", secrets=("ACME_KEY",))]
+"""
+TOOL = """
+from jackfield.tools import BaseTool
+
+
+class Acme(BaseTool):
+    name = "acme"
+    description = "Does it."
+
+    def call(self, params, **kwargs):
+        return "done"
+"""
+README = "# Acme\n\nA tool that does what needs to be done, for the tests of the suite for plugins.\n"
+
+
+@dataclass(frozen=True)
+class Dist:
+    """A distribution as it lies in a folder of the path; `{package}` in its texts is its package."""
+
+    light: str = LIGHT
+    tool: str = TOOL
+    entries: Mapping[str, str] = field(default_factory=lambda: {"tool.acme": "{package}.plugin"})
+    requires: tuple[str, ...] = ("jackfield>=0.1,<2",)
+    readme: str = README
+    typed: bool = True
+    others: tuple[str, ...] = ()
+
+    def write(self, folder: Path, name: str) -> None:
+        package = name.replace("-", "_")
+        home, metadata = folder / package, folder / f"{package}-0.1.0.dist-info"
+        home.mkdir()
+        metadata.mkdir()
+        texts = {home / "__init__.py": "", home / "plugin.py": self.light, home / "tool.py": self.tool}
+        if self.typed:
+            texts[home / "py.typed"] = ""
+        entries = "".join(f"{key} = {value}\n" for key, value in self.entries.items())
+        texts[metadata / "entry_points.txt"] = f"[jackfield.v1]\n{entries}"
+        requires = "".join(f"Requires-Dist: {one}\n" for one in self.requires)
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\nSummary: Does it.\n{requires}\n{self.readme}"
+        texts[metadata / "METADATA"] = about
+        files = [path.relative_to(folder).as_posix() for path in texts] + list(self.others)
+        texts[metadata / "RECORD"] = "".join(f"{file},,\n" for file in files)
+        for path, text in texts.items():
+            path.write_text(text.replace("{package}", package), encoding="utf-8")
+
+
+OK = Dist()
+BROKEN: dict[str, tuple[Dist, str]] = {
+    "mute": (replace(OK, entries={}), "test_it_has_entry_points_that_can_be_read"),
+    "malformed": (
+        replace(OK, entries={"tool.acme": "{package}.plugin", "tool": "?!"}),
+        "test_it_has_entry_points_that_can_be_read",
+    ),
+    "odd-kind": (
+        replace(OK, entries={"toaster.acme": "{package}.plugin"}),
+        "test_its_components_are_of_known_kinds_and_have_legal_names",
+    ),
+    "odd-name": (
+        replace(OK, entries={"tool.Acme": "{package}.plugin"}),
+        "test_its_components_are_of_known_kinds_and_have_legal_names",
+    ),
+    "no-core": (
+        replace(OK, requires=()),
+        "test_it_asks_for_a_core_with_a_floor_and_without_a_cap_below_the_next_major",
+    ),
+    "no-floor": (
+        replace(OK, requires=("jackfield",)),
+        "test_it_asks_for_a_core_with_a_floor_and_without_a_cap_below_the_next_major",
+    ),
+    "capped": (
+        replace(OK, requires=("jackfield~=0.1.0",)),
+        "test_it_asks_for_a_core_with_a_floor_and_without_a_cap_below_the_next_major",
+    ),
+    "no-readme": (replace(OK, readme=""), "test_it_has_a_readme_and_a_summary"),
+    "untyped": (replace(OK, typed=False), "test_its_packages_are_typed"),
+    "spreads": (replace(OK, others=("tests/test_it.py",)), "test_it_installs_its_own_packages_and_nothing_else"),
+    "ghost": (
+        replace(OK, tool=TOOL + "\n\ndef more():\n    import pydantic\n    return pydantic\n"),
+        "test_its_code_imports_what_it_requires_and_nothing_else",
+    ),
+    "promises": (
+        replace(OK, entries={"tool.acme": "{package}.plugin", "tool.more": "{package}.plugin"}),
+        "test_it_offers_what_it_declares_and_declares_what_it_offers",
+    ),
+    "hides": (
+        replace(
+            OK,
+            light=LIGHT + "\n\n@hook.searchers\ndef searchers():\n    from jackfield.plugins import SearcherSpec\n"
+            "    return [SearcherSpec(name='x', target='x:X')]\n",
+        ),
+        "test_it_offers_what_it_declares_and_declares_what_it_offers",
+    ),
+    "async-hook": (
+        replace(OK, light=LIGHT.replace("def tools", "async def tools")),
+        "test_it_offers_what_it_declares_and_declares_what_it_offers",
+    ),
+    "crashes": (
+        replace(OK, light="raise SystemExit(3)"),
+        "test_it_offers_what_it_declares_and_declares_what_it_offers",
+    ),
+    "heavy": (
+        replace(OK, light="import pydantic\n" + LIGHT),
+        "test_describing_it_imports_nothing_but_the_standard_library_and_the_plugin_api",
+    ),
+    "deep": (
+        replace(OK, light="import jackfield.messages\n" + LIGHT),
+        "test_describing_it_imports_nothing_but_the_standard_library_and_the_plugin_api",
+    ),
+    "slow": (
+        replace(
+            OK,
+            light="import time\nend = time.process_time() + 0.06\nwhile time.process_time() < end:\n    pass\n" + LIGHT,
+        ),
+        "test_describing_it_is_fast",
+    ),
+    "writes": (
+        replace(OK, light="open(__file__ + '.log', 'w').close()\n" + LIGHT),
+        "test_describing_it_does_nothing_else",
+    ),
+    "connects": (
+        replace(OK, light="import socket\nsocket.socket().close()\n" + LIGHT),
+        "test_describing_it_does_nothing_else",
+    ),
+    "threads": (
+        replace(OK, light="import threading\nthreading.Thread(target=int).start()\n" + LIGHT),
+        "test_describing_it_does_nothing_else",
+    ),
+    "starts": (
+        replace(OK, light="import subprocess\nsubprocess.run(['true'])\n" + LIGHT),
+        "test_describing_it_does_nothing_else",
+    ),
+    "prints": (replace(OK, light="print('hello')\n" + LIGHT), "test_describing_it_does_nothing_else"),
+    "environs": (
+        replace(OK, light="import os\nos.environ['ACME'] = '1'\n" + LIGHT),
+        "test_describing_it_does_nothing_else",
+    ),
+    "odd-secret": (
+        replace(OK, light=LIGHT.replace("ACME_KEY", "sk-123")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "no-description": (
+        replace(OK, light=LIGHT.replace("Does it.", "")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "no-schema": (
+        replace(OK, light=LIGHT.replace("secrets=", "parameters={'type': 'array'}, secrets=")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "no-target": (
+        replace(OK, light=LIGHT.replace(":Acme", ":Nothing")),
+        "test_its_targets_can_be_imported_and_are_of_their_kind",
+    ),
+    "odd-target": (
+        replace(OK, tool="class Acme:\n    pass\n"),
+        "test_its_targets_can_be_imported_and_are_of_their_kind",
+    ),
+    "odd-config": (
+        replace(OK, light=LIGHT.replace("secrets=", "config='{package}.tool:Acme', secrets=")),
+        "test_its_configurations_are_configurations",
+    ),
+}
+"""A distribution, and the test that is made for its fault."""
+
+
+SUITES = """
+from jackfield_testkit.suites import PluginSuite
+
+for name in NAMES:
+    globals()[f"Test_{name}"] = type(f"Test_{name}", (PluginSuite,), {"dist": f"jackfield-{name}"})
+"""
+
+
+def test_a_correct_distribution_passes_all(run_suites: Callable[..., Any], tmp_path: Path) -> None:
+    OK.write(tmp_path, "jackfield-ok")
+    outcomes = run_suites("NAMES = ['ok']" + SUITES, ["Test_ok"], tmp_path)
+    assert outcomes.of("Test_ok", "passed") == {name for name in dir(PluginSuite) if name.startswith("test_")}
+
+
+def test_each_broken_distribution_is_caught(run_suites: Callable[..., Any], tmp_path: Path) -> None:
+    for name, (dist, _) in BROKEN.items():
+        dist.write(tmp_path, f"jackfield-{name}")
+    selected = [f"Test_{name}::{test}" for name, (_, test) in BROKEN.items()]
+    outcomes = run_suites(f"NAMES = {list(BROKEN)}{SUITES}", selected, tmp_path)
+    assert {name: outcomes.of(f"Test_{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, (_, test) in BROKEN.items()
+    }
