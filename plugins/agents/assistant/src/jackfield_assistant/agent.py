@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Unpack, cast
 
@@ -14,7 +14,6 @@ from jackfield.events import PluginEvent
 from jackfield.messages import USER, Message, basename_of, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.tools import find_tool
-
 from jackfield_assistant.knowledge import knowledge_block
 
 RETRIEVED = "jackfield-assistant.retrieved"
@@ -24,18 +23,18 @@ class Retrieved(Protocol):
     """What the retrieval tool finds: passages by source, and what could not be read."""
 
     @property
-    def passages(self) -> list[dict[str, Any]]:
+    def passages(self) -> Sequence[Mapping[str, Any]]:
         """`{"url": …, "text": [passage, …]}`, in document order."""
 
     @property
-    def errors(self) -> list[DocParserError]:
+    def errors(self) -> Sequence[DocParserError]:
         """One for each file that could not be read."""
 
 
 class Retriever(Protocol):
     """The part of the retrieval tool that an agent uses."""
 
-    async def retrieve(self, query: str, files: Iterable[str], *, lang: str) -> Retrieved:
+    async def retrieve(self, query: str, files: Iterable[str]) -> Retrieved:
         """Find what fits the query."""
 
 
@@ -94,7 +93,7 @@ class Assistant(FnCallAgent):
         if not files or not query:
             return _Knowledge("")
         retriever = cast(Retriever, await sync.in_worker(self._retrieval.load))
-        found = await retriever.retrieve(query, files, lang=run.lang)
+        found = await retriever.retrieve(query, files)
         if found.errors and len(found.errors) == len(files):
             raise DocParserError("no document could be read: " + "; ".join(str(error) for error in found.errors))
         return _Knowledge(knowledge_block(found.passages, run.lang), _event(found))

@@ -1,0 +1,39 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ToolSpec, hook
+
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    """The tool `retrieval`."""
+    return [
+        ToolSpec(
+            name="retrieval",
+            target="jackfield_retrieval.tool:RetrievalTool",
+            summary="Finds passages in the documents of the conversation.",
+            description={
+                "en": "Find passages that fit a question in the documents of this conversation. "
+                "Gives the passages by document, in document order.",
+                "zh": "在本次对话的文档中查找与问题相符的段落，按文档给出，段落保持原文顺序。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "What to look for: a question, or keywords"},
+                    "files": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "description": "Names of the documents to search; all of them if left out",
+                    },
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+            config="jackfield.config:RAGConfig",
+            effects=frozenset({"files"}),
+            read_only=True,
+            file_access=True,
+        )
+    ]

@@ -1,0 +1,111 @@
+"""From a query and files to passages: read, cut, search, fuse, choose."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jackfield.config import RAGConfig
+from jackfield.errors import BrokenPluginError, DocParserError
+from jackfield.plugins.host import PluginHost
+from jackfield.retrieval import (
+    Corpus,
+    Document,
+    DocumentReader,
+    Hit,
+    Kept,
+    Passage,
+    Searcher,
+    choose,
+    corpus_of,
+    fuse,
+    passages,
+)
+from jackfield.sync import in_worker
+
+_KEPT_CORPORA = 8
+_SEARCHERS_OF = {
+    "keyword": ("keyword_search",),
+    "vector": ("vector_search",),
+    "hybrid": ("keyword_search", "vector_search"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """What was found.
+
+    Attributes:
+        passages: By source, in document order.
+        hits: Best first; () when all documents fit together and nothing had to be searched.
+        errors: One for each file that could not be read.
+    """
+
+    passages: list[Passage]
+    hits: tuple[Hit, ...] = ()
+    errors: tuple[DocParserError, ...] = ()
+
+
+class Retriever:
+    """Retrieves from local files. Documents, their chunks and the searchers' indexes are kept by content.
+
+    Args:
+        config: Sizes, searchers and limits.
+        host: Whose parsers and searchers.
+    """
+
+    def __init__(self, config: RAGConfig, host: PluginHost) -> None:
+        self._config = config
+        self._host = host
+        self._reader = DocumentReader(host)
+        self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
+        self._searchers: dict[str, Searcher] = {}
+
+    async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
+        """Find what fits a query.
+
+        Raises:
+            PluginError: A searcher is not installed, or cannot be loaded.
+        """
+        reading = await self._reader.read_all(files)
+        errors = tuple(reading.errors.values())
+        if not reading.documents:
+            return RetrievalResult([], errors=errors)
+        corpus = await in_worker(self._corpus, reading.documents)
+        hits = await self._hits(query, corpus)
+        chosen = choose(corpus, hits, max_tokens=self._config.max_ref_token)
+        return RetrievalResult(passages(chosen), tuple(hits), errors)
+
+    def _corpus(self, documents: Sequence[Document]) -> Corpus:
+        key = tuple(part for document in documents for part in (document.source, document.content_hash))
+
+        def cut() -> Corpus:
+            size, overlap = self._config.parser_page_size, self._config.chunk_overlap
+            return corpus_of(documents, size_tokens=size, overlap_chars=overlap)
+
+        return self._corpora.get(key, cut)
+
+    async def _hits(self, query: str, corpus: Corpus) -> list[Hit]:
+        fits = sum(chunk.tokens for chunk in corpus.chunks) <= self._config.max_ref_token
+        if fits or not query.strip():
+            return []
+        names = self._names()
+        limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
+        searchers = [self._searcher(name) for name in names]
+        found = await asyncio.gather(*(searcher.search(query, corpus, limit=limit) for searcher in searchers))
+        hits = found[0] if len(names) == 1 else fuse(dict(zip(names, found, strict=True)))
+        threshold = self._config.score_threshold
+        return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
+
+    def _names(self) -> tuple[str, ...]:
+        kind = self._config.retrieval_type
+        return self._config.rag_searchers if kind is None else _SEARCHERS_OF[kind]
+
+    def _searcher(self, name: str) -> Searcher:
+        if name not in self._searchers:
+            made = self._host.load("searcher", name)()
+            if not isinstance(made, Searcher):
+                raise BrokenPluginError(f"searcher {name!r} is no subclass of jackfield.retrieval.Searcher")
+            self._searchers[name] = made
+        return self._searchers[name]

@@ -1,0 +1,83 @@
+"""The tool: which files a model may search, and what it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jackfield.config import RAGConfig
+from jackfield.errors import DocParserError, ToolArgumentError
+from jackfield.messages import basename_of
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace
+from jackfield_retrieval.plugin import tools
+from jackfield_retrieval.retriever import RetrievalResult, Retriever
+
+
+class RetrievalTool(BaseTool):
+    """Searches documents. `cfg` has the keys of `RAGConfig`.
+
+    A model may name only the files of its conversation, by path or by their last part, and files in the workspace: it
+    cannot reach others.
+    """
+
+    name = "retrieval"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+    read_only = True
+    file_access = True
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None, *, host: PluginHost | None = None) -> None:
+        super().__init__(cfg)
+        self._config = RAGConfig.parse(self.cfg)
+        self._host = host
+        self._made: Retriever | None = None
+
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Find passages; a JSON list of `{"url", "text": […]}`, and a line for each file that could not be read.
+
+        Raises:
+            ToolArgumentError: A file is named that is not the conversation's.
+            DocParserError: No file could be read.
+        """
+        arguments = self.parse_arguments(params)
+        scope = context or ToolContext()
+        wanted = arguments.get("files")
+        files = scope.files if wanted is None else [_allowed(name, scope.files, scope.workspace) for name in wanted]
+        found = await self.retrieve(arguments["query"], files)
+        if found.errors and not found.passages:
+            raise DocParserError("no document could be read: " + "; ".join(map(str, found.errors)))
+        shown = [{"url": basename_of(passage["url"]), "text": passage["text"]} for passage in found.passages]
+        lines = [json.dumps(shown, ensure_ascii=False, indent=4), *(f"could not be read: {e}" for e in found.errors)]
+        metadata = {"passages": sum(len(entry["text"]) for entry in shown), "errors": [str(e) for e in found.errors]}
+        return ToolResult("\n\n".join(lines), metadata)
+
+    async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
+        """Find what fits a query in files that the caller trusts."""
+        if self._made is None:
+            self._made = Retriever(self._config, self._host or default_host())
+        return await self._made.retrieve(query, files)
+
+
+def _allowed(name: str, files: Sequence[str], workspace: Workspace) -> str:
+    """The path that a model means by a name.
+
+    Raises:
+        ToolArgumentError: It means none it may see, or several.
+    """
+    if name in files:
+        return name
+    named = [file for file in files if basename_of(file) == name]
+    if len(named) > 1:
+        raise ToolArgumentError(f"{name!r} is the name of {len(named)} documents: leave 'files' out to search all")
+    if named:
+        return named[0]
+    known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
+    try:
+        path = workspace.resolve(name)
+    except ToolArgumentError:
+        path = None
+    if path is None or not path.is_file():
+        raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
+    return str(path)

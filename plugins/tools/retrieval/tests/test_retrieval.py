@@ -1,0 +1,136 @@
+"""The retrieval tool: what it finds, and what it refuses to read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ConfigError, DocParserError, PluginNotFoundError, ToolArgumentError
+from jackfield.plugins.host import default_host
+from jackfield.tools import ToolContext, Workspace, find_tool
+from jackfield_retrieval.tool import RetrievalTool
+from jackfield_testkit.suites import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-retrieval"
+
+
+ANIMALS = ("otter", "badger", "heron", "lynx", "marten", "osprey")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> list[str]:
+    """One document for each animal, each of a few hundred tokens; only one says where the animal sleeps."""
+    files = []
+    for animal in ANIMALS:
+        paragraphs = [f"# The {animal}\n"] + [
+            f"Note {n} on the habits of this animal in river and wood.\n" for n in range(40)
+        ]
+        paragraphs.insert(20, f"The {animal} sleeps in a den lined with {animal} grass.\n")
+        path = tmp_path / f"{animal}.md"
+        path.write_text("\n".join(paragraphs))
+        files.append(str(path))
+    return files
+
+
+def ask(tool: RetrievalTool, known: list[str], workspace: Path | None = None, **arguments: Any) -> Any:
+    context = ToolContext(files=tuple(known), workspace=Workspace(workspace or "nowhere"))
+    return asyncio.run(tool.call(arguments, context=context))
+
+
+def passages(result: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(result.content)[0]
+    return found
+
+
+def test_documents_that_fit_are_given_whole(library: list[str]) -> None:
+    found = passages(ask(RetrievalTool(), library[:1], query="anything"))
+    assert [entry["url"] for entry in found] == ["otter.md"]
+    assert sum("Note" in line for text in found[0]["text"] for line in text.splitlines()) == 40
+
+
+def test_of_documents_that_do_not_fit_the_best_passages_are_given(library: list[str]) -> None:
+    tool = RetrievalTool({"max_ref_token": 150, "chunk_size": 100})
+    found = passages(ask(tool, library, query="Where does the lynx sleep?"))
+    assert found[0]["url"] == "lynx.md"
+    assert "sleeps in a den lined with lynx grass" in " ".join(found[0]["text"])
+
+
+def test_a_search_for_nothing_gives_the_front_of_each_document(library: list[str]) -> None:
+    tool = RetrievalTool({"max_ref_token": 600, "chunk_size": 100})
+    found = passages(ask(tool, library, query="  "))
+    assert [entry["url"] for entry in found] == [f"{animal}.md" for animal in ANIMALS]
+    assert all(entry["text"][0].startswith(f"# The {animal}") for entry, animal in zip(found, ANIMALS, strict=True))
+
+
+def test_an_edited_document_is_read_again(library: list[str]) -> None:
+    tool = RetrievalTool()
+    ask(tool, library[:1], query="x")
+    Path(library[0]).write_text("It moved away.")
+    assert passages(ask(tool, library[:1], query="x"))[0]["text"] == ["It moved away."]
+
+
+def test_a_model_may_search_some_of_its_documents_by_name(library: list[str]) -> None:
+    found = passages(ask(RetrievalTool(), library, query="x", files=["heron.md", library[0]]))
+    assert {entry["url"] for entry in found} == {"heron.md", "otter.md"}
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.md", "%2e%2e/secret.md", "ottter.md", "file:///etc/passwd"])
+def test_a_model_cannot_reach_other_files(library: list[str], tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.md").write_text("secret")
+    inside = tmp_path / "workspace"
+    inside.mkdir()
+    with pytest.raises(ToolArgumentError, match=r"no document .* there are: otter\.md"):
+        ask(RetrievalTool(), library, inside, query="x", files=[name])
+
+
+def test_a_model_may_read_what_tools_have_put_into_the_workspace(tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("All is well.")
+    assert passages(ask(RetrievalTool(), [], tmp_path, query="x", files=["report.md"]))[0]["text"] == ["All is well."]
+
+
+def test_one_name_for_two_documents_is_said(tmp_path: Path) -> None:
+    files = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.md").write_text(folder)
+        files.append(str(tmp_path / folder / "x.md"))
+    with pytest.raises(ToolArgumentError, match="name of 2 documents"):
+        ask(RetrievalTool(), files, query="q", files=["x.md"])
+
+
+def test_without_documents_nothing_is_found() -> None:
+    assert passages(ask(RetrievalTool(), [], query="x")) == []
+
+
+def test_a_file_that_cannot_be_read_is_told_of_and_the_others_are_used(library: list[str], tmp_path: Path) -> None:
+    bad = tmp_path / "broken.md"
+    bad.write_bytes(b"")
+    result = ask(RetrievalTool(), [str(bad), library[0]], query="x")
+    assert passages(result)[0]["url"] == "otter.md"
+    assert "broken.md is empty" in result.content
+    assert result.metadata["errors"] == ["broken.md is empty"]
+
+
+def test_if_no_file_can_be_read_it_says_why() -> None:
+    with pytest.raises(DocParserError, match=r"gone\.md does not exist"):
+        ask(RetrievalTool(), ["gone.md"], query="x")
+
+
+def test_wrong_settings_and_missing_searchers_are_named(library: list[str]) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'max_ref_token'"):
+        RetrievalTool({"max_ref_tokens": 5})
+    tool = RetrievalTool({"rag_searchers": ["keyword_serch"], "max_ref_token": 10})
+    with pytest.raises(PluginNotFoundError, match="keyword_serch"):
+        ask(tool, library, query="x")
+
+
+def test_it_is_found_by_name_and_its_schema_needs_no_import_of_it() -> None:
+    found = find_tool("retrieval", default_host())
+    assert found.schema("zh")["description"].startswith("在本次对话")
+    assert found.file_access
