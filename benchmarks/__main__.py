@@ -23,6 +23,7 @@ def main() -> None:
             "call": lambda: calls.one_call(url, qwen_python),
             "stream": lambda: calls.streaming(url),
             "turns": lambda: calls.turns(url, qwen_python),
+            "history": lambda: calls.history(url),
             "parallel": lambda: many.parallel_tools(url, qwen_python),
             "runs": lambda: many.concurrent_runs(url),
         }

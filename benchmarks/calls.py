@@ -194,6 +194,26 @@ def turns(url: str, qwen_python: str | None) -> list[Row]:
     return rows
 
 
+def history(url: str) -> list[Row]:
+    """One more call on a history of 500 messages."""
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": f"message {n}: " + "lorem ipsum " * 20} for n in range(501)
+    ]
+    with raw_client(url) as (loop, client):
+        agent = our_agent(url, "short")
+        cpu = in_turns(
+            {
+                "raw": repeat(loop, lambda: raw_answer(client, "short", messages), 1),
+                "ours": repeat(loop, lambda: agent.arun(messages), 1),
+            },
+            rounds=9,
+        )
+    raw, ours = cpu["raw"], cpu["ours"]
+    return [
+        Row("8 a call on 500 messages, no truncation", f"{ours:.1f} ms", f"raw openai {raw:.1f} ms", ours / raw, "0.08")
+    ]
+
+
 def _qwen(python: str, what: str, url: str) -> float:
     peer = Path(__file__).parent / "peer_qwen.py"
     done = subprocess.run([python, str(peer), what, url], capture_output=True, text=True, check=True, timeout=300)

@@ -1,0 +1,1 @@
+"""OpenAI, and every server that speaks Chat Completions, as a backend of Jackfield."""
