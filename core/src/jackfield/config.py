@@ -33,6 +33,8 @@ class Config(BaseModel):
         """
         if isinstance(value, cls):
             return value
+        if value is not None and not isinstance(value, Mapping):
+            raise ConfigError(f"{what or cls.__name__} is a dict, not {type(value).__name__}")
         try:
             return cls.model_validate(dict(value or {}))
         except ValidationError as error:
@@ -118,6 +120,11 @@ class LLMConfig(Config):
     api_key: SecretStr | None = None
     generate_cfg: GenerateConfig = GenerateConfig()
     processors: tuple[str, ...] = Field(default=(), description="Addresses of processors, besides those always there")
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """All but the key: another process has its own, or is given one."""
+        state = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "api_key": None}}
 
     @field_validator("model", mode="before")
     @classmethod

@@ -39,6 +39,17 @@ from typing import ClassVar
 class JackfieldError(Exception):
     """The root: `except JackfieldError` catches whatever Jackfield raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # BaseException's own way would call the class with its text alone; runs cross processes, errors with them.
+        return (_restored, (type(self), self.args, self.__dict__))
+
+
+def _restored(error_class: type[JackfieldError], args: tuple[object, ...], facts: dict[str, object]) -> JackfieldError:
+    error = error_class.__new__(error_class, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
 
 class ConfigError(JackfieldError, ValueError):
     """A setting is wrong; the message names the key and what is allowed."""
@@ -112,16 +123,6 @@ class ModelServiceError(JackfieldError):
         self.retry_after_s = retry_after_s
         self.request_id = request_id
         self.partial_text = partial_text
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only facts would be lost by BaseException's own pickling, and runs cross processes.
-        return (_restore, (type(self), self.message, self.__dict__))
-
-
-def _restore(cls: type[ModelServiceError], message: str, facts: dict[str, object]) -> ModelServiceError:
-    error = cls(message)
-    error.__dict__.update(facts)
-    return error
 
 
 class ModelRequestError(ModelServiceError):

@@ -28,6 +28,14 @@ _ROLES = get_args(Role)
 _ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 
+# In place of a required argument, so that a dict without it is a ValidationError and not a TypeError.
+_MISSING: Any = object()
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not _MISSING}
+
+
 class DictCompatibleModel(BaseModel):
     """A pydantic model that also reads like a dict: `m["role"]`, `m.get("name")`, `"content" in m`."""
 
@@ -35,6 +43,16 @@ class DictCompatibleModel(BaseModel):
 
     def __getitem__(self, key: str) -> Any:
         return getattr(self, key)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        before = dict(self.__dict__)
+        try:
+            super().__setattr__(name, value)
+        except ValueError:
+            # The rules that look at several fields see the new value in place; refused, it must not stay there.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def __setitem__(self, key: str, value: Any) -> None:
         setattr(self, key, value)
@@ -67,8 +85,8 @@ class FunctionCall(DictCompatibleModel):
     name: str = Field(min_length=1)
     arguments: str
 
-    def __init__(self, name: str, arguments: str, **fields: Any) -> None:
-        BaseModel.__init__(self, name=name, arguments=arguments, **fields)
+    def __init__(self, name: str = _MISSING, arguments: str = _MISSING, **fields: Any) -> None:
+        BaseModel.__init__(self, **_given(name=name, arguments=arguments), **fields)
 
     def get_parsed_arguments(self) -> dict[str, Any]:
         """The arguments as a dict; an empty text is an empty dict.
@@ -144,7 +162,8 @@ class ContentItem(DictCompatibleModel):
         kind, value = self.get_type_and_value()
         if kind == "text" or not isinstance(value, str) or value.startswith("data:"):
             return ""
-        return PurePosixPath(basename_of(value)).suffix[1:].lower()
+        path, _ = _path_and_host(value)
+        return PurePosixPath(unquote(path.rstrip("/").rpartition("/")[2])).suffix[1:].lower()
 
 
 def basename_of(location: str) -> str:
@@ -152,9 +171,19 @@ def basename_of(location: str) -> str:
 
     It is for display only. A decoded name may hold separators: never open it.
     """
-    parts = urlsplit(location)
-    path = parts.path if parts.scheme in ("http", "https", "file") else location.replace("\\", "/")
-    return unquote(path.rstrip("/").rsplit("/", 1)[-1]) or parts.netloc or location
+    path, host = _path_and_host(location)
+    return unquote(path.rstrip("/").rpartition("/")[2]) or host or location
+
+
+def _path_and_host(location: str) -> tuple[str, str]:
+    """The path of a URL, and its host; of anything else the whole, with slashes."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # what begins like a URL and is none
+        return location.replace("\\", "/"), ""
+    if parts.scheme in ("http", "https", "file"):
+        return parts.path, parts.netloc
+    return location.replace("\\", "/"), ""
 
 
 class Origin(BaseModel):
@@ -185,8 +214,8 @@ class Message(DictCompatibleModel):
     extra: dict[str, Any] | None = None
     origin: Origin | None = None
 
-    def __init__(self, role: str, content: str | Sequence[Any] | None = "", **fields: Any) -> None:
-        BaseModel.__init__(self, role=role, content=content, **fields)
+    def __init__(self, role: str = _MISSING, content: str | Sequence[Any] | None = "", **fields: Any) -> None:
+        BaseModel.__init__(self, **_given(role=role), content=content, **fields)
 
     @field_validator("role", mode="before")
     @classmethod

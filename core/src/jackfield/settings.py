@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class Settings:
     safe: bool = False
     strict: bool = False
     trace: bool = False
-    _secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
         """The value of a key or token, or None; the environment, as it is now, wins over the user's file."""
@@ -53,7 +53,18 @@ class Settings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle would carry the secrets in clear; another process reads its own.
-        return (load_settings, ())
+        shown = tuple(getattr(self, name.name) for name in fields(self) if name.name != "_secrets")
+        return (_with_own_secrets, shown)
+
+    def __copy__(self) -> Settings:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Settings:
+        return self
+
+
+def _with_own_secrets(*shown: Any) -> Settings:
+    return replace(Settings(*shown), _secrets=load_settings()._secrets)
 
 
 def load_settings(
@@ -78,15 +89,13 @@ def load_settings(
     project_path = _project_file(Path.cwd() if project_dir is None else project_dir)
     project: dict[str, Any] = {}
     if project_path:
-        project = _checked(
-            _read_toml(project_path).get("tool", {}).get("jackfield", {}), f"{project_path} [tool.jackfield]"
-        )
+        project = _project_table(project_path)
     layers = (_from_environment(env), project, user)
     first = {key: layer[key] for layer in reversed(layers) for key in layer}
     allow = first.get("allow")
     return Settings(
         allow=None if allow is None else frozenset(map(normalise, allow)),
-        block=frozenset(_normalise_address(name) for layer in layers for name in layer.get("block", ())),
+        block=frozenset(form for layer in layers for name in layer.get("block", ()) for form in _forms(name)),
         enabled=tuple(first.get("enabled", ())),
         prefer={**user.get("prefer", {}), **project.get("prefer", {})},
         safe=any(layer.get("safe", False) for layer in layers),
@@ -101,13 +110,12 @@ def normalise(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
-def _normalise_address(name: str) -> str:
+def _forms(name: str) -> tuple[str, ...]:
+    """All that a name may mean: `tool.search` is a component, and also a spelling of the distribution tool-search."""
     distribution, slash, component = name.strip().partition("/")
     if slash:
-        return f"{normalise(distribution)}/{component}"
-    kind, dot, _ = name.partition(".")
-    # `tool.search` is a component, `jackfield.openai` an odd spelling of a distribution.
-    return name.strip() if dot and kind.replace("_", "").isalpha() and kind != "jackfield" else normalise(name)
+        return (f"{normalise(distribution)}/{component}",)
+    return (name.strip(), normalise(name))
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
@@ -150,6 +158,13 @@ def _project_file(start: Path) -> Path | None:
     return None
 
 
+def _project_table(path: Path) -> dict[str, Any]:
+    tool = _read_toml(path).get("tool", {})
+    if not isinstance(tool, dict):
+        raise ConfigError(f"{path}: 'tool' must be a table")
+    return _checked(tool.get("jackfield", {}), f"{path} [tool.jackfield]")
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         raw = path.read_bytes()
@@ -172,7 +187,7 @@ def _checked(table: Any, where: str, more: tuple[str, ...] = ()) -> dict[str, An
         raise ConfigError(f"{where} has secrets: others can read a project. Move them to the user's config.toml")
     for key, value in table.items():
         if key not in (*_KNOWN_KEYS, *more):
-            raise ConfigError(f"{where}: unknown key {key!r}{closest(key, _KNOWN_KEYS)}")
+            raise ConfigError(f"{where}: unknown key {key!r}{closest(key, (*_KNOWN_KEYS, *more))}")
         _check_shape(key, value, where)
     return table
 

@@ -56,7 +56,8 @@ class Fold:
             case TextDelta():
                 self._text.append(event.text)
             case ReasoningDelta():
-                self._reasoning.append(event.text)
+                if event.text:
+                    self._reasoning.append(event.text)
             case FunctionCallDelta():
                 self._feed_call(event)
             case MediaDelta():

@@ -79,17 +79,17 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
     seen: dict[str, str] = {}
     folders: set[str] = set()
     for path in sys.path if paths is None else paths:
-        folder = os.path.realpath(path or os.getcwd())  # noqa: PTH109 - pathlib costs more than the scan
-        if folder in folders:
-            continue
-        folders.add(folder)
         try:
+            folder = os.path.realpath(path or os.getcwd())  # noqa: PTH109 - pathlib costs more than the scan
+            if folder in folders:
+                continue
+            folders.add(folder)
             with os.scandir(folder) as entries:
                 names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
         except NotADirectoryError:
-            _read_zip(folder, seen, rows, problems)
+            _read_zip(path, seen, rows, problems)
             continue
-        except OSError:
+        except (OSError, ValueError):  # ValueError: an entry with a NUL in it
             continue
         for name in sorted(names):
             _read_distribution(f"{folder}/{name}", seen, rows, problems)
@@ -140,6 +140,7 @@ def _read(path: str) -> bytes:
 def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None:
     """Add the rows of one file; `of` has what they share."""
     api: int | None = None
+    found: list[Row] = []
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":
             continue
@@ -156,7 +157,11 @@ def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None
                 Problem(of.distribution, f"entry_points.txt has a line that is none: {line!r}", of.location)
             )
             continue
-        rows.append(Row(kind, name, target, of.distribution, of.version, api, of.location))
+        if any(row.api == api and row.id == entry for row in found):
+            problems.append(Problem(of.distribution, f"gives {entry} twice; the first is used", of.location))
+            continue
+        found.append(Row(kind, name, target, of.distribution, of.version, api, of.location))
+    rows += found
 
 
 def _read_zip(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:

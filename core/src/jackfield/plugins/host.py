@@ -60,9 +60,9 @@ class PluginHost:
         catalog = self._catalog
         if catalog is None:
             catalog = self._catalog = scan(self._paths)
-            if self.settings.strict and catalog.problems:
-                first = catalog.problems[0]
-                raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
+        if self.settings.strict and catalog.problems:
+            first = catalog.problems[0]
+            raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
         return catalog
 
     def refresh(self) -> None:
@@ -72,6 +72,7 @@ class PluginHost:
             self._catalog = None
             self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
             self._specs = {row: spec for row, spec in self._specs.items() if isinstance(spec, ComponentSpec)}
+            self._classes = {row: made for row, made in self._classes.items() if not isinstance(made, PluginError)}
 
     def rows(self, kind: str | None = None) -> list[Row]:
         """What may be used, of one kind or all."""
@@ -144,7 +145,7 @@ class PluginHost:
                 found = error
             self._specs[row] = found
         if isinstance(found, PluginError):
-            raise found
+            raise _again(found)
         if not isinstance(found, spec_class):
             raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
         return found
@@ -166,7 +167,7 @@ class PluginHost:
 
         try:
             offers = answers_of(self._manager, plugin_name, row.kind)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _broken(row, f"its hook for {row.kind}s failed", error) from error
         for spec in offers:
             if spec.name == row.name:
@@ -182,26 +183,29 @@ class PluginHost:
         key = (row.distribution, row.module)
         known = self._registered.get(key)
         if known is None:
-            module = self._import(row, row.module)  # outside of the lock: it may wait for another import
-            with self._lock:
-                known = self._registered.get(key)
-                if known is None:
-                    known = self._registered[key] = self._register_module(row, module)
+            known = self._registered[key] = self._try_to_register(row)
         if isinstance(known, PluginError):
-            raise known
+            raise _again(known)
         return known
 
-    def _register_module(self, row: Row, module: Any) -> str | PluginError:
-        if self._manager is None:
-            from jackfield.plugins.hookspecs import RegistrationManager
-
-            self._manager = RegistrationManager()
-        plugin_name = f"{row.distribution}:{row.module}"
+    def _try_to_register(self, row: Row) -> str | PluginError:
         try:
-            self._manager.register(module, plugin_name)
-        except Exception as error:  # noqa: BLE001 - pluggy says what is wrong with the hooks; it is told to who asks
-            return _broken(row, "its hooks do not fit", error)
-        return plugin_name
+            module = self._import(row, row.module)  # outside of the lock: it may wait for another import
+        except PluginError as error:
+            return error
+        with self._lock:
+            if self._manager is None:
+                from jackfield.plugins.hookspecs import RegistrationManager
+
+                self._manager = RegistrationManager()
+            # By the module's name: two distributions may name one module, which has its hooks only once.
+            if self._manager.is_registered(module):
+                return row.module
+            try:
+                self._manager.register(module, row.module)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
+                return _broken(row, "its hooks do not fit", error)
+        return row.module
 
     # --- level 2: classes ---
 
@@ -215,9 +219,16 @@ class PluginHost:
 
     def load_row(self, row: Row) -> Any:
         """The class of a row."""
-        if row not in self._classes:
-            self._classes[row] = self._load_target(row, self.spec_of(row, ComponentSpec).target)
-        return self._classes[row]
+        found = self._classes.get(row)
+        if found is None:
+            try:
+                found = self._load_target(row, self.spec_of(row, ComponentSpec).target)
+            except PluginError as error:
+                found = error
+            self._classes[row] = found
+        if isinstance(found, PluginError):
+            raise _again(found)
+        return found
 
     def load_target(self, row: Row, target: str) -> Any:
         """Something else a descriptor names, such as its configuration class."""
@@ -237,7 +248,7 @@ class PluginHost:
         started = time.perf_counter()
         try:
             return importlib.import_module(module_name)
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             if error.name and error.name != module_name and not module_name.startswith(error.name + "."):
                 raise BrokenPluginError(
                     f"{row.distribution} cannot be loaded: it needs the package {error.name!r}, "
@@ -250,6 +261,13 @@ class PluginHost:
             if self.settings.trace:
                 milliseconds = (time.perf_counter() - started) * 1000
                 sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
+
+
+def _again(error: PluginError) -> PluginError:
+    """A remembered error to raise once more: a new one, because each raising adds to the traceback of an old one."""
+    fresh = type(error)(*error.args)
+    fresh.__cause__ = error.__cause__
+    return fresh
 
 
 def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:

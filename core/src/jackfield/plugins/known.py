@@ -14,6 +14,7 @@ KNOWN: dict[str, str] = {
     "parser.pdf": "jackfield-pdf",
     "parser.text": "jackfield-text",
     "searcher.keyword_search": "jackfield-keyword-search",
+    "tool.code_interpreter": "jackfield-code-interpreter",
     "tool.retrieval": "jackfield-retrieval",
 }
 

@@ -1,0 +1,220 @@
+"""The catalog: what is installed, from metadata alone, whatever the neighbours look like."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jackfield.plugins.catalog import GROUP, Catalog, scan
+from jackfield.settings import normalise
+
+Listed = set[tuple[str, str, str, str]]
+
+
+def ours(catalog: Catalog) -> Listed:
+    return {(row.id, row.module, row.distribution, row.version) for row in catalog.rows if row.api == 1}
+
+
+def theirs(paths: list[str] | None = None) -> Listed:
+    """What the standard library says, as slowly as it likes."""
+    found: Listed = set()
+    seen: set[str] = set()
+    options: dict[str, Any] = {} if paths is None else {"path": paths}
+    for distribution in importlib.metadata.distributions(**options):
+        name = normalise(distribution.metadata["Name"])
+        if name in seen:
+            continue
+        seen.add(name)
+        found |= {
+            (entry.name, entry.value, name, distribution.version)
+            for entry in distribution.entry_points
+            if entry.group == GROUP
+        }
+    return found
+
+
+def test_the_scan_says_of_this_environment_what_the_standard_library_says() -> None:
+    assert ours(scan()) == theirs()
+
+
+names = st.from_regex(r"[a-z][a-z0-9]{0,3}([-_.][a-z0-9]{1,3})?", fullmatch=True)
+entries = st.dictionaries(
+    st.builds(
+        "{}.{}".format,
+        st.sampled_from(["tool", "llm", "gadget"]),
+        st.from_regex(r"[a-z][a-z0-9_.-]{0,5}", fullmatch=True),
+    ),
+    st.from_regex(r"[a-z_]{1,4}(\.[a-z_]{1,4})?", fullmatch=True),
+    max_size=3,
+)
+environments = st.dictionaries(
+    names.map(normalise), st.tuples(entries, st.sampled_from(["1.0", "0.1.dev3+g12"])), max_size=4
+)
+TEMPLATES = (
+    "[{group}]\n{lines}",
+    "# a comment\r\n\r\n[{group}]\r\n{lines}\r\n",
+    "[console_scripts]\nx = y:z\n\n[{group}]\n\n# here\n{lines}\n[other]\ntool.no = no\n",
+)
+
+
+@given(environments, st.sampled_from(TEMPLATES))
+@settings(max_examples=40, deadline=None)
+def test_the_scan_says_of_any_environment_what_the_standard_library_says(
+    environment: Mapping[str, tuple[Mapping[str, str], str]], template: str
+) -> None:
+    with TemporaryDirectory() as folder:
+        for name, (offered, version) in environment.items():
+            metadata = Path(folder, f"{name.replace('-', '_')}-{version}.dist-info")
+            metadata.mkdir()
+            (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+            lines = "".join(f"{entry} = {module}\n" for entry, module in offered.items())
+            (metadata / "entry_points.txt").write_bytes(template.format(group=GROUP, lines=lines).encode())
+        catalog = scan([folder])
+        assert ours(catalog) == theirs([folder])
+        assert catalog.problems == ()
+
+
+def test_rows_come_in_the_order_of_kind_name_and_distribution(site: Any) -> None:
+    site.add("zeta", {"tool.a": "z", "llm.b": "z"})
+    site.add("alpha", {"tool.a": "a", "tool.c": "a"})
+    rows = scan([str(site.folder)]).rows
+    assert [(row.id, row.distribution) for row in rows] == [
+        ("llm.b", "zeta"),
+        ("tool.a", "alpha"),
+        ("tool.a", "zeta"),
+        ("tool.c", "alpha"),
+    ]
+
+
+def test_a_row_knows_its_address_and_where_it_is(site: Any) -> None:
+    location = site.add("Acme_Search.Tools", {"tool.web.search": "acme.plugin"}, version="2.1")
+    (row,) = scan([str(site.folder)]).rows
+    assert (row.kind, row.name, row.module, row.version) == ("tool", "web.search", "acme.plugin", "2.1")
+    assert row.address == "acme-search-tools/web.search"
+    assert Path(row.location).samefile(location)
+
+
+# --- hostile neighbours ---
+
+HOSTILE = {
+    "no name": b"[jackfield.v1]\n= module\n",
+    "no target": b"[jackfield.v1]\ntool.x\n",
+    "no kind": b"[jackfield.v1]\nx = module\n",
+    "no module": b"[jackfield.v1]\ntool.x = not a module\n",
+    "a class": b"[jackfield.v1]\ntool.x = module:Class\n",
+    "a shell": b"[jackfield.v1]\ntool.x = $(reboot)\n",
+    "not UTF-8": b"[jackfield.v1]\ntool.x = \xff\xfe\n",
+    "huge": b"[jackfield.v1]\n" + b"#" * (1 << 20) + b"\ntool.x = module\n",
+    "a terminal's codes": b"[jackfield.v1]\ntool.\x1b[31m = module\n",
+}
+
+
+@pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_malformed_neighbour_is_a_problem_and_costs_nobody_else_a_name(site: Any, raw: bytes) -> None:
+    site.add("hostile", raw=raw)
+    site.add("sound", {"tool.good": "good"})
+    catalog = scan([str(site.folder)])
+    assert [row.id for row in catalog.rows] == ["tool.good"]
+    assert {problem.distribution for problem in catalog.problems} == {"hostile"}
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_no_bytes_in_a_neighbours_file_make_the_scan_fail(junk: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        for name, raw in (("hostile", b"[jackfield.v1]\n" + junk), ("sound", b"[jackfield.v1]\ntool.good = good\n")):
+            metadata = Path(folder, f"{name}-1.0.dist-info")
+            metadata.mkdir()
+            (metadata / "entry_points.txt").write_bytes(raw)
+        rows = scan([folder]).rows
+    assert [row.id for row in rows if row.distribution == "sound"] == ["tool.good"]
+
+
+def test_good_lines_beside_a_bad_one_count(site: Any) -> None:
+    site.add("mixed", raw=b"[jackfield.v1]\ntool.good = good\nbad line\n")
+    catalog = scan([str(site.folder)])
+    assert [row.id for row in catalog.rows] == ["tool.good"]
+    assert [problem.distribution for problem in catalog.problems] == ["mixed"]
+
+
+def test_a_neighbour_without_a_readable_file_is_no_row_and_no_failure(site: Any) -> None:
+    (site.folder / "folder-1.0.dist-info/entry_points.txt").mkdir(parents=True)
+    (site.folder / "empty-1.0.dist-info").mkdir()
+    (site.folder / "file-1.0.dist-info").write_text("not a folder")
+    (site.folder / "loop-1.0.dist-info").symlink_to(site.folder / "loop-1.0.dist-info")
+    assert scan([str(site.folder)]) == Catalog((), ())
+
+
+def test_an_entry_for_another_major_is_listed_with_it(site: Any) -> None:
+    site.add("newer", {"tool.x": "x"}, group="jackfield.v2")
+    assert [row.api for row in scan([str(site.folder)]).rows] == [2]
+
+
+@pytest.mark.parametrize("group", ["jackfield", "jackfield.v", "jackfield.v1x", "xjackfield.v1", "jackfield.v1.more"])
+def test_a_group_of_another_name_is_not_ours(site: Any, group: str) -> None:
+    site.add("other", {"tool.x": "x"}, group=group)
+    assert scan([str(site.folder)]).rows == ()
+
+
+@pytest.mark.parametrize("path", ["/nowhere/at/all", "\0", "not/a/zip.zip", b"/bytes", Path("/nowhere")])
+def test_an_odd_entry_of_the_path_makes_the_scan_miss_nothing_else(site: Any, path: Any) -> None:
+    site.add("sound", {"tool.good": "good"})
+    assert [row.id for row in scan([path, str(site.folder)]).rows] == ["tool.good"]
+
+
+def test_the_empty_entry_is_the_working_directory(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("sound", {"tool.good": "good"})
+    monkeypatch.chdir(site.folder)
+    assert [row.id for row in scan([""]).rows] == ["tool.good"]
+
+
+# --- archives ---
+
+
+@pytest.mark.parametrize("archive", ["plugins.zip", "acme-1.0-py3-none-any.whl"])
+def test_a_distribution_in_an_archive_on_the_path_is_found(site: Any, archive: str) -> None:
+    path = site.add_zip(archive, "acme", {"tool.zipped": "acme.plugin"})
+    catalog = scan([str(path)])
+    assert [(row.id, row.distribution, row.version) for row in catalog.rows] == [("tool.zipped", "acme", "1.0")]
+
+
+def test_a_broken_archive_costs_its_own_names(site: Any) -> None:
+    (site.folder / "broken.zip").write_bytes(b"PK\x03\x04 and nothing more")
+    site.add("sound", {"tool.good": "good"})
+    catalog = scan([str(site.folder / "broken.zip"), str(site.folder)])
+    assert [row.id for row in catalog.rows] == ["tool.good"]
+
+
+# --- the same twice ---
+
+
+def test_of_a_distribution_on_the_path_twice_the_first_counts_and_the_other_is_told(site: Any, tmp_path: Path) -> None:
+    site.add("acme", {"tool.x": "first"})
+    later = tmp_path / "later"
+    (later / "acme-2.0.dist-info").mkdir(parents=True)
+    (later / "acme-2.0.dist-info/entry_points.txt").write_bytes(b"[jackfield.v1]\ntool.x = second\n")
+    catalog = scan([str(site.folder), str(later)])
+    assert [row.module for row in catalog.rows] == ["first"]
+    assert [(problem.distribution, "twice" in problem.text) for problem in catalog.problems] == [("acme", True)]
+
+
+def test_a_folder_on_the_path_twice_is_read_once(site: Any, tmp_path: Path) -> None:
+    site.add("acme", {"tool.x": "first"})
+    (tmp_path / "link").symlink_to(site.folder)
+    catalog = scan([str(site.folder), str(tmp_path / "link"), str(site.folder) + os.sep])
+    assert len(catalog.rows) == 1
+    assert catalog.problems == ()
+
+
+def test_a_name_that_one_distribution_gives_twice_is_its_problem_and_not_a_choice(site: Any) -> None:
+    site.add("acme", raw=b"[jackfield.v1]\ntool.x = first\ntool.x = second\n")
+    catalog = scan([str(site.folder)])
+    assert [row.module for row in catalog.rows] == ["first"]
+    assert [problem.distribution for problem in catalog.problems] == ["acme"]

@@ -1,0 +1,183 @@
+"""Configurations: unknown keys are told, what is nearest is named, and no secret shows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import traceback
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig, RAGConfig
+from jackfield.errors import ConfigError
+
+SECRET = "sk-" + "SECRET"
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "told"),
+    [
+        (LLMConfig, {"model": "m", "modle_type": "x"}, "unknown key 'modle_type'; did you mean 'model_type'"),
+        (LLMConfig, {"model": "m", "generate_cfg": {"tempratur": 1}}, "'generate_cfg.tempratur'; did you mean 'temp"),
+        (GenerateConfig, {"top_pp": 1}, "did you mean 'top_p'"),
+        (AgentConfig, {"limits": {"turn": 3}}, "unknown key 'limits.turn'; did you mean 'turns'"),
+        (RAGConfig, {"chunk_overlapp": 3}, "did you mean 'chunk_overlap'"),
+        (Limits, {"zzz": 3}, "known: cost, currency, seconds, tokens, tool_calls, turns"),
+    ],
+)
+def test_an_unknown_key_is_an_error_that_names_the_nearest(cls: type[Config], value: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=".") as caught:
+        cls.parse(value)
+    assert told in str(caught.value)
+
+
+def test_an_error_names_what_was_configured_and_the_key() -> None:
+    with pytest.raises(ConfigError, match=r"^the llm: generate_cfg\.top_p: .*less than or equal to 1"):
+        LLMConfig.parse({"model": "m", "generate_cfg": {"top_p": 2}}, what="the llm")
+
+
+@pytest.mark.parametrize("value", ["openai:m", 3, ["model", "m"], [("model",)]])
+def test_what_is_no_dict_is_a_config_error(value: Any) -> None:
+    with pytest.raises(ConfigError):
+        LLMConfig.parse(value)
+
+
+def test_a_model_has_no_default_and_is_stripped() -> None:
+    with pytest.raises(ConfigError, match="model"):
+        LLMConfig.parse({})
+    with pytest.raises(ConfigError, match="model"):
+        LLMConfig.parse({"model": "  "})
+    assert LLMConfig.parse({"model": " m "}).model == "m"
+
+
+def test_parsing_a_configuration_gives_the_same_one() -> None:
+    config = LLMConfig(model="m")
+    assert LLMConfig.parse(config) is config
+    assert GenerateConfig.parse(None) == GenerateConfig()
+
+
+def test_parsing_leaves_the_callers_dict_alone() -> None:
+    value = {"model": " m ", "generate_cfg": {"stop": "END"}}
+    before = copy.deepcopy(value)
+    LLMConfig.parse(value)
+    assert value == before
+
+
+def test_a_configuration_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        LLMConfig(model="m").model = "n"  # type: ignore[misc]
+
+
+# --- secrets ---
+
+
+def _with_secrets() -> LLMConfig:
+    return LLMConfig.parse(
+        {"model": "m", "api_key": SECRET, "generate_cfg": {"extra_headers": {"Authorization": SECRET}}}
+    )
+
+
+def test_a_key_can_be_read_by_who_asks_for_it() -> None:
+    key = _with_secrets().api_key
+    assert key is not None
+    assert key.get_secret_value() == SECRET
+
+
+@pytest.mark.parametrize("show", [repr, str, lambda config: repr(config.generate_cfg), lambda config: f"{config!s}"])
+def test_no_secret_is_shown(show: Any) -> None:
+    assert SECRET not in show(_with_secrets())
+
+
+def test_no_key_is_in_a_pickle() -> None:
+    assert SECRET.encode() not in pickle.dumps(LLMConfig.parse({"model": "m", "api_key": SECRET}))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"model": "m", "api_key": [SECRET]},
+        {"model": "m", "apikey": SECRET},
+        {"model": 3, "api_key": SECRET},
+        {"model": "m", "api_key": SECRET, "generate_cfg": {"temperature": SECRET, "lang": SECRET, "stop": 3}},
+        {"model": "m", "base_url": {"key": SECRET}},
+        {"model": "m", "generate_cfg": {"extra_headers": SECRET}},
+    ],
+)
+def test_no_secret_is_in_an_error_nor_in_its_traceback(value: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        LLMConfig.parse(value)
+    assert SECRET not in str(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+# --- generate_cfg ---
+
+
+def test_a_stop_that_is_one_text_is_not_taken_apart() -> None:
+    assert GenerateConfig.parse({"stop": "END"}).stop == ("END",)
+    assert GenerateConfig.parse({"stop": ["A", "B"]}).stop == ("A", "B")
+
+
+def test_the_options_of_a_call_win_and_stops_and_bodies_are_joined() -> None:
+    base = GenerateConfig.parse({"temperature": 1, "top_p": 0.5, "stop": ["A", "B"], "extra_body": {"x": 1, "y": 1}})
+    merged = base.merged({"temperature": 0, "stop": ["B", "C"], "extra_body": {"y": 2}})
+    assert merged.temperature == 0
+    assert merged.top_p == 0.5
+    assert merged.stop == ("A", "B", "C")
+    assert merged.extra_body == {"x": 1, "y": 2}
+    assert base.stop == ("A", "B")
+
+
+def test_an_option_can_be_unset_for_one_call() -> None:
+    assert GenerateConfig(temperature=1).merged({"temperature": None}).temperature is None
+
+
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "temperature": st.floats(0, 2),
+        "seed": st.integers(0, 9),
+        "stop": st.lists(st.text(max_size=3), max_size=3) | st.text(max_size=3),
+        "max_retries": st.integers(0, 9),
+        "extra_body": st.dictionaries(st.sampled_from("ab"), st.integers()),
+    },
+)
+
+
+@given(options, options, options)
+@settings(max_examples=50)
+def test_merging_is_associative(a: dict[str, Any], b: dict[str, Any], c: dict[str, Any]) -> None:
+    first = GenerateConfig.parse(a)
+    assert first.merged(b).merged(c) == first.merged(GenerateConfig.parse(b).merged(c))
+
+
+@given(options)
+@settings(max_examples=30)
+def test_merging_nothing_changes_nothing(a: dict[str, Any]) -> None:
+    config = GenerateConfig.parse(a)
+    assert config.merged(None) == config.merged({}) == config
+
+
+# --- servers and documents ---
+
+
+@pytest.mark.parametrize(
+    ("keys", "url"),
+    [
+        ({"api_base": "http://a", "base_url": "http://b", "model_server": "http://c"}, "http://a"),
+        ({"base_url": "http://b", "model_server": "http://c"}, "http://b"),
+        ({"model_server": "http://c"}, "http://c"),
+        ({"model_server": "dashscope"}, None),
+        ({}, None),
+    ],
+)
+def test_the_servers_address_has_an_order_of_precedence(keys: dict[str, str], url: str | None) -> None:
+    assert LLMConfig(model="m", **keys).server_url == url
+
+
+def test_chunk_size_is_another_word_for_the_parsers_page_size() -> None:
+    assert RAGConfig.parse({"chunk_size": 100}).parser_page_size == 100
+    assert RAGConfig.parse({"parser_page_size": 100}).parser_page_size == 100
+    assert RAGConfig.parse(None) == RAGConfig()

@@ -1,0 +1,749 @@
+"""Asking a model: every way is a view of one stream, retried by the class of the error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jackfield.config import GenerateConfig, LLMConfig
+from jackfield.errors import (
+    AmbiguousPluginError,
+    BrokenPluginError,
+    ConfigError,
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelServiceError,
+    ModelTimeoutError,
+    PluginNotFoundError,
+    RateLimitedError,
+    UnsupportedInputError,
+)
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    RetryScheduled,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ContentItem, FunctionCall, Message, Usage
+from jackfield.models import BaseChatModel, BlockingChatModel, Retry, fold, get_chat_model
+from jackfield.models.retry import delay_s
+from jackfield.processors import CallNext, Processor
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield.testing import ScriptedModel, answer, calls
+
+SECRET = "sk-" + "SECRET"
+ASK = [{"role": "user", "content": "q"}]
+DONE = ModelFinished("stop")
+ADD = {"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {}, "required": []}}
+Gather = Callable[[AsyncIterator[Any]], list[Any]]
+
+
+class Naps:
+    """A clock that only notes how long it should have slept."""
+
+    def __init__(self) -> None:
+        self.slept_s: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+
+
+def scripted(*steps: Sequence[ModelEvent | Exception], naps: Naps | None = None, **generate: Any) -> ScriptedModel:
+    """A model with retries that take no time."""
+    config = LLMConfig.parse({"model": "scripted", "generate_cfg": generate})
+    return ScriptedModel(steps, config=config, processors=[Retry(sleep=naps or Naps(), jitter=lambda: 1.0)])
+
+
+# --- retries ---
+
+RETRIED: list[type[ModelServiceError]] = [
+    RateLimitedError,
+    ModelOverloadedError,
+    ModelConnectionError,
+    ModelTimeoutError,
+    ModelResponseError,
+]
+NEVER_RETRIED: list[type[ModelServiceError]] = [
+    ModelServiceError,
+    ModelRequestError,
+    UnsupportedInputError,
+    ContextLengthError,
+    ContentFilterError,
+    ModelNotFoundError,
+    ModelAuthError,
+]
+
+
+@pytest.mark.parametrize("error", RETRIED)
+def test_an_error_that_waiting_can_mend_is_retried(error: type[ModelServiceError]) -> None:
+    model = scripted([error("busy")], answer("hello"), max_retries=1)
+    assert model.quick_chat("q") == "hello"
+    assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize("error", NEVER_RETRIED)
+def test_an_error_that_waiting_cannot_mend_is_raised_at_once(error: type[ModelServiceError]) -> None:
+    model = scripted([error("no")], answer("hello"), max_retries=3)
+    with pytest.raises(error):
+        model.quick_chat("q")
+    assert len(model.requests) == 1
+
+
+def test_nothing_is_retried_unless_asked_for() -> None:
+    model = scripted([ModelOverloadedError("busy")], answer("hello"))
+    with pytest.raises(ModelOverloadedError):
+        model.quick_chat("q")
+
+
+def test_after_the_last_retry_the_last_error_is_raised_as_it_was() -> None:
+    last = RateLimitedError("third", status=429, request_id="r3")
+    model = scripted([ModelOverloadedError("first")], [ModelConnectionError("second")], [last], max_retries=2)
+    with pytest.raises(RateLimitedError) as caught:
+        model.quick_chat("q")
+    assert caught.value is last
+    assert len(model.requests) == 3
+
+
+def test_a_server_that_names_a_pause_is_left_alone_for_so_long() -> None:
+    naps = Naps()
+    busy = RateLimitedError("slow", status=429, retry_after_s=90.0)
+    scripted([busy], answer("x"), naps=naps, max_retries=1).quick_chat("q")
+    assert naps.slept_s == [90.0]
+
+
+@given(st.integers(1, 60), st.floats(0, 1), st.sampled_from([*RETRIED, *NEVER_RETRIED]))
+@settings(max_examples=60)
+def test_a_pause_grows_up_to_a_minute_and_never_beyond(
+    attempt: int, jitter: float, kind: type[ModelServiceError]
+) -> None:
+    pause = delay_s(kind("x"), attempt, jitter=jitter)
+    assert 0 < pause <= 60
+    assert pause <= delay_s(kind("x"), attempt + 1, jitter=jitter)
+
+
+@given(st.integers(1, 20), st.floats(0, 1), st.floats(0, 500))
+@settings(max_examples=40)
+def test_what_the_server_asks_for_is_the_least_pause(attempt: int, jitter: float, asked: float) -> None:
+    assert delay_s(RateLimitedError("x", retry_after_s=asked), attempt, jitter=jitter) >= asked
+
+
+@pytest.mark.parametrize("error", [RateLimitedError("x"), RateLimitedError("x", status=429)])
+def test_a_rate_limit_waits_longer_than_another_fault(error: ModelServiceError) -> None:
+    assert delay_s(error, 1, jitter=0) >= 2 > delay_s(ModelOverloadedError("x"), 1, jitter=1)
+
+
+def test_a_retry_before_any_output_is_announced_and_resets_nothing(gather: Gather) -> None:
+    model = scripted([ModelOverloadedError("busy")], [TextDelta("a"), DONE], max_retries=1)
+    assert gather(model.astream(ASK)) == [RetryScheduled(1, 0.5, "busy"), TextDelta("a"), DONE]
+
+
+def test_a_retry_after_output_says_that_the_output_is_void(gather: Gather) -> None:
+    model = scripted(
+        [TextDelta("ab"), ModelConnectionError("cut")], [TextDelta("X"), TextDelta("Y"), DONE], max_retries=1
+    )
+    events = gather(model.astream(ASK))
+    assert [event for event in events if isinstance(event, StreamReset)] == [StreamReset("cut")]
+    assert fold(events).get_content() == "XY"
+
+
+def test_a_growing_list_starts_again_after_a_reset() -> None:
+    model = scripted([TextDelta("ab"), ModelConnectionError("cut")], [TextDelta("X"), DONE], max_retries=1)
+    snapshots = [messages[0]["content"] for messages in model.chat(ASK)]
+    assert snapshots[-1] == "X"
+    assert set(snapshots) <= {"ab", "X"}
+
+
+def test_a_delta_stream_is_retried_before_its_first_item_and_never_after() -> None:
+    early = scripted([ModelConnectionError("cut")], [TextDelta("a"), DONE], max_retries=1)
+    assert [messages[0]["content"] for messages in early.chat(ASK, delta_stream=True)] == ["a"]
+    late = scripted([TextDelta("ab"), ModelConnectionError("cut")], answer("never asked for"), max_retries=1)
+    got: list[str] = []
+    with pytest.raises(ModelConnectionError):
+        got += (messages[0]["content"] for messages in late.chat(ASK, delta_stream=True))
+    assert len(late.requests) == 1
+
+
+def test_a_wait_that_would_pass_the_deadline_is_not_begun() -> None:
+    naps = Naps()
+    model = scripted(
+        [RateLimitedError("slow", retry_after_s=30.0)], answer("x"), naps=naps, max_retries=5, deadline=10.0
+    )
+    with pytest.raises(RateLimitedError):
+        model.quick_chat("q")
+    assert naps.slept_s == []
+
+
+class Silent(BaseChatModel):
+    """Says one word and then nothing any more."""
+
+    backend = "silent"
+
+    def __init__(self, config: Any, **options: Any) -> None:
+        super().__init__(config, **options)
+        self.closed = threading.Event()
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        try:
+            yield TextDelta("well")
+            await asyncio.Event().wait()
+            yield DONE
+        finally:
+            self.closed.set()
+
+
+def test_a_deadline_ends_a_silent_stream_with_an_error_that_has_what_arrived() -> None:
+    model = Silent({"model": "m", "generate_cfg": {"deadline": 0.05}})
+    with pytest.raises(ModelTimeoutError, match="raise `deadline`") as caught:
+        model.quick_chat("q")
+    assert caught.value.partial_text == "well"
+    assert model.closed.is_set()
+
+
+@pytest.mark.parametrize("options", [{}, {"max_retries": 2}, {"deadline": 60.0}], ids=str)
+def test_leaving_a_stream_early_closes_the_backends_own(options: dict[str, Any]) -> None:
+    async def leave_early() -> bool:
+        model = Silent({"model": "m", "generate_cfg": options})
+        events = model.astream(ASK)
+        await anext(events)
+        await events.aclose()  # type: ignore[attr-defined]
+        return model.closed.is_set()
+
+    assert asyncio.run(leave_early())
+
+
+def test_a_foreign_timeout_is_not_taken_for_the_deadline() -> None:
+    class Foreign(Silent):
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            raise TimeoutError("the socket timed out")
+            yield DONE
+
+    for options in ({"max_retries": 1}, {"max_retries": 1, "deadline": 60.0}, {}):
+        with pytest.raises(TimeoutError, match="the socket timed out"):
+            Foreign({"model": "m", "generate_cfg": options}).quick_chat("q")
+
+
+# --- answers that break off ---
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: model.chat(ASK, stream=False),
+        lambda model: list(model.chat(ASK)),
+        lambda model: list(model.chat(ASK, delta_stream=True)),
+        lambda model: model.quick_chat("q"),
+        lambda model: list(model.quick_chat_oai(ASK)),
+    ],
+    ids=["no stream", "stream", "delta stream", "quick_chat", "quick_chat_oai"],
+)
+def test_an_answer_that_ends_in_the_middle_is_an_error_however_one_asks(ask: Callable[[BaseChatModel], Any]) -> None:
+    with pytest.raises(ModelResponseError, match="in the middle"):
+        ask(scripted([TextDelta("Once upon a")]))
+
+
+def test_the_error_of_a_broken_answer_has_what_had_arrived() -> None:
+    with pytest.raises(ModelConnectionError) as caught:
+        scripted([TextDelta("so "), TextDelta("far"), ModelConnectionError("cut")]).quick_chat("q")
+    assert caught.value.partial_text == "so far"
+
+
+# --- chat, as people from Qwen-Agent know it ---
+
+
+def test_dicts_in_dicts_out_and_messages_in_messages_out() -> None:
+    expected = [Message("assistant", "hello")]
+    assert scripted(answer("hello")).chat(ASK, stream=False) == [{"role": "assistant", "content": "hello"}]
+    assert scripted(answer("hello")).chat([Message("user", "q")], stream=False) == expected
+    assert list(scripted(answer("hello")).chat([Message("user", "q")]))[-1] == expected
+    mixed = [{"role": "system", "content": "s"}, Message("user", "q")]
+    assert scripted(answer("hello")).chat(mixed, stream=False) == expected
+
+
+def test_a_stream_gives_growing_lists_and_ends_with_what_no_stream_gives() -> None:
+    script = answer("a longer answer than one piece", reasoning="let me think")
+    growing = list(scripted(script).chat([Message("user", "q")]))
+    assert growing[-1] == scripted(script).chat([Message("user", "q")], stream=False)
+    whole = [[message.get_text_content() for message in snapshot][-1] for snapshot in growing]
+    assert all(late.startswith(early) for early, late in zip(whole, whole[1:], strict=False) if early)
+
+
+def test_snapshots_of_a_chat_never_change_afterwards() -> None:
+    snapshots, as_they_were = [], []
+    for messages in scripted(answer("a longer answer than one piece")).chat([Message("user", "q")]):
+        snapshots.append(messages)
+        as_they_were.append([message.replace() for message in messages])
+    assert snapshots == as_they_were
+
+
+pieces = st.lists(
+    st.one_of(
+        st.text(min_size=1, max_size=4).map(TextDelta),
+        st.text(min_size=1, max_size=4).map(ReasoningDelta),
+        st.builds(FunctionCallDelta, st.integers(0, 1), st.just("c"), st.just("f"), st.text(max_size=4)),
+    ),
+    max_size=6,
+)
+
+
+@given(pieces)
+@settings(max_examples=30)
+def test_the_items_of_a_delta_stream_add_up_to_the_answer(events: list[ModelEvent]) -> None:
+    script = [*events, DONE]
+    items = [
+        message for messages in scripted(script).chat([Message("user", "q")], delta_stream=True) for message in messages
+    ]
+    whole = fold(script)
+    assert "".join(message.get_text_content() for message in items) == whole.get_content()
+    assert "".join(str(message.reasoning_content or "") for message in items) == "".join(
+        str(message.reasoning_content or "") for message in whole.messages
+    )
+    assert sum(len(m.function_call.arguments) for m in items if m.function_call) == sum(
+        len(call.arguments) for call in whole.get_function_calls()
+    )
+
+
+def delta_calls(*events: ModelEvent) -> list[Message]:
+    stream = scripted([*events, DONE]).chat([Message("user", "q")], delta_stream=True)
+    return [message for messages in stream for message in messages]
+
+
+def test_every_delta_of_a_call_carries_the_id_of_the_call() -> None:
+    items = delta_calls(FunctionCallDelta(0, "call_9", "f", '{"a"'), FunctionCallDelta(0, arguments=": 1}"))
+    assert [message.function_id for message in items] == ["call_9", "call_9"]
+
+
+def test_no_argument_is_lost_from_a_delta_stream_when_the_name_comes_late() -> None:
+    items = delta_calls(FunctionCallDelta(0, arguments='{"a"'), FunctionCallDelta(0, "c", "f", ": 1}"))
+    assert "".join(message.function_call.arguments for message in items if message.function_call) == '{"a": 1}'
+
+
+def test_media_come_through_a_delta_stream() -> None:
+    item = ContentItem(image="http://x/a.png")
+    assert [message.content for message in delta_calls(MediaDelta(item))] == [[item]]
+
+
+def test_no_messages_are_an_error_before_anything_is_asked() -> None:
+    model = scripted(answer("x"))
+    for stream in (True, False):
+        with pytest.raises(ValueError, match="Messages can not be empty"):
+            model.chat([], stream=stream)  # type: ignore[call-overload]
+    assert model.requests == []
+
+
+def test_a_stream_asks_at_its_first_next() -> None:
+    model = scripted(answer("x"))
+    growing = model.chat(ASK)
+    assert model.requests == []
+    next(growing)
+    assert len(model.requests) == 1
+
+
+def test_asking_leaves_the_callers_messages_and_options_alone() -> None:
+    messages, functions, options = [{"role": "user", "content": "q"}], [dict(ADD)], {"stop": "END"}
+    scripted(answer("x")).chat(messages, functions, stream=False, extra_generate_cfg=options)
+    assert (messages, functions, options) == ([{"role": "user", "content": "q"}], [ADD], {"stop": "END"})
+
+
+def test_quick_chat_gives_the_text_without_the_reasoning() -> None:
+    assert scripted(answer("hello", reasoning="why")).quick_chat("q") == "hello"
+
+
+def test_many_threads_may_ask_one_model_at_once() -> None:
+    model = ScriptedModel(lambda request: answer(request.messages[-1].get_text_content()))
+    got: dict[int, str] = {}
+
+    def ask(number: int) -> None:
+        got[number] = model.quick_chat(f"question {number}")
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == {number: f"question {number}" for number in range(8)}
+
+
+# --- requests that make no sense ---
+
+
+def test_two_system_messages_are_refused() -> None:
+    system = {"role": "system", "content": "s"}
+    with pytest.raises(ValueError, match="two system messages"):
+        scripted(answer("x")).chat([system, *ASK, system], stream=False)
+
+
+@pytest.mark.parametrize("choice", ["zz", "", "Add"])
+def test_a_chosen_function_that_is_not_there_is_an_error_that_lists_the_choices(choice: str) -> None:
+    model = scripted(answer("x"))
+    with pytest.raises(ValueError, match="auto, none, required, add"):
+        model.chat(ASK, [ADD], stream=False, extra_generate_cfg={"function_choice": choice})
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required", "add"])
+def test_a_choice_that_is_there_reaches_the_backend(choice: str) -> None:
+    model = scripted(answer("x"))
+    model.chat(ASK, [ADD], stream=False, extra_generate_cfg={"function_choice": choice})
+    assert model.requests[0].config.function_choice == choice
+
+
+def test_a_function_without_a_name_is_a_config_error() -> None:
+    with pytest.raises(ConfigError, match="name"):
+        scripted(answer("x")).chat(ASK, [{"description": "no name"}], stream=False)
+
+
+def test_an_unknown_option_of_a_call_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'temperature'"):
+        scripted(answer("x")).chat(ASK, stream=False, extra_generate_cfg={"temprature": 1})
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "video"])
+def test_content_the_model_does_not_take_is_refused_before_the_backend_is_asked(kind: str) -> None:
+    ask = [Message("user", [{"text": "look"}, {kind: "http://x/y"}])]
+    for retries in (0, 2):
+        model = scripted(answer("x"), max_retries=retries)
+        with pytest.raises(UnsupportedInputError, match=f"scripted:scripted takes no {kind}"):
+            model.chat(ask, stream=False)
+        assert model.requests == []
+    facts = ModelFacts(images=True, audio=True, video=True)
+    assert ScriptedModel([answer("seen")], facts=facts).chat(ask, stream=False)[-1].content == "seen"
+
+
+@pytest.mark.parametrize(("text", "lang"), [("hello", "en"), ("你好", "zh"), ("what is 茶?", "zh")])
+def test_the_language_is_that_of_the_question_unless_one_is_named(text: str, lang: str) -> None:
+    model = scripted(answer("x"), answer("x"))
+    model.quick_chat(text)
+    model.chat([Message("user", text)], stream=False, extra_generate_cfg={"lang": "en"})
+    assert [request.lang for request in model.requests] == [lang, "en"]
+
+
+# --- the chain ---
+
+
+def noting(name: str, phase: Any, log: list[str]) -> Processor:
+    class Noting(Processor):
+        async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+            log.append(f"{name} asks")
+            async for event in call_next(request):
+                yield event
+            log.append(f"{name} has it")
+
+    made = Noting()
+    Noting.name, Noting.phase = name, phase
+    return made
+
+
+def test_processors_wrap_the_call_in_the_order_of_their_phases() -> None:
+    log: list[str] = []
+    chain = [noting(phase, phase, log) for phase in ("transport", "input", "output", "context", "format")]
+    ScriptedModel([answer("x")], processors=chain).quick_chat("q")
+    inwards = ["output", "input", "context", "format", "transport"]
+    assert log == [f"{name} asks" for name in inwards] + [f"{name} has it" for name in reversed(inwards)]
+
+
+def test_an_explicit_chain_is_the_whole_chain() -> None:
+    assert ScriptedModel([], processors=[]).processors() == []
+    assert [processor.name for processor in ScriptedModel([]).processors()] == ["retry"]
+
+
+def test_a_configured_processor_is_loaded_from_its_plugin(site: Any) -> None:
+    site.add("acme", {"processor.upper": "acme_light"}, modules={
+        "acme_light": "from jackfield.plugins import ProcessorSpec, hook\n@hook.processors\ndef processors():\n"
+        "    return [ProcessorSpec(name='upper', target='acme_upper:Upper')]\n",
+        "acme_upper": "from jackfield.events import TextDelta\nfrom jackfield.processors import Postprocessor\n"
+        "class Upper(Postprocessor):\n    name = 'upper'\n    def start(self, request): return self\n"
+        "    def feed(self, event):\n"
+        "        return [TextDelta(event.text.upper()) if isinstance(event, TextDelta) else event]\n",
+    })  # fmt: skip
+
+    class Hosted(BaseChatModel):
+        backend = "hosted"
+
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            for event in answer("hello"):
+                yield event
+
+    model = Hosted({"model": "m", "processors": ["acme/upper"]}, host=site.host())
+    assert model.quick_chat("q") == "HELLO"
+    with pytest.raises(PluginNotFoundError):
+        Hosted({"model": "m", "processors": ["lower"]}, host=site.host()).quick_chat("q")
+
+
+# --- as OpenAI's clients speak ---
+
+
+def test_quick_chat_oai_gives_openais_shape_with_ids_and_usage() -> None:
+    usage = Usage(prompt_tokens=7, completion_tokens=3)
+    events = calls(("add", {"a": 1}), ("add", {"a": 2}), text="I will")
+    script = [ReasoningDelta("why"), *(usage_of(event, usage) for event in events)]
+    last = list(scripted(script).quick_chat_oai(ASK, [{"type": "function", "function": ADD}]))[-1]
+    message = last["choices"][0]["message"]
+    assert (message["role"], message["content"], message["reasoning_content"]) == ("assistant", "I will", "why")
+    assert [(call["id"], call["function"]["arguments"]) for call in message["tool_calls"]] == [
+        ("call_1", '{"a": 1}'),
+        ("call_2", '{"a": 2}'),
+    ]
+    assert last["choices"][0]["finish_reason"] == "tool_calls"
+    assert last["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+def usage_of(event: ModelEvent, usage: Usage) -> ModelEvent:
+    return UsageReported(usage) if isinstance(event, UsageReported) else event
+
+
+def test_quick_chat_oai_keeps_the_ids_of_calls_and_results() -> None:
+    model = scripted(answer("done"))
+    history = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [{"type": "text", "text": "q"}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c7", "type": "function", "function": {"name": "add", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c7", "content": "3"},
+    ]
+    list(model.quick_chat_oai(history))
+    assert model.requests[0].messages == (
+        Message("system", "s"),
+        Message("user", [{"text": "q"}]),
+        Message("assistant", "", function_call=FunctionCall("add", "{}"), extra={"function_id": "c7"}),
+        Message("function", "3", name="add", extra={"function_id": "c7"}),
+    )
+
+
+def test_openais_older_function_messages_are_taken_too() -> None:
+    model = scripted(answer("done"))
+    list(model.quick_chat_oai([*ASK, {"role": "function", "name": "add", "content": "3"}]))
+    assert model.requests[0].messages[-1] == Message("function", "3", name="add")
+
+
+def test_a_part_without_a_counterpart_is_an_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match="'hologram'"):
+        list(scripted(answer("x")).quick_chat_oai([{"role": "user", "content": [{"type": "hologram"}]}]))
+
+
+# --- raw_chat ---
+
+
+class FormatModel(ScriptedModel):
+    """A model without tools of its own, so that a call format would be looked up."""
+
+    backend = "scripted"
+
+
+def test_raw_chat_uses_native_calls_whatever_format_is_configured() -> None:
+    model = FormatModel(lambda request: calls(("add", {"a": 1})), facts=ModelFacts(native_tools=False))
+    for stream in (True, False):
+        answered = model.raw_chat(ASK, [ADD], stream=stream)
+        last = list(answered)[-1] if stream else answered
+        assert last[-1]["function_call"] == {"name": "add", "arguments": '{"a": 1}'}  # type: ignore[index]
+    assert all(request.config.use_raw_api and request.functions == (ADD,) for request in model.requests)
+
+
+def test_raw_chat_takes_functions_that_are_wrapped_as_openai_does() -> None:
+    model = scripted(answer("x"))
+    model.raw_chat(ASK, [{"type": "function", "function": ADD}], stream=False)
+    assert model.requests[0].functions == (ADD,)
+
+
+# --- backends that block ---
+
+
+class Blocking(BlockingChatModel):
+    """Waits inside its SDK until it is let go."""
+
+    backend = "blocking"
+
+    def __init__(self) -> None:
+        super().__init__({"model": "m"})
+        self.inside = threading.Event()
+        self.let_go = threading.Event()
+        self.closed = threading.Event()
+
+    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+        try:
+            yield TextDelta("a")
+            self.inside.set()
+            self.let_go.wait(30)
+            yield DONE
+        finally:
+            self.closed.set()
+
+
+def test_a_blocking_backend_is_asked_like_any_other() -> None:
+    model = Blocking()
+    model.let_go.set()
+    assert model.quick_chat("q") == "a"
+    assert model.closed.is_set()
+
+
+def test_a_blocking_backend_does_not_block_the_loop_and_is_closed_when_left() -> None:
+    async def leave_early(model: Blocking) -> None:
+        events = model.astream(ASK)
+        await anext(events)
+        await events.aclose()  # type: ignore[attr-defined]
+
+    model = Blocking()
+    asyncio.run(leave_early(model))
+    assert model.closed.is_set()
+
+
+def test_cancelling_a_blocking_backend_while_it_blocks_is_a_cancellation() -> None:
+    async def cancelled(model: Blocking) -> bool:
+        task = asyncio.ensure_future(model.acomplete(ASK))
+        while not model.inside.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return task.cancelled()
+
+    model = Blocking()
+    try:
+        assert asyncio.run(asyncio.wait_for(cancelled(model), 20))
+    finally:
+        model.let_go.set()
+    assert model.closed.wait(20)
+
+
+# --- making one ---
+
+BACKEND = """
+from jackfield.models import BaseChatModel
+from jackfield.testing import answer
+
+class Backend(BaseChatModel):
+    backend = "acme"
+
+    async def stream(self, request):
+        for event in answer("hello from " + request.model):
+            yield event
+"""
+LIGHT = (
+    "from jackfield.plugins import LLMSpec, hook\n@hook.llms\ndef llms():\n"
+    "    return [LLMSpec(name={name!r}, target='{target}', models={models!r})]\n"
+)
+
+
+def add_backend(site: Any, distribution: str, name: str, *, target: str = "", models: tuple[str, ...] = ()) -> None:
+    stem = distribution.replace("-", "_")
+    light = LIGHT.format(name=name, target=target or f"{stem}_heavy:Backend", models=models)
+    modules = {f"{stem}_light": light, f"{stem}_heavy": BACKEND}
+    site.add(distribution, {f"llm.{name}": f"{stem}_light"}, modules=modules)
+
+
+@pytest.mark.parametrize(
+    "cfg",
+    [
+        "acme:m-1",
+        "acme-llm/acme:m-1",
+        " acme : m-1 ",
+        {"model_type": "acme", "model": "m-1"},
+        LLMConfig(model="m-1", model_type="acme"),
+    ],
+    ids=str,
+)
+def test_a_model_is_made_from_an_address_a_dict_or_a_config(site: Any, cfg: Any) -> None:
+    add_backend(site, "acme-llm", "acme")
+    assert get_chat_model(cfg, host=site.host()).quick_chat("q") == "hello from m-1"
+
+
+def test_a_model_name_may_hold_colons_and_slashes(site: Any) -> None:
+    add_backend(site, "acme-llm", "acme")
+    assert get_chat_model("acme:org/m:7b", host=site.host()).config.model == "org/m:7b"
+
+
+def test_a_model_is_returned_as_it_is() -> None:
+    model = scripted()
+    assert get_chat_model(model) is model
+
+
+def test_a_servers_address_alone_means_the_compatible_backend(site: Any) -> None:
+    add_backend(site, "acme-llm", "openai")
+    for key in ("api_base", "base_url", "model_server"):
+        model = get_chat_model({"model": "m", key: "http://127.0.0.1:1/v1"}, host=site.host())
+        assert model.config.model_type == "openai"
+
+
+def test_the_only_model_of_a_backend_need_not_be_named(site: Any) -> None:
+    add_backend(site, "one-llm", "one", models=("only",))
+    add_backend(site, "two-llm", "two", models=("a", "b"))
+    assert get_chat_model("one", host=site.host()).config.model == "only"
+    for cfg in ("two", "two:"):
+        with pytest.raises(ConfigError, match="which model of two"):
+            get_chat_model(cfg, host=site.host())
+
+
+def test_making_a_model_leaves_the_callers_dict_alone(site: Any) -> None:
+    add_backend(site, "acme-llm", "acme")
+    cfg = {"model": "m", "model_type": "acme", "generate_cfg": {"stop": "END"}}
+    get_chat_model(cfg, host=site.host())
+    assert cfg == {"model": "m", "model_type": "acme", "generate_cfg": {"stop": "END"}}
+
+
+@pytest.mark.parametrize(
+    ("cfg", "error", "told"),
+    [
+        ({"model": "gpt-4", "api_key": SECRET}, ConfigError, "which backend has the model 'gpt-4'.*Installed: acme"),
+        ({"model": "acme:m", "api_key": SECRET}, ConfigError, "model_type='acme'"),
+        ({"model": "m", "model_type": "acne", "api_key": SECRET}, PluginNotFoundError, "did you mean 'acme'"),
+        ({"model": "m", "model_type": "acme", "api_kee": SECRET}, ConfigError, "did you mean 'api_key'"),
+        ({"model": "m", "model_type": "acme", "api_key": [SECRET]}, ConfigError, "api_key"),
+        ({"model_type": "acme", "api_key": SECRET}, ConfigError, "which model of acme"),
+        ({"api_key": SECRET}, ConfigError, "which backend"),
+        ("gpt-4", ConfigError, "which backend has the model 'gpt-4'"),
+        ("10.0.0.1:8000", PluginNotFoundError, "no llm '10.0.0.1'"),
+        (["acme", "m"], ConfigError, "not list"),
+        ({"model": "m", "model_type": 3, "api_key": SECRET}, ConfigError, "model_type"),
+    ],
+    ids=str,
+)
+def test_a_model_that_cannot_be_made_is_an_error_without_secrets(
+    site: Any, cfg: Any, error: type[Exception], told: str
+) -> None:
+    add_backend(site, "acme-llm", "acme")
+    with pytest.raises(error, match=told) as caught:
+        get_chat_model(cfg, host=site.host())
+    assert SECRET not in str(caught.value)
+
+
+def test_a_backend_that_is_no_model_is_broken_and_two_of_one_name_are_ambiguous(site: Any) -> None:
+    add_backend(site, "bad-llm", "bad", target="json:JSONDecoder")
+    with pytest.raises(BrokenPluginError, match="json:JSONDecoder is no subclass"):
+        get_chat_model("bad:m", host=site.host())
+    add_backend(site, "one-llm", "twin")
+    add_backend(site, "two-llm", "twin")
+    with pytest.raises(AmbiguousPluginError, match="one-llm/twin"):
+        get_chat_model("twin:m", host=site.host())
+
+
+def test_a_models_repr_shows_its_address_and_no_secret() -> None:
+    model = ScriptedModel([], config=LLMConfig.parse({"model": "m", "api_key": SECRET}))
+    assert repr(model) == "<ScriptedModel scripted:m>"
+
+
+def test_the_options_of_a_model_are_those_of_its_requests_unless_a_call_says_otherwise() -> None:
+    model = scripted(answer("x"), answer("x"), temperature=1, stop=["A"])
+    model.quick_chat("q")
+    model.chat(ASK, stream=False, extra_generate_cfg=GenerateConfig(temperature=0, stop=("B",)))
+    assert [(request.config.temperature, request.config.stop) for request in model.requests] == [
+        (1, ("A",)),
+        (0, ("A", "B")),
+    ]
