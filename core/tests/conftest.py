@@ -11,6 +11,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+
 from jackfield.plugins.host import PluginHost
 from jackfield.settings import Settings
 

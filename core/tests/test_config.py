@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig, RAGConfig
 from jackfield.errors import ConfigError
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import (
     AmbiguousPluginError,
@@ -256,6 +257,11 @@ def test_a_foreign_timeout_is_not_taken_for_the_deadline() -> None:
 def test_an_answer_that_ends_in_the_middle_is_an_error_however_one_asks(ask: Callable[[BaseChatModel], Any]) -> None:
     with pytest.raises(ModelResponseError, match="in the middle"):
         ask(scripted([TextDelta("Once upon a")]))
+
+
+def test_an_answer_that_ends_in_the_middle_is_retried_like_a_broken_connection() -> None:
+    model = scripted([TextDelta("Once upon a")], [TextDelta("Once more"), DONE], max_retries=1)
+    assert model.quick_chat("q") == "Once more"
 
 
 def test_the_error_of_a_broken_answer_has_what_had_arrived() -> None:

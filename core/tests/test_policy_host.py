@@ -8,6 +8,7 @@ import traceback
 from typing import Any
 
 import pytest
+
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,

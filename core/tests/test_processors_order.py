@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent, ModelFinished, StreamReset, TextDelta
 from jackfield.models import fold

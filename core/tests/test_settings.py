@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+
 from jackfield.errors import ConfigError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.policy import why_not

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
 from jackfield import tool
 from jackfield.errors import BrokenPluginError, ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress, ToolStarted
@@ -21,7 +23,6 @@ from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.tools import BaseTool, FunctionTool, ToolContext, ToolExecutor, ToolResult, find_tool
 from jackfield.tools.executor import PlannedCall, cut_middle
 from jackfield.tools.schema import ArgumentChecker, check_tool_name, check_tool_schema
-from pydantic import BaseModel, Field
 
 Event = ToolStarted | ToolProgress | ToolFinished
 
@@ -124,7 +125,9 @@ def test_a_tool_can_still_be_called_as_the_function_it_is() -> None:
 
 def test_the_description_of_an_annotation_reaches_the_model() -> None:
     @tool
-    def f(a: Annotated[int, Field(description="How many.", ge=1)], b: Annotated[int, Field(description="x")] = 1) -> int:
+    def f(
+        a: Annotated[int, Field(description="How many.", ge=1)], b: Annotated[int, Field(description="x")] = 1
+    ) -> int:
         """Count.
 
         Args:
@@ -137,7 +140,9 @@ def test_the_description_of_an_annotation_reaches_the_model() -> None:
     assert properties["b"]["description"] == "What the docstring says."
 
 
-@pytest.mark.parametrize("name", ["schema", "copy", "json", "model_config", "model_name", "validate", "_private", "cls"])
+@pytest.mark.parametrize(
+    "name", ["schema", "copy", "json", "model_config", "model_name", "validate", "_private", "cls"]
+)
 @pytest.mark.filterwarnings("error")
 def test_a_parameter_may_have_any_name(name: str) -> None:
     namespace: dict[str, Any] = {}
@@ -700,7 +705,9 @@ def test_a_tool_of_a_plugin_is_described_without_its_module_and_loaded_at_its_fi
     assert made.load() is made.load()
 
 
-@pytest.mark.parametrize("heavy", ["raise RuntimeError('no licence')", "class Greet:\n    def __init__(self, cfg): pass"])
+@pytest.mark.parametrize(
+    "heavy", ["raise RuntimeError('no licence')", "class Greet:\n    def __init__(self, cfg): pass"]
+)
 def test_a_tool_that_cannot_be_loaded_is_a_result_that_names_the_distribution(site: Any, heavy: str) -> None:
     site.add("acme", {"tool.greet": "acme_light"}, modules={**TOOL_PLUGIN, "acme_heavy": heavy})
     failed = result(find_tool("greet", site.host()), '{"who": "Bob"}')

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
 import queue
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from jackfield.errors import JackfieldError
 
@@ -36,13 +37,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         JackfieldError: Called on the background loop itself, which would wait for itself.
     """
     loop = _loop_for_waiting(work)
-    future: asyncio.Future[T] | None = None
+    future: asyncio.Future[_Outcome[T]] | None = None
     done = threading.Event()
     context = contextvars.copy_context()
 
     def start() -> None:
         nonlocal future
-        future = loop.create_task(work, context=context)
+        future = loop.create_task(_outcome(work), context=context)
         future.add_done_callback(lambda _: done.set())
 
     loop.call_soon_threadsafe(start)
@@ -56,9 +57,27 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return _result_of(future)
 
 
-def _result_of(future: asyncio.Future[T]) -> T:
+class _Outcome(Generic[T]):
+    """A result, or one of the two errors that would end the loop if they left a task."""
+
+    def __init__(self, result: T | None, error: BaseException | None) -> None:
+        self.result = result
+        self.error = error
+
+
+async def _outcome(work: Coroutine[Any, Any, T]) -> _Outcome[T]:
     try:
-        return future.result()
+        return _Outcome(await work, None)
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Outcome(None, error)
+
+
+def _result_of(future: asyncio.Future[_Outcome[T]]) -> T:
+    try:
+        outcome = future.result()
+        if outcome.error is not None:
+            raise outcome.error
+        return cast(T, outcome.result)
     finally:
         del future  # the traceback of an error refers to this frame: break the circle
 
@@ -92,6 +111,7 @@ class _Pump(Generic[T]):
         self._signalled = False  # whether the consumer has been told of the items; guarded by _lock
         self._lock = threading.Lock()
         self._room: asyncio.Event | None = None
+        self._waiting = False  # whether the producer waits for room
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self._done = False
@@ -123,8 +143,11 @@ class _Pump(Generic[T]):
     async def _wait_for_room(self) -> None:
         assert self._room is not None  # noqa: S101 - set in start(), before this task
         self._room.clear()
+        # In this order: a consumer that drains before the check leaves room, and one that drains after it sees the
+        # wait. lf._waiting = True
         if len(self._items) >= _QUEUE_LIMIT:
             await self._room.wait()
+        self._waiting = False
 
     def _signal(self) -> None:
         with self._lock:
@@ -141,9 +164,8 @@ class _Pump(Generic[T]):
                 self._signalled = False
             # Read before draining: an item put after this is signalled again.
             done = self._done
-            full = len(self._items) >= _QUEUE_LIMIT
             batch = [self._items.popleft() for _ in range(len(self._items))]
-            if full and self._room is not None:
+            if self._waiting and self._room is not None:
                 self._loop.call_soon_threadsafe(self._room.set)
             if done:
                 self._signal()  # the next call comes through as well
@@ -186,6 +208,18 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
     _workers().submit(work)
     return await future
+
+
+def in_background(function: Callable[[], object]) -> None:
+    """Run a plain function in a worker thread and forget it; what it raises is logged."""
+
+    def work() -> None:
+        try:
+            function()
+        except Exception:
+            logging.getLogger(__name__).warning("work in the background failed", exc_info=True)
+
+    _workers().submit(work)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:

@@ -14,7 +14,7 @@ _PIECE = re.compile(
     rf"|(?P<word>[^\W\d_{_CJK}]+)"
     r"|(?P<digit>\d)"
     r"|(?P<space>\s{2,}|[\n\t])"
-    r"|(?P<punct>[^\w\s]+|_+|.)"
+    r"|(?P<punct>[^\w\s]+|_+)"
 )
 
 

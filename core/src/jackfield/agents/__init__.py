@@ -4,8 +4,8 @@ from jackfield.agents.base import Agent, AgentOptions, ToolEntry
 from jackfield.agents.create import create_agent
 from jackfield.agents.decide import with_calls_closed
 from jackfield.agents.fncall import BasicAgent, FnCallAgent
-from jackfield.agents.limits import CancelToken
 from jackfield.agents.run import Event, Run, RunView
+from jackfield.streams import CancelToken
 
 __all__ = [
     "Agent",

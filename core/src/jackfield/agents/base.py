@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
 from jackfield import sync
-from jackfield.agents.limits import CancelToken
 from jackfield.agents.loop import Approve, Loop
 from jackfield.agents.run import Event, Run, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig
@@ -29,6 +28,7 @@ from jackfield.models.factory import get_chat_model
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.request import FunctionSchema
 from jackfield.runs.resources import RunResources
+from jackfield.streams import CancelToken, closing
 from jackfield.tools.base import BaseTool, ToolContext
 from jackfield.tools.executor import DEFAULT_TIMEOUT_S, PlannedCall, ToolExecutor
 from jackfield.tools.function_tool import tool
@@ -156,9 +156,10 @@ class Agent:
         label = self.name or type(self).__name__
         yield RunEvent(run.id, number, label, 0, RunStarted(history))
         try:
-            async for event in self._events(run):
-                number += 1
-                yield RunEvent(run.id, number, label, 0, event)
+            async with closing(self._events(run)) as events:
+                async for event in events:
+                    number += 1
+                    yield RunEvent(run.id, number, label, 0, event)
         except Exception as error:
             yield RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__))
             raise

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jackfield.agents.decide import Finish, Pause, RunTools, decide, with_calls_closed
-from jackfield.agents.limits import Interrupted, Spent
+from jackfield.agents.limits import Spent
 from jackfield.agents.run import Event, Run
 from jackfield.config import GenerateConfig
 from jackfield.errors import ModelServiceError
@@ -17,6 +17,7 @@ from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message
 from jackfield.models.base import BaseChatModel
 from jackfield.models.fold import Fold
 from jackfield.request import FunctionSchema
+from jackfield.streams import Interrupted, closing
 from jackfield.tools.base import ToolContext
 from jackfield.tools.executor import PlannedCall, ToolExecutor
 
@@ -63,8 +64,9 @@ class Loop:
                 return
             step = self._call_tools(run, state, action.calls) if isinstance(action, RunTools) else self._ask(run, state)
             try:
-                async for event in step:
-                    yield event
+                async with closing(step):
+                    async for event in step:
+                        yield event
             except Interrupted:
                 state.history = with_calls_closed(state.history)
                 yield state.finished(run, "cancelled" if run.cancel and run.cancel.cancelled else "time_limit")
@@ -76,9 +78,10 @@ class Loop:
         config = (run.config or GenerateConfig()).merged({"lang": run.lang})
         yield TurnStarted(state.spent.turns + 1)
         try:
-            async for event in run.guarded(self.model.astream(state.history, self.functions, config=config)):
-                answer.feed(event)
-                yield event
+            async with closing(run.guarded(self.model.astream(state.history, self.functions, config=config))) as events:
+                async for event in events:
+                    answer.feed(event)
+                    yield event
             self.model.check_complete(answer)
         except Interrupted:
             state.history += [message for message in answer.messages() if not message.function_call]
@@ -98,10 +101,11 @@ class Loop:
         results: dict[int, Message] = {}
         context = replace(run.context, messages=tuple(state.history))
         try:
-            async for event in run.guarded(self._run_calls(calls, context, cut_off=state.cut_off)):
-                if isinstance(event, ToolFinished):
-                    results[event.index] = event.message
-                yield event
+            async with closing(run.guarded(self._run_calls(calls, context, cut_off=state.cut_off))) as events:
+                async for event in events:
+                    if isinstance(event, ToolFinished):
+                        results[event.index] = event.message
+                    yield event
         finally:
             state.history += [results[index] for index in sorted(results)]
 
@@ -116,8 +120,9 @@ class Loop:
                 allowed.append(planned)
             else:
                 yield _not_run(planned, REFUSED_TEXT, "NotAllowed")
-        async for event in self.executor.run(allowed, context):
-            yield event
+        async with closing(self.executor.run(allowed, context)) as events:
+            async for event in events:
+                yield event
 
     async def _is_allowed(self, planned: PlannedCall, context: ToolContext) -> bool:
         if self.approve is None or planned.call.name not in self.guarded_tools:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from jackfield.agents.limits import CancelToken, interruptible
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
@@ -26,6 +25,7 @@ from jackfield.events import (
 )
 from jackfield.messages import Message
 from jackfield.models.fold import Fold
+from jackfield.streams import CancelToken, interruptible
 from jackfield.tools.base import ToolContext
 
 T = TypeVar("T")

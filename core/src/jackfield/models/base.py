@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from jackfield import sync
 from jackfield.config import GenerateConfig, Lang, LLMConfig
@@ -27,6 +26,7 @@ from jackfield.models.retry import Retry
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
 from jackfield.request import ChatRequest, FunctionSchema, ModelFacts
+from jackfield.streams import closing
 
 NATIVE = "native"
 DEFAULT_CALL_FORMAT = "nous"
@@ -104,8 +104,9 @@ class BaseChatModel(QwenStyleChat):
         """One whole answer. An error carries, as `partial_text`, what had arrived."""
         answer = Fold(self.backend)
         try:
-            async for event in self.astream(messages, functions, config=config):
-                answer.feed(event)
+            async with closing(self.astream(messages, functions, config=config)) as events:
+                async for event in events:
+                    answer.feed(event)
         except ModelServiceError as error:
             error.partial_text = error.partial_text or answer.text
             raise
@@ -136,11 +137,12 @@ class BaseChatModel(QwenStyleChat):
         if sum(message.role == SYSTEM for message in history) > 1:
             raise ConfigError("there are two system messages: join them into one, at the front")
         merged = self.config.generate_cfg.merged(config)
-        _check_choice(merged.function_choice, functions)
+        schemas = tuple(map(_unwrapped, functions))
+        _check_choice(merged.function_choice, schemas)
         return ChatRequest(
             model=self.config.model,
             messages=history,
-            functions=tuple(functions),
+            functions=schemas,
             config=merged,
             lang=merged.lang or language_of(history),
             metadata=metadata or {},
@@ -238,14 +240,25 @@ class BlockingChatModel(BaseChatModel):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """The events of `stream_blocking`, one hop between threads each."""
         events = self.stream_blocking(request)
+        turn = threading.Lock()  # a generator that runs cannot be closed: closing waits, in a thread, for its turn
         end = object()
+
+        def step() -> object:
+            with turn:
+                return next(events, end)
+
+        def close() -> None:
+            with turn:
+                getattr(events, "close", lambda: None)()
+
         try:
-            while (event := await sync.in_worker(next, events, end)) is not end:
-                yield event  # type: ignore[misc]  # `end` is no event, and is not reached
+            while (event := await sync.in_worker(step)) is not end:
+                yield cast(ModelEvent, event)
         finally:
-            close = getattr(events, "close", None)
-            if close is not None:
-                await asyncio.shield(sync.in_worker(close))
+            if turn.locked():  # cancelled while the SDK blocks: nobody waits for that
+                sync.in_background(close)
+            else:
+                await sync.in_worker(close)
 
 
 def language_of(messages: Sequence[Message]) -> Lang:
@@ -256,8 +269,16 @@ def language_of(messages: Sequence[Message]) -> Lang:
     return "en"
 
 
+def _unwrapped(function: FunctionSchema) -> FunctionSchema:
+    """A function's schema out of the `{"type": "function", "function": …}` that OpenAI puts around it."""
+    inner = function.get("function", function)
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+        raise ConfigError("a function needs a 'name', besides 'description' and 'parameters'")
+    return inner
+
+
 def _check_choice(choice: str, functions: Sequence[FunctionSchema]) -> None:
-    names = [str(function["name"]) for function in functions]
+    names = [function["name"] for function in functions]
     if choice not in ("auto", "none", "required", *names):
         listed = ", ".join(("auto", "none", "required", *names))
         raise ConfigError(f"function_choice {choice!r} is none of the choices: {listed}")

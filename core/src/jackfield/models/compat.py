@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, overload
 from jackfield import sync
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
-from jackfield.events import FunctionCallDelta, ModelEvent, ReasoningDelta, TextDelta
+from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
 from jackfield.messages import (
     ASSISTANT,
     FUNCTION,
@@ -52,6 +52,10 @@ class QwenStyleChat(ABC):
         config: GenerateOptions = None,
     ) -> ModelResponse:
         """One whole answer."""
+
+    @abstractmethod
+    def check_complete(self, answer: Fold) -> None:
+        """Raise if the stream ended before the answer did."""
 
     @overload
     def chat(
@@ -119,27 +123,31 @@ class QwenStyleChat(ABC):
             if now and now != last:
                 last = now
                 yield _dumped(now, dicts)
+        self.check_complete(answer)
 
     def _deltas(
         self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool
     ) -> Iterator[list[Any]]:
-        names: dict[int, str] = {}
+        answer = Fold(self.backend)
+        calls: dict[int, _DeltaCall] = {}
         for event in sync.iterate(
             self.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})
         ):
+            answer.feed(event)
             match event:
                 case TextDelta(text):
                     yield _dumped([Message(ASSISTANT, text)], dicts)
                 case ReasoningDelta(text):
                     yield _dumped([Message(ASSISTANT, "", reasoning_content=text)], dicts)
-                case FunctionCallDelta(index, call_id, name, arguments):
-                    names[index] = name or names.get(index, "")
-                    if names[index]:
-                        extra = {"function_id": call_id or str(index + 1)}
-                        call = FunctionCall(names[index], arguments)
-                        yield _dumped([Message(ASSISTANT, "", function_call=call, extra=extra)], dicts)
+                case MediaDelta(item):
+                    yield _dumped([Message(ASSISTANT, [item])], dicts)
+                case FunctionCallDelta():
+                    part = calls.setdefault(event.index, _DeltaCall(str(event.index + 1))).part(event)
+                    if part:
+                        yield _dumped([part], dicts)
                 case _:
                     continue
+        self.check_complete(answer)
 
     def quick_chat(self, prompt: str) -> str:
         """The text of the answer to one question, without its reasoning."""
@@ -156,6 +164,7 @@ class QwenStyleChat(ABC):
             for event in batch:
                 answer.feed(event)
             yield to_openai(answer.response())
+        self.check_complete(answer)
 
     def raw_chat(
         self,
@@ -169,6 +178,24 @@ class QwenStyleChat(ABC):
         if stream:
             return self.chat(messages, functions, extra_generate_cfg=raw)
         return self.chat(messages, functions, stream=False, extra_generate_cfg=raw)
+
+
+class _DeltaCall:
+    """A call whose deltas are passed on: each with the call's id and name, from when the name is known."""
+
+    def __init__(self, number: str) -> None:
+        self._id = number
+        self._name = ""
+        self._early = ""
+
+    def part(self, delta: FunctionCallDelta) -> Message | None:
+        self._id = delta.id or self._id
+        self._name = delta.name or self._name
+        self._early += delta.arguments
+        if not self._name:
+            return None
+        call, self._early = FunctionCall(self._name, self._early), ""
+        return Message(ASSISTANT, "", function_call=call, extra={"function_id": self._id})
 
 
 def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:
@@ -188,7 +215,8 @@ def from_openai(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
         elif role == "assistant":
             history += _assistant_from_openai(message, content, names)
         else:
-            history.append(Message("system" if role == "developer" else str(role), content))
+            named = {"name": str(message.get("name") or "function")} if role == FUNCTION else {}
+            history.append(Message("system" if role == "developer" else str(role), content, **named))
     return history
 
 

@@ -34,6 +34,8 @@ def get_chat_model(
     host = host or default_host()
     values = _as_values(cfg, host)
     backend = values.get("model_type") or _implied_backend(values, host)
+    if not isinstance(backend, str):
+        raise ConfigError(f"model_type is the name of a backend, not {type(backend).__name__}")
     spec = host.spec("llm", backend, LLMSpec)
     values = {**values, "model_type": backend}
     if not values.get("model") and len(spec.models) == 1:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from jackfield.errors import ModelServiceError, ModelTimeoutError
+from jackfield.errors import ModelServiceError, ModelTimeoutError, RateLimitedError
 from jackfield.events import ModelEvent, RetryScheduled, StreamReset
 from jackfield.processors.base import CallNext, Processor
 from jackfield.request import ChatRequest
+from jackfield.streams import Interrupted, closing, interruptible
 
 MAX_DELAY_S = 60.0
 RATE_LIMIT_FLOOR_S = 2.0
@@ -29,7 +30,7 @@ def delay_s(error: ModelServiceError, attempt: int, *, jitter: float) -> float:
     backoff = min(MAX_DELAY_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
     if error.retry_after_s is not None:
         return max(error.retry_after_s, backoff)
-    return max(RATE_LIMIT_FLOOR_S, backoff) if error.status == 429 else backoff
+    return max(RATE_LIMIT_FLOOR_S, backoff) if isinstance(error, RateLimitedError) or error.status == 429 else backoff
 
 
 class Retry(Processor):
@@ -60,9 +61,15 @@ class Retry(Processor):
         while True:
             produced = False
             try:
-                async for event in _until(ends_at, call_next(request), request):
-                    produced = True
-                    yield event
+                async with closing(interruptible(call_next(request), ends_at=ends_at)) as events:
+                    async for event in events:
+                        produced = True
+                        yield event
+            except Interrupted as error:
+                raise ModelTimeoutError(
+                    f"{request.model}: no complete answer in {request.config.deadline:g} s; "
+                    f"raise `deadline` or ask for less"
+                ) from error
             except ModelServiceError as error:
                 wait_s = delay_s(error, attempt, jitter=self._jitter())
                 out_of_time = ends_at is not None and loop.time() + wait_s >= ends_at
@@ -76,26 +83,3 @@ class Retry(Processor):
                 attempt += 1
             else:
                 return
-
-
-async def _until(
-    ends_at: float | None, events: AsyncIterator[ModelEvent], request: ChatRequest
-) -> AsyncIterator[ModelEvent]:
-    """The events that arrive before a point of the loop's time.
-
-    The clock is set for each wait by itself: a time-out around a `yield` would hit whoever consumes the events.
-    """
-    while True:
-        try:
-            async with asyncio.timeout_at(ends_at):
-                event = await anext(events)
-        except StopAsyncIteration:
-            return
-        except TimeoutError as error:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
-            raise ModelTimeoutError(
-                f"{request.model}: no complete answer in {request.config.deadline:g} s; "
-                f"raise `deadline` or ask for less"
-            ) from error
-        yield event

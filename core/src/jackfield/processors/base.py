@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest
+from jackfield.streams import closing
 
 Phase = Literal["input", "context", "format", "transport", "output"]
 """Where in the chain, from the caller inwards; `output` is the outermost again, for what looks at finished answers."""
@@ -81,13 +82,14 @@ async def transformed(
 ) -> AsyncIterator[ModelEvent]:
     """A stream rewritten by a transform; after a `StreamReset` a new transform goes on."""
     transform = start()
-    async for event in events:
-        if isinstance(event, StreamReset):
-            transform = start()
-            yield event
-            continue
-        for out in transform.feed(event):
-            yield out
+    async with closing(events):
+        async for event in events:
+            if isinstance(event, StreamReset):
+                transform = start()
+                yield event
+                continue
+            for out in transform.feed(event):
+                yield out
 
 
 class CallFormat(ABC):

@@ -11,6 +11,7 @@ import inspect
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -71,10 +72,15 @@ class ToolExecutor:
         events: asyncio.Queue[ToolStarted | ToolProgress | ToolFinished] = asyncio.Queue()
         alone = asyncio.Lock()  # tools that may not run beside others take turns
         loop = asyncio.get_running_loop()
+        here = threading.get_ident()
 
         def reporter(planned: PlannedCall) -> Callable[[str], None]:
-            def report(text: str) -> None:  # from a worker thread as well as from the loop
-                loop.call_soon_threadsafe(events.put_nowait, ToolProgress(planned.index, planned.call_id, text))
+            def report(text: str) -> None:
+                progress = ToolProgress(planned.index, planned.call_id, text)
+                if threading.get_ident() == here:
+                    events.put_nowait(progress)
+                else:
+                    loop.call_soon_threadsafe(events.put_nowait, progress)
 
             return report
 
@@ -110,7 +116,7 @@ class ToolExecutor:
             content, metadata = _as_content(await self._call(planned.call, context))
         except ToolServiceError as problem:
             content, error = problem.message or str(problem), type(problem).__name__
-        except Exception as problem:  # noqa: BLE001 - any failure of a tool is a result the model reads
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - any failure of a tool is a result the model reads
             _log.warning("tool %s failed", planned.call.name, exc_info=True)
             content, error = describe_failure(planned.call.name, problem), type(problem).__name__
         message = Message(
@@ -127,10 +133,13 @@ class ToolExecutor:
             raise ToolServiceError(f"Tool {call.name} does not exist{closest(call.name, list(self._tools))}")
         arguments = tool.parse_arguments(call.arguments)
         timeout_s = tool.timeout_s or self._timeout_s
+        scope = asyncio.timeout(timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with scope:
                 return await call_tool(tool, arguments, context)
         except TimeoutError as error:
+            if not scope.expired():
+                raise  # the tool's own
             raise ToolTimeoutError(
                 f"Tool {call.name} did not finish in {timeout_s:g} s; ask it for less at once"
             ) from error
@@ -171,13 +180,13 @@ def _as_content(output: Any) -> tuple[str | list[ContentItem], dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
+    if isinstance(value, dict | list | tuple):
+        return value
     dump = getattr(value, "model_dump", None)
-    return (
-        dump() if callable(dump) else value if isinstance(value, dict | list | str | int | float | None) else str(value)
-    )
+    return dump(mode="json") if callable(dump) else str(value)
 
 
-def describe_failure(name: str, error: Exception) -> str:
+def describe_failure(name: str, error: BaseException) -> str:
     """What the model is told of an exception: its type and text, without traceback, paths or much length."""
     text = _PATH.sub("…", str(error)).strip()
     short = text if len(text) <= 500 else text[:500] + "…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, get_type_hints, overload
+from typing import Any, get_args, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -14,6 +14,7 @@ from jackfield.plugins.descriptors import Texts
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools.schema import check_tool_name
 
+_FIELD = "argument_"
 _ARGUMENT_LINE = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 
 
@@ -56,7 +57,7 @@ class FunctionTool(BaseTool):
     ) -> ToolOutput | Awaitable[ToolOutput]:
         """Call the function with arguments converted to its types."""
         model = self._validated(params)
-        arguments = {field: getattr(model, field) for field in type(model).model_fields}
+        arguments = {str(field.alias): getattr(model, name) for name, field in type(model).model_fields.items()}
         if self._context_parameter:
             arguments[self._context_parameter] = context or ToolContext()
         return self.function_called(**arguments)
@@ -158,11 +159,14 @@ def _arguments_model(
             raise ConfigError(
                 f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to give"
             )
-        if hints[parameter.name] is ToolContext:
+        hint = hints[parameter.name]
+        if hint is ToolContext or ToolContext in get_args(hint):
             context_parameter = parameter.name
             continue
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hints[parameter.name], Field(default, description=described.get(parameter.name)))
+        # Under a name of ours: the model class has methods and settings that a parameter may be named like.
+        said: dict[str, Any] = {"description": described[parameter.name]} if parameter.name in described else {}
+        default: Any = ... if parameter.default is parameter.empty else parameter.default
+        fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **said))
     model = create_model(
         f"{name}_arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
     )

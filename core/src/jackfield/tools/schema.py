@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, ValidationError
 
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}$")
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
 def check_tool_name(name: str) -> None:
@@ -49,12 +49,25 @@ class ArgumentChecker:
             return
         if self._validator is None:
             from jsonschema import Draft202012Validator
+            from referencing import Registry
 
-            self._validator = Draft202012Validator(self.schema)
-        misfits = sorted(self._validator.iter_errors(dict(arguments)), key=lambda error: list(map(str, error.path)))
+            # An empty registry: without one, a reference in a schema is fetched from wherever it points to.
+            self._validator = Draft202012Validator(self.schema, registry=Registry())
+        misfits = sorted(self._misfits(arguments), key=lambda error: list(map(str, error.path)))
         if misfits:
             told = "; ".join(_sentence(error) for error in misfits[:5])
             raise ToolArgumentError(f"the arguments of {self._name!r} do not fit: {told}")
+
+    def _misfits(self, arguments: Mapping[str, Any]) -> list[ValidationError]:
+        from referencing.exceptions import Unresolvable
+
+        assert self._validator is not None  # noqa: S101 - made by check()
+        try:
+            return list(self._validator.iter_errors(dict(arguments)))
+        except Unresolvable as error:
+            raise ToolServiceError(
+                f"{self._name!r} cannot be called: its schema refers to {error.ref!r}, which is not in it"
+            ) from error
 
 
 def _sentence(error: Any) -> str:

@@ -37,8 +37,11 @@ class Workspace:
                 or ".." in Path(candidate.replace("\\", "/")).parts
             ):
                 raise ToolArgumentError(f"{name!r} leads out of the workspace: use a path relative to it, without '..'")
-        root = self.root.resolve()
-        path = (root / name).resolve()
+        try:
+            root = self.root.resolve()
+            path = (root / name).resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long
+            raise ToolArgumentError(f"{name!r} is no file name: {type(error).__name__}") from error
         if path != root and root not in path.parents:
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path

@@ -1,0 +1,138 @@
+"""The workspace: no name leads out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ToolArgumentError
+from jackfield.tools import Workspace
+
+PARTS = [
+    "..",
+    ".",
+    "a",
+    "link",
+    "loop",
+    "",
+    "%2e%2e",
+    "%2E.",
+    "~",
+    "%2f",
+    "%5c",
+    "\\",
+    "..\\..",
+    "C:",
+    "%00",
+    "\0",
+    "..%2f",
+    "。。",
+]
+names = st.lists(st.sampled_from(PARTS), min_size=1, max_size=5).flatmap(
+    lambda parts: st.sampled_from(["/", "//", "\\", "%2F"]).map(lambda separator: separator.join(parts))
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace's folder, with links out of it and in circles."""
+    made = tmp_path / "workspace"
+    made.mkdir()
+    (tmp_path / "outside").mkdir()
+    (made / "link").symlink_to(tmp_path / "outside")
+    (made / "loop").symlink_to(made / "loop")
+    (made / "inside").mkdir()
+    (made / "alias").symlink_to(made / "inside")
+    return made
+
+
+@given(names | st.text(max_size=12))
+@settings(max_examples=300)
+def test_no_name_ever_leads_outside(name: str) -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "workspace"
+        root.mkdir()
+        (root / "link").symlink_to(folder)
+        (root / "loop").symlink_to(root / "loop")
+        try:
+            path = Workspace(root).resolve(name)
+        except ToolArgumentError:
+            return
+        assert path.is_relative_to(root)
+        assert path.resolve().is_relative_to(root)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "a/../../x",
+        "..",
+        "/etc/passwd",
+        "//etc/hostname",
+        "~/x",
+        "~root/x",
+        "..\\x",
+        "a\\..\\..\\x",
+        "\\\\host\\share",
+        "..%2F..%2Fx",
+        "%2e%2e/x",
+        "%2Fetc%2Fpasswd",
+        "link",
+        "link/x",
+        "link/../x",
+        "loop",
+        "loop/x",
+        "",
+        "  ",
+        "a\0b",
+        "a%00b",
+    ],
+)
+def test_a_name_that_leads_out_or_is_none_is_refused_with_a_text_for_the_model(root: Path, name: str) -> None:
+    with pytest.raises(ToolArgumentError) as caught:
+        Workspace(root).resolve(name)
+    assert str(root.parent) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["x.txt", "a/b/c.txt", "a b.txt", "文件.txt", "...", "a..b", "100%", "alias/x.txt", "./x"]
+)
+def test_an_ordinary_name_stays_inside_and_need_not_exist(root: Path, name: str) -> None:
+    path = Workspace(root).resolve(name)
+    assert path.is_relative_to(root)
+    assert path.name == name.rpartition("/")[2]
+    assert not path.exists()
+
+
+def test_a_link_inside_is_followed_inside(root: Path) -> None:
+    assert Workspace(root).resolve("alias/x") == root / "inside/x"
+
+
+def test_a_workspace_may_itself_stand_behind_a_link(root: Path) -> None:
+    link = root.parent / "entrance"
+    link.symlink_to(root)
+    assert Workspace(link).resolve("x") == root / "x"
+
+
+def test_a_subfolder_is_made_and_cannot_be_left_for_its_parent(root: Path) -> None:
+    below = Workspace(root).subfolder("a/b")
+    assert (root / "a/b").is_dir()
+    with pytest.raises(ToolArgumentError):
+        below.resolve("../x")
+    with pytest.raises(ToolArgumentError):
+        Workspace(root).subfolder("link/new")
+    assert list((root.parent / "outside").iterdir()) == []
+
+
+def test_making_a_workspace_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JACKFIELD_WORKSPACE", raising=False)
+    assert Workspace().resolve("x") == tmp_path.resolve() / "workspace/x"
+    monkeypatch.setenv("JACKFIELD_WORKSPACE", str(tmp_path / "elsewhere"))
+    assert Workspace().resolve("x") == tmp_path.resolve() / "elsewhere/x"
+    assert list(tmp_path.iterdir()) == []
