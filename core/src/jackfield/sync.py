@@ -143,8 +143,8 @@ class _Pump(Generic[T]):
     async def _wait_for_room(self) -> None:
         assert self._room is not None  # noqa: S101 - set in start(), before this task
         self._room.clear()
-        # In this order: a consumer that drains before the check leaves room, and one that drains after it sees the
-        # wait. lf._waiting = True
+        # In this order: who drains before the check leaves room, and who drains after it sees the wait.
+        self._waiting = True
         if len(self._items) >= _QUEUE_LIMIT:
             await self._room.wait()
         self._waiting = False

@@ -6,8 +6,8 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from jackfield.errors import ModelServiceError, ModelTimeoutError, RateLimitedError
-from jackfield.events import ModelEvent, RetryScheduled, StreamReset
+from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
+from jackfield.events import ModelEvent, ModelFinished, RetryScheduled, StreamReset
 from jackfield.processors.base import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import Interrupted, closing, interruptible
@@ -59,12 +59,15 @@ class Retry(Processor):
         ends_at = None if request.config.deadline is None else loop.time() + request.config.deadline
         attempt = 1
         while True:
-            produced = False
+            produced = complete = False
             try:
                 async with closing(interruptible(call_next(request), ends_at=ends_at)) as events:
                     async for event in events:
                         produced = True
+                        complete = isinstance(event, ModelFinished)
                         yield event
+                if not complete:
+                    raise ModelResponseError(f"{request.model} ended its answer in the middle")
             except Interrupted as error:
                 raise ModelTimeoutError(
                     f"{request.model}: no complete answer in {request.config.deadline:g} s; "
