@@ -29,7 +29,7 @@ SECRET = "sk-" + "SECRET"
     ],
 )
 def test_an_unknown_key_is_an_error_that_names_the_nearest(cls: type[Config], value: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=".") as caught:
+    with pytest.raises(ConfigError) as caught:
         cls.parse(value)
     assert told in str(caught.value)
 

@@ -163,7 +163,7 @@ def test_changing_the_list_a_message_was_made_of_changes_no_message() -> None:
 
 
 def test_an_unknown_key_is_refused_and_told_where_own_data_go() -> None:
-    with pytest.raises(ValueError, match="no key 'tool_call_id'.*'extra'"):
+    with pytest.raises(ValueError, match=r"no key 'tool_call_id'.*'extra'"):
         as_message({"role": "assistant", "content": "x", "tool_call_id": "1"})
 
 
@@ -183,7 +183,7 @@ def test_an_unknown_key_is_refused_and_told_where_own_data_go() -> None:
     ],
 )
 def test_whatever_is_no_message_is_a_value_error(value: Any) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"\S"):
         as_message(value)
 
 

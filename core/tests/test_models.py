@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
@@ -287,7 +288,7 @@ def test_a_stream_gives_growing_lists_and_ends_with_what_no_stream_gives() -> No
     growing = list(scripted(script).chat([Message("user", "q")]))
     assert growing[-1] == scripted(script).chat([Message("user", "q")], stream=False)
     whole = [[message.get_text_content() for message in snapshot][-1] for snapshot in growing]
-    assert all(late.startswith(early) for early, late in zip(whole, whole[1:], strict=False) if early)
+    assert all(late.startswith(early) for early, late in itertools.pairwise(whole) if early)
 
 
 def test_snapshots_of_a_chat_never_change_afterwards() -> None:

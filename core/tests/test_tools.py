@@ -389,10 +389,9 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.filterwarnings("ignore:Automatically retrieving:DeprecationWarning")
 def test_checking_arguments_fetches_nothing_whatever_the_schema_refers_to(server: Server) -> None:
-    class Remote(AddByHand):
-        parameters = {"type": "object", "properties": {"a": {"$ref": f"{server.url}/schema.json"}}, "required": []}
-
-    result(Remote(), '{"a": 1}')
+    remote = AddByHand()
+    remote.parameters = {"type": "object", "properties": {"a": {"$ref": f"{server.url}/schema.json"}}, "required": []}
+    result(remote, '{"a": 1}')
     assert server.asked == []
 
 

@@ -91,16 +91,24 @@ def main() -> int:
     print("Documents: " + ", ".join(Path(file).name for file in FILES))
     question = f"{QUESTION}\n{INSTRUCTION}" if choice.offline else QUESTION
     print(f"Question:  {question}\n")
-    agent = create_agent("assistant", llm=choice.llm, function_list=["code_interpreter"], files=FILES, name="demo")
+    agent = create_agent(
+        "assistant",
+        llm=choice.llm,
+        function_list=["code_interpreter"],
+        files=FILES,
+        name="demo",
+        # Less than the documents have, so that what fits the question must be searched for.
+        rag_cfg={"parser_page_size": 120, "max_ref_token": 500},
+    )
     renderer = Renderer(sys.stdout, sys.stdout, colour=sys.stdout.isatty())
-    sources: list[str] = []
+    given = "no document"
     reason = ""
     try:
         for event in sync.iterate(agent.astream([{"role": "user", "content": question}], lang="en")):
             renderer.show(event)
             match event.event:
                 case PluginEvent("jackfield-assistant.retrieved", data):
-                    sources = list(data["sources"])
+                    given = f"{data['passages']} passages of {', '.join(data['sources'])}"
                 case RunFinished(stop_reason):
                     reason = stop_reason
                 case _:
@@ -109,7 +117,7 @@ def main() -> int:
         renderer.end_line()
         print(f"The model could not be used: {error}", file=sys.stderr)
         return 1
-    print("\nPassages were given to the model from: " + (", ".join(sources) or "no document"))
+    print(f"\nThe model was given {given}.")
     return 0 if reason == "finished" else 1
 
 

@@ -1,0 +1,81 @@
+# Jackfield: `make demo` shows it, `make test` tests it, `make check` is what CI runs.
+# It needs Python 3.11 or newer, pip and make. Everything is installed into .venv/ and .tools/ of this folder.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+export PYTHON
+
+BIN := .venv/bin
+PROJECTS := core/pyproject.toml $(sort $(wildcard plugins/*/*/pyproject.toml))
+SOURCES := $(addsuffix src,$(dir $(PROJECTS)))
+INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh $(PROJECTS)
+
+# Debian packages that tests need and that pip cannot bring.
+SYSTEM_PACKAGES :=
+
+.PHONY: help demo test check bench format dist constraints known clean system
+
+help:
+	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
+	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
+	@echo "make check        what CI runs: style, types, layers, then make test"
+	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
+	@echo "make format       put the code into the house's form"
+	@echo "make dist         build and check every distribution, into dist/"
+	@echo "make constraints  move constraints.txt to the newest versions"
+	@echo "make known        write the core's list of known plugins anew"
+	@echo "make clean        remove whatever these made"
+
+.venv/.installed: $(INSTALL_INPUTS)
+	@scripts/bootstrap.sh
+	@touch $@
+
+.venv/.installed-dev: $(INSTALL_INPUTS)
+	@scripts/bootstrap.sh --group dev
+	@touch .venv/.installed $@
+
+system:
+	@missing=(); for package in $(SYSTEM_PACKAGES); do \
+	  dpkg -s "$$package" >/dev/null 2>&1 || missing+=("$$package"); \
+	done; \
+	if [ $${#missing[@]} -gt 0 ]; then \
+	  sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	  $$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends "$${missing[@]}"; \
+	fi
+
+demo: .venv/.installed
+	@$(BIN)/python examples/documents-and-code/main.py $(ARGS)
+
+test: system .venv/.installed-dev
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+check: .venv/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict $(SOURCES)
+	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory test
+
+bench: .venv/.installed-dev
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+format: .venv/.installed-dev
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+dist: .venv/.installed-dev
+	rm -rf dist
+	$(BIN)/uv build --quiet --all-packages --out-dir dist
+	$(BIN)/twine check --strict dist/*
+
+constraints: .venv/.installed-dev
+	scripts/constraints.sh
+
+known: .venv/.installed-dev
+	$(BIN)/python scripts/known_plugins.py
+
+clean:
+	rm -rf .venv .tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find core plugins tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

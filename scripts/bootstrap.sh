@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Make .venv with the core and every plugin, editable, at the versions of constraints.txt.
+#
+#   scripts/bootstrap.sh [options for `uv pip install`, such as --group dev]
+#
+# It needs Python 3.11 or newer and pip. uv comes from the PATH; where there is none that is recent enough, pip puts one
+# into .tools/. Nothing outside of this folder is changed but the caches of pip and uv. PYTHON names another interpreter.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+PYTHON="${PYTHON:-python3}"
+UV_REQUIREMENT="uv>=0.9"
+export UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
+export UV_NO_PROGRESS="${UV_NO_PROGRESS:-1}"
+
+fail() {
+  echo "bootstrap: $*" >&2
+  exit 1
+}
+
+works() {
+  # uv itself refuses here if it is older than `required-version` in pyproject.toml. A shim on the PATH may stand for
+  # a uv that is not there, so it is asked and not only looked for.
+  "$1" pip list --quiet --python "$PYTHON" >/dev/null 2>&1
+}
+
+find_uv() {
+  if works uv; then
+    command -v uv
+    return
+  fi
+  local private="$PWD/.tools/uv"
+  if ! works "$private/bin/uv"; then
+    echo "bootstrap: installing uv into .tools/" >&2
+    mkdir -p .tools
+    echo '*' >.tools/.gitignore
+    # --target needs no virtual environment, and is allowed where the system's Python is managed by its distribution.
+    "$PYTHON" -m pip install --quiet --upgrade --target "$private" "$UV_REQUIREMENT" >&2 ||
+      fail "pip could not install uv. Check the network and pip's settings, or put uv on the PATH."
+  fi
+  echo "$private/bin/uv"
+}
+
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+  fail "$PYTHON is not Python 3.11 or newer. Name one: make PYTHON=/path/to/python3.11 …"
+
+uv="$(find_uv)"
+[ -x .venv/bin/python ] || "$uv" venv --quiet --python "$PYTHON" .venv
+
+editable=()
+for project in core/pyproject.toml plugins/*/*/pyproject.toml; do
+  [ -f "$project" ] && editable+=(--editable "$(dirname "$project")")
+done
+VIRTUAL_ENV="$PWD/.venv" "$uv" pip install --quiet --constraints constraints.txt "${editable[@]}" "$@"

@@ -1,0 +1,166 @@
+"""The core stands alone, imports point down, and importing does nothing."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Reports what a statement does to the world. It runs with -B: a bytecode file is written by Python, not by the module.
+WATCHED_IMPORT = """
+import _thread, json, os, sys
+seen = []
+def watch(event, arguments):
+    if event == "open":
+        writing = isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if writing:
+            seen.append([event, str(arguments[0])])
+    elif event in ("os.putenv", "os.unsetenv", "os.mkdir", "os.remove", "os.rename") or (
+        event.split(".")[0] in ("socket", "subprocess", "urllib", "sqlite3", "ctypes", "signal")
+        # The socket module asks for a number when it is imported; that is no connection.
+        and event not in ("socket.gethostname", "ctypes.dlopen", "ctypes.dlsym")
+    ):
+        seen.append([event, str(arguments)[:200]])
+before = set(sys.modules)
+sys.addaudithook(watch)
+exec(sys.argv[1])
+if _thread._count():  # an audit event tells of new threads from Python 3.12 on only
+    seen.append(["thread", str(_thread._count())])
+print(json.dumps({"seen": seen, "modules": sorted(set(sys.modules) - before)}))
+"""
+
+
+@pytest.fixture
+def watched(execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+    """Runs a statement in a fresh interpreter; gives what it did to the world, and the modules it loaded."""
+
+    def watch(statement: str) -> dict[str, Any]:
+        done = execute([sys.executable, "-B", "-c", WATCHED_IMPORT, statement], cwd=tmp_path, env=clean_env)
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+
+    return watch
+
+
+def test_the_watcher_sees_what_a_bad_import_would_do(watched: Callable[[str], dict[str, Any]]) -> None:
+    did = watched(
+        "open('left-behind', 'w').close(); import socket, threading; socket.socket().close()\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()"
+    )
+    assert {event for event, _ in did["seen"]} == {"open", "socket.__new__", "thread"}
+
+
+def test_importing_jackfield_loads_one_module_of_ours_and_nothing_of_others(
+    watched: Callable[[str], dict[str, Any]],
+) -> None:
+    did = watched("import jackfield")
+    assert did["seen"] == []
+    assert [name for name in did["modules"] if name.split(".")[0] not in sys.stdlib_module_names] == ["jackfield"]
+    assert len(did["modules"]) <= 12, did["modules"]
+
+
+def test_importing_every_public_name_changes_nothing_outside(watched: Callable[[str], dict[str, Any]]) -> None:
+    did = watched("from jackfield import *\nfrom jackfield.models import *\nfrom jackfield.plugins import *")
+    assert did["seen"] == []
+
+
+@pytest.mark.parametrize("line", [["--version"], ["--help"], ["plugins", "list"]], ids=" ".join)
+def test_a_command_that_loads_no_plugin_loads_nothing_heavy(
+    watched: Callable[[str], dict[str, Any]], distributions: list[Any], line: list[str]
+) -> None:
+    did = watched(
+        "import contextlib, io\n"
+        "from jackfield.cli.main import main\n"
+        f"with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main({line!r})"
+    )
+    loaded = {name.split(".")[0] for name in did["modules"]}
+    assert loaded.isdisjoint({one.package for one in distributions[1:]})
+    assert loaded.isdisjoint({"pydantic", "jsonschema", "pluggy", "asyncio"})
+    assert did["seen"] == []
+
+
+def test_the_layers_hold(execute: Callable[..., Any], root: Path) -> None:
+    execute([Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=root)
+
+
+def test_a_distribution_imports_only_what_it_declares_hidden_imports_included(distribution: Any) -> None:
+    allowed = {distribution.package, "jackfield"} | set(sys.stdlib_module_names) | modules_of(distribution.requirements)
+    undeclared = [
+        f"{path.relative_to(distribution.folder)}:{line} imports {name}"
+        for path in sorted(distribution.source.rglob("*.py"))
+        for name, line in imports_of(path)
+        if name.split(".")[0] not in allowed
+    ]
+    assert undeclared == []
+
+
+def test_the_core_declares_no_vendor_sdk_and_no_http_client(distributions: list[Any]) -> None:
+    core = {requirement_name(text) for text in distributions[0].metadata["project"]["dependencies"]}
+    assert core <= {
+        "pluggy", "pydantic", "jsonschema", "importlib-metadata", "packaging", "json-repair", "anyio", "pyyaml",
+    }  # fmt: skip
+
+
+def test_no_plugin_imports_a_private_name_of_the_core_or_another_plugin(plugin: Any, distributions: list[Any]) -> None:
+    others = {one.package for one in distributions if not one.is_core} - {plugin.package}
+    wrong = [
+        f"{path.relative_to(plugin.folder)}:{line} imports {name}"
+        for path in sorted(plugin.source.rglob("*.py"))
+        for name, line in imports_of(path)
+        if name.split(".")[0] in others
+        or (name.startswith("jackfield.") and any(part.startswith("_") for part in name.split(".")))
+    ]
+    assert wrong == []
+
+
+def test_a_light_module_imports_the_standard_library_and_the_descriptors_only(plugin: Any) -> None:
+    allowed = set(sys.stdlib_module_names)
+    for module in set(plugin.entry_points.values()):
+        path = plugin.folder / "src" / (module.replace(".", "/") + ".py")
+        heavy = [
+            f"{name} (line {line})"
+            for name, line in imports_of(path)
+            if name.split(".")[0] not in allowed and not f"{name}.".startswith("jackfield.plugins.")
+        ]
+        assert heavy == []
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Every module (and every name taken from one) that a file imports anywhere, with its line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and _is_import_call(node.func):
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value, node.lineno
+
+
+def _is_import_call(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("import_module", "__import__", "find_spec")
+
+
+def requirement_name(text: str) -> str:
+    """The normalised name of what a requirement asks for."""
+    found = re.match(r"[\w.-]+", text.strip())
+    assert found, text
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def modules_of(requirements: list[str]) -> set[str]:
+    """The top-level modules that the named distributions bring."""
+    wanted = {requirement_name(text) for text in requirements}
+    return {
+        module
+        for module, owners in importlib.metadata.packages_distributions().items()
+        if any(re.sub(r"[-_.]+", "-", owner).lower() in wanted for owner in owners)
+    }
