@@ -1,0 +1,92 @@
+"""From a PDF file to a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from jackfield.config import Config
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+from jackfield_pdf.lines import Limits, Page, Reading, read_pages
+from jackfield_pdf.paragraphs import blocks_of
+
+_HEADER_BYTES = 1024  # where readers look for `%PDF-`
+_TRAILER_BYTES = 2048
+_NO_TITLES = ("untitled", "untitled document", "(unspecified)", "(anonymous)", "unknown")
+
+
+class PdfConfig(Config):
+    """What is read of a PDF, and how it is opened."""
+
+    password: SecretStr | None = None
+    max_pages: int = Field(default=10_000, ge=1, description="A file with more pages is refused")
+    max_chars: int = Field(default=50_000_000, ge=1, description="A file with more text is refused")
+
+
+class PdfParser(Parser):
+    """Reads the text layer of PDF files, page by page.
+
+    Pages that have no text are named in `metadata["pages_without_text"]`, damaged ones in
+    `metadata["unreadable_pages"]`.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self._config = PdfConfig.parse(cfg, what="parser pdf")
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a PDF into paragraphs and headings.
+
+        Raises:
+            DocParserError: It is empty, no PDF, cut off, damaged, encrypted, too long, or a scan without text.
+        """
+        _check_ends(data, source)
+        password = self._config.password.get_secret_value() if self._config.password else None
+        limits = Limits(self._config.max_pages, self._config.max_chars)
+        reading = read_pages(data, source=source, password=password, limits=limits)
+        _check_text(reading, source)
+        blocks = tuple(blocks_of(reading.pages))
+        return Document(
+            source,
+            blocks,
+            content_hash="",
+            title=_title(reading.title, blocks),
+            metadata={
+                "pages": reading.count,
+                "pages_without_text": [page.number for page in reading.pages if not page.lines],
+                "unreadable_pages": list(reading.unreadable),
+            },
+        )
+
+
+def _check_ends(data: bytes, source: str) -> None:
+    if not data:
+        raise DocParserError(f"{source} is empty")
+    if b"%PDF-" not in data[:_HEADER_BYTES]:
+        raise DocParserError(f"{source} is no PDF: its name may have the wrong extension")
+    # PDFium mends a file without an end as well as it can, and says nothing about the pages that are gone.
+    if b"%%EOF" not in data[-_TRAILER_BYTES:]:
+        raise DocParserError(f"{source} is cut off, its end is missing: copy or download it again")
+
+
+def _check_text(reading: Reading, source: str) -> None:
+    if not reading.pages:
+        raise DocParserError(f"{source} is damaged: none of its {reading.count} pages can be read")
+    if not _has_text(reading.pages):
+        raise DocParserError(
+            f"{source} has no text layer: it holds pictures of pages, which need OCR. Run OCR over it first"
+        )
+
+
+def _title(stated: str, blocks: Sequence[Block]) -> str:
+    """What the file states, unless it is what its writer fills in unasked; else the first large heading."""
+    if stated and stated.casefold() not in _NO_TITLES:
+        return stated
+    return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
+
+
+def _has_text(pages: Sequence[Page]) -> bool:
+    return any(page.lines for page in pages)

@@ -1,0 +1,21 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ParserSpec, hook
+
+
+@hook.parsers
+def parsers() -> list[ParserSpec]:
+    """The parser for PDF files."""
+    return [
+        ParserSpec(
+            name="pdf",
+            target="jackfield_pdf.parser:PdfParser",
+            config="jackfield_pdf.parser:PdfConfig",
+            summary="The text of PDF files by page, with PDFium: paragraphs joined, large type as headings; no OCR.",
+            extensions=("pdf",),
+            media_types=("application/pdf", "application/x-pdf"),
+            magic=(b"%PDF-",),
+        )
+    ]

@@ -1,0 +1,1 @@
+"""Text, Markdown and JSON files, for Jackfield."""

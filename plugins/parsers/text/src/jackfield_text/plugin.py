@@ -1,0 +1,39 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ParserSpec, hook
+
+_CODE = (
+    "py pyi js mjs ts tsx jsx java kt scala c h cc cpp hpp cs go rs rb php pl lua r swift sh bash zsh ps1 bat "
+    "sql css scss toml ini cfg conf properties yaml yml tex diff patch"
+)
+
+
+@hook.parsers
+def parsers() -> list[ParserSpec]:
+    """Parsers for plain text, Markdown and JSON."""
+    return [
+        ParserSpec(
+            name="text",
+            target="jackfield_text.plain:TextParser",
+            summary="Plain text in any common encoding; a blank line ends a paragraph, a form feed a page.",
+            extensions=("txt", "text", "log", "rst", *_CODE.split()),
+            media_types=("text/plain",),
+        ),
+        ParserSpec(
+            name="markdown",
+            target="jackfield_text.markdown:MarkdownParser",
+            summary="Markdown (CommonMark with tables): headings with levels, lists, tables and code kept whole.",
+            extensions=("md", "markdown", "mdown", "mkd"),
+            media_types=("text/markdown",),
+        ),
+        ParserSpec(
+            name="json",
+            target="jackfield_text.json_values:JsonParser",
+            config="jackfield_text.json_values:JsonConfig",
+            summary="JSON and JSON Lines, as one line for each value with the path to it.",
+            extensions=("json", "jsonl", "ndjson"),
+            media_types=("application/json", "application/x-ndjson", "application/jsonl"),
+        ),
+    ]
