@@ -1,0 +1,1 @@
+"""Keyword search with BM25, for Jackfield."""

@@ -1,0 +1,155 @@
+"""An inverted index in memory, with the weights of `rank_bm25`.
+
+`rank_bm25` looks at every chunk for every term of a query; here a term leads to the chunks that have it. The scores are
+the same but for a constant that `rank_bm25` adds to all chunks alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rank_bm25 import BM25Plus
+
+from jackfield.retrieval import Chunk
+from jackfield_keyword_search.words import Analyzer, parts_of, without_page_lines
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_BATCH = 256  # chunks that are taken apart at once: enough to spread the cost of a call, few enough for the cache
+_END = b" \xff "  # stands between chunks; no UTF-8 has this byte
+# In one pass over the bytes: lower case, and a space for each sign that no term has. What is not ASCII stays, for the
+# analyzer to look at.
+_TABLE = bytes(
+    code + 32 if 65 <= code <= 90 else code if chr(code).isalnum() or code >= 128 or code in b"'." else 32
+    for code in range(256)
+)
+
+
+class Index:
+    """The terms of chunks, and in which chunks they are.
+
+    Args:
+        chunks: What is searched.
+        analyzer: Makes terms of texts.
+        k1: How much a term counts that occurs again; 0: nothing.
+        b: How much long chunks are held back, from 0 to 1.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], analyzer: Analyzer, *, k1: float = 1.5, b: float = 0.75) -> None:
+        self._analyzer = analyzer
+        vocabulary = _Vocabulary(analyzer)
+        codes, bits = _codes(chunks, vocabulary)
+        lengths = np.bincount(codes & ((1 << bits) - 1), minlength=len(chunks))
+        codes.sort()
+        firsts = np.flatnonzero(np.diff(codes, prepend=-1))
+        counts = np.diff(firsts, append=len(codes))
+        codes = codes[firsts]
+        self._size = len(chunks)
+        self._terms: Mapping[str, int] = vocabulary.terms
+        self._chunks: NDArray[np.int32] = (codes & ((1 << bits) - 1)).astype(np.int32)
+        self._starts: NDArray[np.int64] = np.searchsorted(codes >> bits, np.arange(len(vocabulary.terms) + 1))
+        self._idf: NDArray[np.float64] = np.zeros(0)
+        self._weights: NDArray[np.float64] = np.zeros(0)
+        if len(codes):  # rank_bm25 divides by the number of terms
+            model = _Model(lengths, np.diff(self._starts), k1=k1, b=b)
+            self._idf = np.fromiter(model.idf.values(), np.float64, len(model.idf))
+            held_back = k1 * (1 - b + b * lengths / model.avgdl)
+            self._weights = counts * (k1 + 1) / (counts + held_back[self._chunks])
+
+    def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        """The numbers and scores of the chunks that have any term of the texts, best first, equal ones in order."""
+        scores = self.scores([term for text in texts for term in self._analyzer.terms(text)])
+        found = np.flatnonzero(scores)
+        if 0 < limit < len(found):
+            last = np.partition(scores[found], len(found) - limit)[len(found) - limit]
+            found = found[scores[found] >= last]
+        best = found[np.argsort(-scores[found], kind="stable")][: max(0, limit)]
+        return list(zip(best.tolist(), scores[best].tolist(), strict=True))
+
+    def scores(self, terms: Sequence[str]) -> NDArray[np.float64]:
+        """The score of every chunk, 0 where it has none of the terms; a term counts as often as it is given."""
+        scores = np.zeros(self._size)
+        for term in terms:
+            for part in [term] if term in self._terms else parts_of(term, self._terms.__contains__):
+                number = self._terms[part]
+                place = slice(self._starts[number], self._starts[number + 1])
+                scores[self._chunks[place]] += self._idf[number] * self._weights[place]
+        return scores
+
+
+class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types
+    """What `rank_bm25` makes of the counts of an index; it would count again, and keep a dict for every chunk.
+
+    BM25Plus, because its weight of a term is never 0 or less: Okapi's is for a term in half of the chunks and more, so
+    that in a small corpus nothing would be found for it. Otherwise both score alike.
+    """
+
+    def __init__(self, lengths: NDArray[Any], chunks_with_term: NDArray[Any], *, k1: float, b: float) -> None:
+        self._lengths = lengths
+        self._chunks_with_term = chunks_with_term
+        super().__init__((), k1=k1, b=b)
+
+    def _initialize(self, corpus: object) -> dict[int, int]:  # noqa: ARG002 - rank_bm25 calls it with the corpus
+        self.doc_len = self._lengths
+        self.corpus_size = len(self._lengths)
+        self.avgdl = float(self._lengths.mean())
+        return dict(enumerate(self._chunks_with_term.tolist()))
+
+
+class _Vocabulary(dict[bytes, int]):
+    """Numbers for what stands between spaces, and the terms each of it has. Most of it occurs more than once."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        super().__init__({_END.strip(): 0})
+        self.terms: dict[str, int] = {}
+        self._analyzer = analyzer
+        self._terms_of: list[list[int]] = [[]]
+
+    def __missing__(self, token: bytes) -> int:
+        bare = token.strip(b".'")
+        if bare.isalnum():
+            terms = self._analyzer.terms_of_word(bare.decode("ascii"))
+        else:
+            terms = self._analyzer.terms(token.decode("utf-8", "replace"))
+        self._terms_of.append([self.terms.setdefault(term, len(self.terms)) for term in terms])
+        number = self[token] = len(self)
+        return number
+
+    def expand(self, tokens: NDArray[np.int32], chunks: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+        """One code for each term of each token: the term's number, shifted by `bits`, and the chunk's."""
+        terms = np.array([term for terms in self._terms_of for term in terms], dtype=np.int64) << bits
+        counts = np.array([len(terms) for terms in self._terms_of])
+        starts = np.cumsum(counts) - counts
+        one = counts[tokens] == 1
+        simple = terms[starts[tokens[one]]] if len(terms) else np.zeros(0, np.int64)
+        simple += chunks[one]
+        more = counts[tokens] > 1
+        tokens, chunks = tokens[more], chunks[more]
+        repeats = counts[tokens]
+        ends = np.cumsum(repeats)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - repeats, repeats)
+        compound = terms[np.repeat(starts[tokens], repeats) + within] + np.repeat(chunks, repeats)
+        return np.concatenate([simple, compound])
+
+
+def _codes(chunks: Sequence[Chunk], vocabulary: _Vocabulary) -> tuple[NDArray[np.int64], int]:
+    """The codes of all terms of all chunks, and the bits of a chunk's number in them."""
+    bits = max(1, len(chunks).bit_length())
+    codes = [np.zeros(0, np.int64)]
+    batches: list[NDArray[np.int32]] = []
+    for start in range(0, len(chunks), _BATCH):
+        tokens = _END.join(map(_searched, chunks[start : start + _BATCH])).translate(_TABLE).split()
+        batches.append(np.fromiter(map(vocabulary.__getitem__, tokens), np.int32, len(tokens)))
+        batches.append(np.zeros(1, np.int32))  # the end of the batch's last chunk
+    if batches:
+        numbers = np.concatenate(batches)
+        codes.append(vocabulary.expand(numbers, np.cumsum(numbers == 0), bits))
+    return np.concatenate(codes), bits
+
+
+def _searched(chunk: Chunk) -> bytes:
+    """What a chunk is found by: its text, and what it stands under."""
+    return " ".join((without_page_lines(chunk.text), *chunk.headings, chunk.title)).encode("utf-8", "replace")

@@ -1,0 +1,18 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import SearcherSpec, hook
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """Search by words."""
+    return [
+        SearcherSpec(
+            name="keyword_search",
+            target="jackfield_keyword_search.searcher:KeywordSearcher",
+            config="jackfield_keyword_search.searcher:KeywordConfig",
+            summary="BM25 over words, English ones by their stem, Chinese ones segmented; the index stays in memory.",
+        )
+    ]

@@ -1,0 +1,33 @@
+"""What a query asks for: a text, or keywords as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jackfield.jsontext import loads_lenient
+
+_KEYS = ("keywords_zh", "keywords_en", "text")
+
+
+def texts_of(query: str) -> list[str]:
+    """The texts to search for.
+
+    Besides plain text it understands what models that make keywords write: an object with any of `keywords_zh`,
+    `keywords_en` (lists of words or phrases) and `text`. A word that is both a keyword and in the text counts twice.
+    """
+    if not query.lstrip().startswith(("{", "```")):
+        return [query]
+    try:
+        value = loads_lenient(query)
+    except ValueError:
+        return [query]
+    if not isinstance(value, Mapping) or not any(key in value for key in _KEYS):
+        return [query]
+    return [text for key in _KEYS for text in _strings(value.get(key))]
+
+
+def _strings(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        return [value]
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []

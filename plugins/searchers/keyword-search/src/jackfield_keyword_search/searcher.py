@@ -1,0 +1,61 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.retrieval import Chunk, Corpus, Hit, IndexCache, Searcher
+from jackfield.sync import in_worker
+from jackfield_keyword_search.query import texts_of
+from jackfield_keyword_search.words import Chinese
+
+if TYPE_CHECKING:  # it loads numpy, which the first search does
+    from jackfield_keyword_search.index import Index
+
+
+class KeywordConfig(Config):
+    """How words are weighed, and how Chinese is cut into them."""
+
+    k1: float = Field(default=1.5, ge=0, description="How much a word counts that occurs again; 0: nothing")
+    b: float = Field(default=0.75, ge=0, le=1, description="How much long chunks are held back")
+    chinese: Chinese = Field(default="words", description="words, found with a dictionary, or bigrams")
+
+
+class KeywordSearcher(Searcher):
+    """Finds chunks by their words. The indexes of the last eight corpora are kept."""
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self._config = KeywordConfig.parse(cfg, what="searcher keyword_search")
+        self._indexes: IndexCache[Index] = IndexCache()
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """The chunks that share words with the query, best first; [] if none does.
+
+        Args:
+            query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`.
+            corpus: What is searched.
+            limit: The most hits.
+        """
+        return await in_worker(partial(self._search, query, corpus, limit))
+
+    def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+        if not corpus.chunks or limit < 1:
+            return []
+        index = self._indexes.get(corpus, self.build_index)
+        return [
+            Hit(corpus.chunks[number], score, {"keyword_search": rank})
+            for rank, (number, score) in enumerate(index.search(texts_of(query), limit), start=1)
+        ]
+
+    def build_index(self, chunks: Sequence[Chunk]) -> Index:
+        """Index chunks, with the settings of this searcher; a search does it by itself where it has to."""
+        from jackfield_keyword_search.index import Index
+        from jackfield_keyword_search.words import Analyzer
+
+        return Index(chunks, Analyzer(self._config.chinese), k1=self._config.k1, b=self._config.b)

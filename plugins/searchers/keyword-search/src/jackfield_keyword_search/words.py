@@ -1,0 +1,107 @@
+"""Texts to terms: the same way for what is indexed and for what is asked."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from jackfield_keyword_search.stopwords import STOP_WORDS
+
+Chinese = Literal["words", "bigrams"]
+
+_HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_KANA_HANGUL = r"\u3040-\u30ff\uac00-\ud7af"
+_OTHER = rf"[^\W_{_HAN}{_KANA_HANGUL}]"
+_TOKEN = re.compile(
+    rf"(?P<han>[{_HAN}]+)"
+    rf"|(?P<syllables>[{_KANA_HANGUL}]+)"
+    r"|(?P<number>\d+(?:\.\d+)+)"
+    r"|(?P<initials>(?:[^\W\d_]\.){2,}[^\W\d_]?)(?!\w)"
+    rf"|(?P<word>{_OTHER}+(?:'{_OTHER}+)*)"
+)
+_IS_HAN = re.compile(rf"[{_HAN}]+")
+_PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
+
+
+class Analyzer:
+    """Makes terms of texts: lower case, without stop words, English words by their stem.
+
+    Numbers with dots are one term, `U.S.A.` is `usa`, `snake_case` and `well-known` are two words each. Chinese is cut
+    into words and the words inside them, or into single characters and pairs; Japanese and Korean syllables into pairs.
+
+    Args:
+        chinese: `words`, with a dictionary, or `bigrams`.
+    """
+
+    def __init__(self, chinese: Chinese = "words") -> None:
+        import snowballstemmer
+
+        self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
+        self._cut_han: Callable[[str], Iterable[str]] = _han_words() if chinese == "words" else _characters_and_pairs
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, in order, each as often as it occurs."""
+        if not text.isascii():
+            text = unicodedata.normalize("NFKC", text).replace("’", "'")
+        found: list[str] = []
+        for match in _TOKEN.finditer(text.lower()):
+            token = match[0]
+            match match.lastgroup:
+                case "han":
+                    found += [word for word in self._cut_han(token) if word not in STOP_WORDS]
+                case "syllables":
+                    found += _pairs(token)
+                case "number":
+                    found.append(token)
+                case "initials":
+                    found += self.terms_of_word(token.replace(".", ""))
+                case _:
+                    found += self.terms_of_word(token)
+        return found
+
+    def terms_of_word(self, word: str) -> list[str]:
+        """The term of one word in lower case, as a list; [] for a stop word."""
+        if word in STOP_WORDS:
+            return []
+        # The stemmer is for English: it would take letters off other languages' words, and off numbers.
+        stem = self._stem(word) if word.isascii() and not word.isdigit() else word
+        return [] if stem in STOP_WORDS else [stem]
+
+
+def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
+    """The longest parts of a Chinese term that are known, for a term that is not; [] for other languages.
+
+    Segmentation depends on what stands around a word, so a question's word may be two words in the text.
+    """
+    if len(term) < 2 or not _IS_HAN.fullmatch(term):
+        return []
+    for length in range(len(term) - 1, 0, -1):
+        parts = [part for part in (term[i : i + length] for i in range(len(term) - length + 1)) if known(part)]
+        if parts:
+            return parts
+    return []
+
+
+def without_page_lines(text: str) -> str:
+    """The text of a chunk without the lines that name its pages."""
+    return _PAGE_LINE.sub("", text) if "[page: " in text else text
+
+
+def _han_words() -> Callable[[str], Iterable[str]]:
+    import rjieba
+
+    def cut(text: str) -> Iterable[str]:
+        words: list[str] = rjieba.cut_for_search(text, True)
+        return words
+
+    return cut
+
+
+def _pairs(text: str) -> list[str]:
+    return [text[i : i + 2] for i in range(len(text) - 1)] or [text]
+
+
+def _characters_and_pairs(text: str) -> list[str]:
+    return [*text, *_pairs(text)] if len(text) > 1 else [text]

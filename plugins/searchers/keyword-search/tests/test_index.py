@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
+
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_keyword_search.index import Index
+from jackfield_keyword_search.words import Analyzer
+
+MakeCorpus = Callable[[Sequence[str]], Corpus]
+
+WORDS = [
+    "apple",
+    "banana",
+    "cherry",
+    "date",
+    "running",
+    "Runner",
+    "the",
+    "and",
+    "3.14",
+    "U.S.A.",
+    "默认超时",
+    "café",
+    "it's",
+]
+texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), min_size=1, max_size=12)
+queries = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def analyzer() -> Analyzer:
+    return Analyzer()
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, queries, st.floats(0.1, 3), st.floats(0, 1))
+def test_scores_are_those_of_rank_bm25_but_for_its_constant(
+    corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], query: str, k1: float, b: float
+) -> None:
+    tokens = [analyzer.terms(text) for text in chunks]
+    asked = analyzer.terms(query)
+    if not any(tokens):
+        return
+    peer = BM25Plus(tokens, k1=k1, b=b)
+    constant = sum(peer.delta * peer.idf.get(term, 0) for term in asked)
+    scores = Index(corpus_of(chunks).chunks, analyzer, k1=k1, b=b).scores(asked)
+    assert scores.tolist() == pytest.approx((peer.get_scores(asked) - constant).tolist(), abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=6))
+def test_the_index_has_the_terms_that_the_analyzer_finds(
+    corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str]
+) -> None:
+    index = Index(corpus_of(chunks).chunks, analyzer)
+    for number, text in enumerate(chunks):
+        for term in analyzer.terms(text):
+            assert index.scores([term])[number] > 0
+
+
+def test_many_batches_are_numbered_like_one(corpus_of: MakeCorpus, analyzer: Analyzer) -> None:
+    index = Index(corpus_of([f"word{number} common" for number in range(1000)]).chunks, analyzer)
+    for number in (0, 255, 256, 511, 512, 999):
+        assert [found for found, _ in index.search([f"word{number}"], 5)] == [number]
+
+
+def test_a_chunk_is_found_by_what_it_stands_under(analyzer: Analyzer) -> None:
+    chunks = [
+        Chunk("1", "a", "Unpack it.", 0, 3, headings=("Installation", "Linux"), title="Manual"),
+        Chunk("2", "a", "Throw it away.", 1, 3, headings=("Disposal",)),
+    ]
+    index = Index(chunks, analyzer)
+    for query, number in (("installation", 0), ("Linux", 0), ("the manual", 0), ("disposal", 1)):
+        assert [found for found, _ in index.search([query], 5)] == [number]
+
+
+def test_an_index_of_nothing_finds_nothing(corpus_of: MakeCorpus, analyzer: Analyzer) -> None:
+    for chunks in ([], [""], ["the and of", "，。"]):
+        assert Index(corpus_of(chunks).chunks, analyzer).search(["anything at all"], 5) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts, queries, st.integers(1, 12))
+def test_the_first_hits_are_the_same_however_many_are_asked_for(
+    corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], query: str, limit: int
+) -> None:
+    index = Index(corpus_of(chunks).chunks, analyzer)
+    everything = index.search([query], 1000)
+    assert index.search([query], limit) == everything[:limit]
+    assert everything == sorted(everything, key=lambda hit: (-hit[1], hit[0]))
