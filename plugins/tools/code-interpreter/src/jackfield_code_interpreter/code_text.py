@@ -1,0 +1,52 @@
+"""Find the code in what a model wrote: plain, as JSON, or in a Markdown fence."""
+
+from __future__ import annotations
+
+import re
+
+from jackfield.jsontext import loads_lenient
+
+_OPENING = re.compile(r"(`{3,})[^`\n]*\n")
+
+
+def code_of(text: str) -> str:
+    """The code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
+
+    A fence closes where a line begins with as many backticks as opened it, so that backticks inside a line of code cut
+    nothing off. A fence that never closes is no fence.
+    """
+    from_json = _code_in_json(text)
+    if from_json is not None:
+        return without_fence(from_json)
+    block = first_block(text)
+    if block is None:
+        return text
+    return _code_in_json(block) or block
+
+
+def without_fence(code: str) -> str:
+    """Code without the Markdown fence around it, if there is one: no Python begins with a backtick."""
+    if not code.lstrip().startswith("```"):
+        return code
+    block = first_block(code)
+    return code if block is None else block
+
+
+def first_block(text: str) -> str | None:
+    """What stands in the first fenced block, its last newline included; None if there is no such block."""
+    for opening in _OPENING.finditer(text):
+        closing = re.compile(rf"^ {{0,3}}{opening[1]}", re.MULTILINE).search(text, opening.end())
+        if closing:
+            return text[opening.end() : closing.start()]
+    return None
+
+
+def _code_in_json(text: str) -> str | None:
+    if not text.lstrip().startswith("{") or "code" not in text:
+        return None
+    try:
+        value = loads_lenient(text)
+    except ValueError:
+        return None  # a set or a dict of Python, then: it is code itself
+    code = value.get("code") if isinstance(value, dict) else None
+    return code if isinstance(code, str) else None

@@ -1,0 +1,25 @@
+"""The settings of the code interpreter."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from jackfield.config import Config
+
+
+class CodeInterpreterConfig(Config):
+    """How code is run, and what it may use. A limit of None is no limit."""
+
+    timeout: float = Field(default=30, gt=0, le=3600, description="Seconds one call may take, its start not counted")
+    start_timeout: float = Field(default=60, gt=0, le=300, description="Seconds a kernel may take to start")
+    work_dir: str | None = Field(
+        default=None, description="Where code runs; None: a private folder, removed at the end"
+    )
+    python: str | None = Field(default=None, description="The interpreter, which has ipykernel; None: this one")
+    env: dict[str, str] = Field(default_factory=dict, repr=False, description="Environment variables the code may see")
+    memory_mb: int | None = Field(default=2048, ge=256, description="Address space of each process")
+    cpu_s: int | None = Field(default=600, ge=1, description="CPU seconds of each process, over all calls")
+    processes: int | None = Field(default=128, ge=16, description="Processes and threads; not enforced for root")
+    file_mb: int | None = Field(default=256, ge=1, description="The largest file that can be written")
+    max_output_chars: int = Field(default=20_000, ge=200, description="Longer output loses its middle")
+    max_images: int = Field(default=8, ge=0, description="Images returned by one call; more are left out")

@@ -1,0 +1,176 @@
+"""What code printed, showed and raised, as what a model reads. Bounded while it is read, whatever the code does."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from jackfield.messages import ContentItem
+
+FINISHED = "Finished execution."
+TIMED_OUT = "Timeout: Code execution exceeded the time limit."
+
+_MAX_IMAGE_CHARS = 8_000_000  # of base64, 6 MB: no provider takes a larger image
+_IMAGE_TYPES = ("image/png", "image/jpeg")
+_STREAMS = ("stdout", "stderr")
+_BACKTICKS = re.compile(r"`{3,}")
+# Colours and cursor movements; window titles and links; the two-character sequences.
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A part of a block. What a stream says in a row is one block; every other message is its own."""
+
+    block: int
+    kind: str
+    text: str
+
+
+class Output:
+    """Collects the messages of one execution; beyond `max_chars` it keeps the beginning and the end.
+
+    Attributes:
+        received_chars: How much has arrived, images included, kept or not.
+        images: Data URIs, in order.
+    """
+
+    def __init__(self, *, max_chars: int = 20_000, max_images: int = 8) -> None:
+        self.received_chars = 0
+        self.images: list[str] = []
+        self._max_images = max_images
+        self._head_room = max_chars // 2
+        self._tail_limit = max_chars - self._head_room
+        self._head: deque[_Piece] = deque()
+        self._tail: deque[_Piece] = deque()
+        self._tail_chars = 0
+        self._left_out = 0
+        self._block = 0
+        self._kind = ""
+
+    def add(self, message_type: str, content: Mapping[str, Any]) -> None:
+        """Take a message of the kernel's iopub channel; types that show nothing are ignored."""
+        match message_type:
+            case "stream":
+                self._add_text("stderr" if content.get("name") == "stderr" else "stdout", _text(content.get("text")))
+            case "execute_result":
+                self._add_data("execute_result", content.get("data"))
+            case "display_data" | "update_display_data":
+                self._add_data("display_data", content.get("data"))
+            case "error":
+                self._add_text("error", _error_text(content))
+
+    def text(self, *notes: str) -> str:
+        """The blocks, then the notes, with blank lines between; `FINISHED` if there is none of either."""
+        parts = [*self._blocks(), *notes]
+        return "\n\n".join(parts) or FINISHED
+
+    def content(self, *notes: str) -> str | list[ContentItem]:
+        """The text alone, or the text and the images as items."""
+        text = self.text(*notes)
+        if not self.images:
+            return text
+        return [ContentItem(text=text), *(ContentItem(image=image) for image in self.images)]
+
+    def _add_data(self, kind: str, shown: Any) -> None:
+        if not isinstance(shown, Mapping):
+            return
+        text = _text(shown.get("text/plain"))
+        image_type = next((media_type for media_type in _IMAGE_TYPES if media_type in shown), None)
+        if image_type:
+            problem = self._add_image(image_type, _text(shown[image_type]))
+            text = "\n".join(filter(None, (text or "<image>", problem)))
+        self._add_text(kind, text)
+
+    def _add_image(self, media_type: str, encoded: str) -> str:
+        encoded = "".join(encoded.split())
+        self.received_chars += len(encoded)
+        if len(self.images) >= self._max_images:
+            return f"[image left out: only {self._max_images} are returned by one call]"
+        if not encoded or len(encoded) > _MAX_IMAGE_CHARS:
+            return "[image left out: it is too large; draw it with a lower resolution]"
+        self.images.append(f"data:{media_type};base64,{encoded}")
+        return ""
+
+    def _add_text(self, kind: str, text: str) -> None:
+        if not text:
+            return
+        if kind != self._kind or kind not in _STREAMS:
+            self._block += 1
+            self._kind = kind
+        self.received_chars += len(text)
+        head, rest = text[: self._head_room], text[self._head_room :]
+        self._head_room -= len(head)
+        _append(self._head, _Piece(self._block, kind, head))
+        kept = rest[-self._tail_limit :]
+        self._left_out += len(rest) - len(kept)
+        self._tail_chars += len(kept)
+        _append(self._tail, _Piece(self._block, kind, kept))
+        self._shorten_tail()
+
+    def _shorten_tail(self) -> None:
+        while self._tail_chars > self._tail_limit:
+            oldest = self._tail[0]
+            cut = min(len(oldest.text), self._tail_chars - self._tail_limit)
+            oldest.text = oldest.text[cut:]
+            self._tail_chars -= cut
+            self._left_out += cut
+            if not oldest.text:
+                self._tail.popleft()
+
+    def _blocks(self) -> list[str]:
+        pieces = [*self._head, *self._tail]
+        if self._left_out:
+            first = self._tail[0]
+            pieces.insert(len(self._head), _Piece(first.block, first.kind, self._gap()))
+        blocks = []
+        for _, group in groupby(pieces, key=lambda piece: piece.block):
+            parts = list(group)
+            text = clean_text("".join(piece.text for piece in parts)).removesuffix("\n")
+            if text:
+                blocks.append(f"{parts[0].kind}:\n\n{fenced(text)}")
+        return blocks
+
+    def _gap(self) -> str:
+        return f"\n[… {self._left_out} characters left out …]\n"
+
+
+def fenced(text: str) -> str:
+    """A text between fences of backticks, longer than any run of them inside it."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def clean_text(text: str) -> str:
+    """A text as a terminal would leave it: no colours, and of a line that was overwritten only its last state."""
+    text = _ANSI.sub("", text)
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    # Half of a surrogate pair is no text: it could not be sent anywhere.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _append(pieces: deque[_Piece], piece: _Piece) -> None:
+    if not piece.text:
+        return
+    if pieces and pieces[-1].block == piece.block:
+        pieces[-1].text += piece.text
+    else:
+        pieces.append(piece)
+
+
+def _error_text(content: Mapping[str, Any]) -> str:
+    traceback = content.get("traceback")
+    if isinstance(traceback, Sequence) and not isinstance(traceback, str) and traceback:
+        return "\n".join(_text(part).removesuffix("\n") for part in traceback)
+    return f"{_text(content.get('ename'))}: {_text(content.get('evalue'))}"
+
+
+def _text(value: Any) -> str:
+    # The code can forge messages of its kernel: anything may stand where a text belongs.
+    return value if isinstance(value, str) else ""

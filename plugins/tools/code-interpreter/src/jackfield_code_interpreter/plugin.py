@@ -1,0 +1,51 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jackfield.plugins import ToolSpec, hook
+
+NAME = "code_interpreter"
+
+DESCRIPTION = {
+    "en": (
+        "Runs Python code in a Jupyter kernel and returns what it prints, shows or raises, plots included. Variables, "
+        "imports and files stay for the next call. The files of the conversation are in the working directory under "
+        "their own names. Print what you want to read; input() does not work."
+    ),
+    "zh": (
+        "在 Jupyter 内核中运行 Python 代码，返回打印、显示或抛出的内容，图表也会返回。"
+        "变量、导入和文件会保留到下一次调用。"
+        "对话中的文件以原名放在工作目录里。想看到的结果请打印出来；不能使用 input()。"
+    ),
+}
+
+PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "description": "The Python code to run"}},
+    "required": ["code"],
+}
+
+# The tool ends its calls itself, after `timeout` seconds of its settings; this must only be longer than any of those.
+TIMEOUT_S = 4000.0
+
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    """The tool `code_interpreter`."""
+    return [
+        ToolSpec(
+            name=NAME,
+            target="jackfield_code_interpreter.tool:CodeInterpreter",
+            config="jackfield_code_interpreter.config:CodeInterpreterConfig",
+            summary="Runs Python in a Jupyter kernel that keeps its state for the run.",
+            description=DESCRIPTION,
+            parameters=PARAMETERS,
+            concurrent=False,
+            timeout_s=TIMEOUT_S,
+            file_access=True,
+            # Code can do whatever its user can, until a sandbox keeps it from it.
+            effects=frozenset({"files", "network", "processes"}),
+        )
+    ]

@@ -1,0 +1,234 @@
+"""What keeps state over calls: a kernel in its folders, restarted when it is lost, used by one call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+import weakref
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from jackfield import sync
+from jackfield.errors import ToolServiceError
+from jackfield_code_interpreter.config import CodeInterpreterConfig
+from jackfield_code_interpreter.files import BroughtFiles
+from jackfield_code_interpreter.kernel import Kernel, KernelDiedError, signal_name
+from jackfield_code_interpreter.launch import KernelFolders, kernel_launch
+from jackfield_code_interpreter.output import TIMED_OUT, Output
+
+_GRACE_S = 2.0  # for interrupted code to stop
+_FLOOD_CHARS = 50_000_000
+_LONGEST_FOLDER = 60  # bytes; what comes below it for a socket must fit into 107
+
+KEPT = "Variables and imports are kept."
+LOST = "All variables and imports are lost, files are kept; the next call starts a new kernel."
+
+State = Literal["kept", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What came of one call; `state` is whether the next call will find its variables."""
+
+    output: Output
+    notes: tuple[str, ...]
+    state: State
+
+
+class _FloodError(Exception):
+    """The code printed so much that reading on would only cost time."""
+
+
+@dataclass
+class _Holdings:
+    """What must not outlive the session, even if nobody closes it. It knows nothing of the session itself."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+    pid: int = field(default_factory=os.getpid)
+
+    def release(self) -> None:
+        if os.getpid() != self.pid:
+            return  # a forked child: these are its parent's
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=5)
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class KernelSession:
+    """Runs code, one call after the other, in a kernel started at the first.
+
+    It may be used from one event loop after another, but not from two at once. In a forked child it starts anew.
+    """
+
+    def __init__(self, config: CodeInterpreterConfig) -> None:
+        self._config = config
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._kernel: Kernel | None = None
+        self._kernels = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = asyncio.Lock()
+        self._calls = 0
+        private = Path(tempfile.mkdtemp(prefix="jackfield-", dir=_short_folder()))
+        self._holdings = _Holdings(private)
+        self._release = weakref.finalize(self, self._holdings.release)
+        self.work_dir = Path(self._config.work_dir).absolute() if self._config.work_dir else private / "work"
+        self.work_dir.mkdir(parents=True, exist_ok=True)
+        (private / "home").mkdir()
+        self._files = BroughtFiles(self.work_dir)
+
+    async def run(self, code: str, *, files: Sequence[str] = ()) -> Execution:
+        """Run code and wait for its end, at most the configured time.
+
+        Args:
+            files: Paths of files to be copied to the working directory first, those that have changed since only.
+
+        Raises:
+            ToolServiceError: The kernel does not start, or another event loop uses the session now.
+        """
+        async with self._turn():
+            notes = await sync.in_worker(self._files.bring, files)
+            kernel, lost = await self._running_kernel()
+            execution = await self._execute(kernel, code)
+            return Execution(execution.output, (*lost, *notes, *execution.notes), execution.state)
+
+    async def aclose(self) -> None:
+        """End the kernel and remove the private folder."""
+        if self._pid == os.getpid():
+            await self._drop()
+            await sync.in_worker(self._release)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        if self._pid != os.getpid():
+            self._begin()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            if self._calls:
+                raise ToolServiceError(
+                    "This code interpreter is in use from another event loop: use one tool for each."
+                )
+            self._loop, self._lock = loop, asyncio.Lock()
+        self._calls += 1
+        try:
+            async with self._lock:
+                yield
+        finally:
+            self._calls -= 1
+
+    # --- the kernel ---
+
+    async def _running_kernel(self) -> tuple[Kernel, tuple[str, ...]]:
+        """The kernel, and what to say if it is not the one that was left."""
+        notes: tuple[str, ...] = ()
+        kernel = self._kernel
+        if kernel is not None and kernel.is_alive and kernel.loop is not self._loop:
+            with suppress(RuntimeError):  # it does not answer: it is replaced
+                await kernel.connect(timeout_s=self._config.start_timeout)
+                return kernel, ()
+            kernel.end()
+        elif kernel is not None and kernel.is_alive:
+            return kernel, ()
+        if kernel is not None:
+            await self._drop()
+            notes = ("Note: the kernel had ended since the last call, and a new one ran this code: earlier variables "
+                     "and imports are gone.",)  # fmt: skip
+        return await self._start(), notes
+
+    async def _start(self) -> Kernel:
+        if not self._release.alive:
+            raise ToolServiceError("This code interpreter has been closed: no more code can be run in it.")
+        self._kernels += 1
+        private = self._holdings.folder
+        connection = private / f"k{self._kernels}"
+        connection.mkdir()
+        launch = kernel_launch(self._config, KernelFolders(self.work_dir, private, connection))
+        self._kernel = await Kernel.start(launch, timeout_s=self._config.start_timeout)
+        self._holdings.process = self._kernel.process
+        return self._kernel
+
+    async def _drop(self) -> None:
+        kernel, self._kernel = self._kernel, None
+        if kernel is not None:
+            await kernel.aclose()
+
+    # --- one execution ---
+
+    async def _execute(self, kernel: Kernel, code: str) -> Execution:
+        output = Output(max_chars=self._config.max_output_chars, max_images=self._config.max_images)
+        request = kernel.submit(code)
+        try:
+            async with asyncio.timeout(self._config.timeout):
+                await self._read(kernel, request, output)
+        except TimeoutError:
+            return await self._stopped(kernel, request, output, why=TIMED_OUT)
+        except _FloodError:
+            return await self._stopped(kernel, request, output, why="The code printed too much and was stopped.")
+        except KernelDiedError as death:
+            await self._drop()
+            return Execution(output, (f"{self._cause_of_death(death.exit_code)} {LOST}",), "lost")
+        except BaseException:  # cancelled, or the kernel speaks nonsense: leave no code running
+            await self._stop(kernel, request, output)
+            raise
+        return Execution(output, (), "kept")
+
+    async def _read(self, kernel: Kernel, request: str, output: Output) -> None:
+        async for message_type, content in kernel.messages(request):
+            output.add(message_type, content)
+            if output.received_chars > _FLOOD_CHARS:
+                raise _FloodError
+
+    async def _stopped(self, kernel: Kernel, request: str, output: Output, *, why: str) -> Execution:
+        if await self._stop(kernel, request, output):
+            return Execution(output, (f"{why} It was interrupted. {KEPT}",), "kept")
+        return Execution(output, (f"{why} It could not be interrupted, so the kernel was ended. {LOST}",), "lost")
+
+    async def _stop(self, kernel: Kernel, request: str, output: Output) -> bool:
+        """Interrupt the code; if it does not stop, end the kernel. Whether the kernel with its state is still there."""
+        stopped = False
+        try:
+            kernel.interrupt()
+            async with asyncio.timeout(_GRACE_S):
+                await self._read_to_the_end(kernel, request, output)
+            stopped = True
+        except (TimeoutError, KernelDiedError):
+            await self._drop()
+        finally:
+            if not stopped and self._kernel is kernel:  # cancelled while waiting
+                self._kernel = None
+                kernel.end()
+        return stopped
+
+    async def _read_to_the_end(self, kernel: Kernel, request: str, output: Output) -> None:
+        async for message_type, content in kernel.messages(request):
+            output.add(message_type, content)
+
+    def _cause_of_death(self, exit_code: int) -> str:
+        name = signal_name(exit_code)
+        if name == "SIGXCPU":
+            return f"The kernel used up its CPU time ({self._config.cpu_s} s over all calls) and was ended."
+        if name == "SIGKILL":
+            return "The kernel was killed: perhaps it used more memory than there is; work on smaller pieces."
+        if name:
+            return f"The kernel crashed ({name})."
+        return f"The code ended the kernel's process (exit code {exit_code})."
+
+
+def _short_folder() -> str | None:
+    """Where to make the private folder; None for the usual place, unless its path is too long for sockets below it."""
+    usual = tempfile.gettempdir()
+    return None if len(os.fsencode(usual)) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108 - made with mkdtemp, mode 0700

@@ -1,0 +1,130 @@
+"""Messages become blocks, bounded, clean, and never confused with each other."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield_code_interpreter.output import FINISHED, Output, clean_text, fenced
+
+PNG = base64.b64encode(b"\x89PNG...").decode()
+printable = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)
+streams = st.tuples(st.sampled_from(["stdout", "stderr"]), printable)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+def stream(output: Output, text: str, name: str = "stdout") -> None:
+    output.add("stream", {"name": name, "text": text})
+
+
+def test_each_kind_has_a_block_and_blank_lines_between() -> None:
+    output = Output()
+    stream(output, "one\n")
+    stream(output, "two\n")
+    stream(output, "careful\n", name="stderr")
+    output.add("execute_result", {"data": {"text/plain": "42"}})
+    output.add("display_data", {"data": {"text/plain": "<Table>"}})
+    output.add("error", {"traceback": ["\x1b[31mZeroDivisionError\x1b[0m", "at line 1"]})
+    assert output.content() == (
+        "stdout:\n\n```\none\ntwo\n```\n\n"
+        "stderr:\n\n```\ncareful\n```\n\n"
+        "execute_result:\n\n```\n42\n```\n\n"
+        "display_data:\n\n```\n<Table>\n```\n\n"
+        "error:\n\n```\nZeroDivisionError\nat line 1\n```"
+    )
+
+
+def test_code_that_says_nothing_has_finished() -> None:
+    output = Output()
+    output.add("status", {"execution_state": "busy"})
+    stream(output, "\n")
+    assert output.content() == FINISHED == "Finished execution."
+
+
+def test_a_note_stands_after_the_blocks() -> None:
+    output = Output()
+    stream(output, "half")
+    assert output.content("Timeout: no.") == "stdout:\n\n```\nhalf\n```\n\nTimeout: no."
+    assert Output().content("Timeout: no.") == "Timeout: no."
+
+
+def test_an_image_follows_the_text() -> None:
+    output = Output()
+    output.add("display_data", {"data": {"image/png": PNG + "\n", "text/plain": "<Figure>"}})
+    text, image = output.content()
+    assert text.text == "display_data:\n\n```\n<Figure>\n```"
+    assert image.image == f"data:image/png;base64,{PNG}"
+
+
+def test_images_beyond_the_limit_are_left_out_and_the_text_says_so() -> None:
+    output = Output(max_images=2)
+    for _ in range(5):
+        output.add("display_data", {"data": {"image/png": PNG}})
+    content: Any = output.content()
+    assert [item.type for item in content] == ["text", "image", "image"]
+    assert content[0].text.count("left out") == 3
+
+
+def test_a_line_that_was_overwritten_shows_its_last_state() -> None:
+    assert clean_text("  1%\r 50%\r100%\ndone\r\n") == "100%\ndone\n"
+
+
+def test_half_a_surrogate_pair_becomes_text_that_can_be_sent() -> None:
+    assert clean_text("a\ud800b").encode("utf-8") == b"a?b"
+
+
+@given(st.text())
+def test_a_fence_is_longer_than_any_inside(text: str) -> None:
+    fence, _, rest = fenced(text).partition("\n")
+    assert fence == "`" * len(fence)
+    assert fence not in text
+    assert rest == f"{text}\n{fence}"
+
+
+@given(st.lists(streams, max_size=30))
+def test_short_output_is_whole_and_in_order(said: list[tuple[str, str]]) -> None:
+    output = Output(max_chars=10_000)
+    for name, text in said:
+        stream(output, text, name)
+    bare = output.text().replace("stdout:\n\n```\n", "").replace("stderr:\n\n```\n", "").replace("\n```\n\n", "")
+    if said and not any("`" in text for _, text in said):
+        assert bare.removesuffix("\n```") == "".join(text for _, text in said)
+
+
+@given(st.lists(streams, min_size=1, max_size=60), st.integers(min_value=1, max_value=200))
+def test_long_output_keeps_both_ends_and_says_how_much_is_missing(said: list[tuple[str, str]], limit: int) -> None:
+    output = Output(max_chars=limit * 2)
+    for _, text in said:
+        stream(output, text.replace("`", "'"))
+    whole = "".join(text.replace("`", "'") for _, text in said)
+    left_out = len(whole) - limit * 2
+    shown = output.text().removeprefix("stdout:\n\n```\n").removesuffix("\n```")
+    if left_out <= 0:
+        assert shown == whole
+    else:
+        assert shown == f"{whole[:limit]}\n[… {left_out} characters left out …]\n{whole[-limit:]}"
+
+
+@given(st.lists(streams, max_size=200))
+def test_what_is_kept_does_not_grow_with_what_is_said(said: list[tuple[str, str]]) -> None:
+    output = Output(max_chars=50)
+    for name, text in said:
+        stream(output, text * 20, name)
+    kept = sum(len(piece.text) for piece in (*output._head, *output._tail))
+    assert kept <= 50
+    assert output.received_chars == sum(len(text) * 20 for _, text in said)
+
+
+@given(st.sampled_from(["stream", "execute_result", "display_data", "error", "what"]), st.dictionaries(
+    st.sampled_from(["name", "text", "data", "traceback", "ename", "evalue"]), anything))  # fmt: skip
+def test_forged_messages_break_nothing(message_type: str, content: dict[str, Any]) -> None:
+    output = Output()
+    output.add(message_type, content)
+    assert isinstance(output.text(), str)

@@ -1,0 +1,369 @@
+"""The tool on a real kernel: what comes back, and that whatever code does, the next call works."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import sync
+from jackfield.agents import create_agent
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.runs.resources import RunResources
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
+from jackfield_code_interpreter.launch import ISOLATION
+from jackfield_code_interpreter.tool import CodeInterpreter, _warn_of_no_isolation
+
+Make = Callable[..., Any]
+SHOW_PNG = "from IPython.display import display\ndisplay({'image/png': 'iVBORw0KGgo=', 'text/plain': '<A>'}, raw=True)"
+
+
+# --- what comes back ---
+
+
+def test_variables_stay_from_call_to_call(interpreter: Any) -> None:
+    assert interpreter.run("x = 41").text == "Finished execution."
+    assert interpreter.run("print(x)\nx + 1").text == "stdout:\n\n```\n41\n```\n\nexecute_result:\n\n```\n42\n```"
+
+
+def test_a_result_says_that_nothing_is_isolated_and_which_limits_hold(interpreter: Any) -> None:
+    metadata = interpreter.run("1").metadata
+    assert metadata["isolation"] == ISOLATION == "none: limits only"
+    assert metadata["limits"]["memory_bytes"] == 2048 << 20
+    assert metadata["state"] == "kept"
+
+
+def test_an_image_comes_as_an_item_beside_the_text(interpreter: Any) -> None:
+    shown = interpreter.run(SHOW_PNG)
+    assert shown.text == "display_data:\n\n```\n<A>\n```"
+    assert shown.images == ["data:image/png;base64,iVBORw0KGgo="]
+
+
+def test_a_plot_is_shown_at_the_end_of_the_call(interpreter: Any) -> None:
+    pytest.importorskip("matplotlib")
+    shown = interpreter.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nNone")
+    assert [image.partition(",")[0] for image in shown.images] == ["data:image/png;base64"]
+    assert "<Figure size" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("1/0", "ZeroDivisionError: division by zero"),
+        ("def f(:", "SyntaxError: invalid syntax"),
+        ("input('name?')", "this frontend does not support input requests"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("x = bytearray(8 << 30)", "MemoryError"),
+        ("def f(): f()\nf()", "RecursionError"),
+        ("raise ValueError('\\ud800')", "UnicodeEncodeError"),
+        ("print('\\ud800')", "surrogates not allowed"),
+    ],
+)
+def test_what_goes_wrong_in_the_code_is_told_and_the_kernel_lives_on(interpreter: Any, code: str, told: str) -> None:
+    interpreter.run("mark = 1")
+    failed = interpreter.run(code)
+    assert told in failed.text
+    assert "\x1b" not in failed.text
+    assert failed.metadata["state"] == "kept"
+    assert interpreter.run("mark").text.endswith("```\n1\n```")
+
+
+def test_bytes_that_are_no_text_and_what_children_say_are_shown(interpreter: Any) -> None:
+    said = interpreter.run(
+        "import os, subprocess\nos.write(1, b'\\xff\\xfeA\\n')\nsubprocess.run(['echo', 'child'])\nNone"
+    )
+    assert "\ufffd\ufffdA" in said.text
+    assert "child" in said.text
+
+
+def test_huge_output_keeps_its_ends(interpreter: Any) -> None:
+    said = interpreter.run("print('begin' + 'x' * 10_000_000 + 'end')").text
+    assert len(said) < 21_000
+    assert "begin" in said
+    assert "characters left out" in said
+    assert "xend" in said
+
+
+def test_backticks_in_the_output_do_not_end_its_block(interpreter: Any) -> None:
+    assert interpreter.run("print('```')").text == "stdout:\n\n````\n```\n````"
+
+
+@pytest.mark.parametrize(
+    "params",
+    ['{"code": "print(6 * 7)"}', "```py\nprint(6 * 7)\n```", "print(6 * 7)", {"code": "```\nprint(6 * 7)\n```"}],
+)
+def test_code_is_taken_as_models_write_it(interpreter: Any, params: Any, read_answer: Any) -> None:
+    assert read_answer(sync.run(interpreter.tool.call(params))).stdout == "42"
+
+
+@pytest.mark.parametrize("params", ["", " \n", {"code": ""}, '{"code": " "}', "```\n```"])
+def test_no_code_gives_nothing_and_starts_nothing(params: Any) -> None:
+    tool = CodeInterpreter()
+    assert sync.run(tool.call(params)) == ""
+    assert tool._own is None
+
+
+def test_code_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ToolArgumentError, match="code"):
+        sync.run(CodeInterpreter().call({"code": 3}))
+
+
+def test_keys_of_the_host_are_not_in_the_environment_and_what_was_set_is(interpreter: Any) -> None:
+    said = interpreter.run("import os; print(os.environ.get('OPENAI_API_KEY'), os.environ['MINE'])")
+    assert said.stdout == "None yes"
+
+
+def test_the_warning_comes_once_and_in_plain_words(caplog: pytest.LogCaptureFixture, interpreter: Any) -> None:
+    _warn_of_no_isolation.cache_clear()  # another test may have used up the one of this process
+    with caplog.at_level(logging.WARNING):
+        interpreter.run("1")
+        interpreter.run("2")
+    warnings = [record.message for record in caplog.records if "does not isolate" in record.message]
+    assert len(warnings) == 1
+
+
+# --- folders and files ---
+
+
+def test_code_runs_in_a_private_folder_that_goes_with_the_kernel(make_interpreter: Make) -> None:
+    one = make_interpreter()
+    folder = Path(one.run("import os; print(os.getcwd())").stdout)
+    assert folder.is_dir()
+    assert (folder.parent.stat().st_mode & 0o777) == 0o700
+    connection_file = next(folder.parent.glob("k*/c.json"))
+    assert (connection_file.stat().st_mode & 0o777) == 0o600
+    one.close()
+    assert not folder.parent.exists()
+
+
+def test_a_folder_that_was_given_is_used_and_stays(tmp_path: Path, make_interpreter: Make) -> None:
+    one = make_interpreter(work_dir=str(tmp_path / "mine"))
+    one.run("open('a.txt', 'w').write('A')")
+    one.close()
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["a.txt"]
+
+
+def test_the_folder_of_the_old_variable_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_interpreter: Make
+) -> None:
+    monkeypatch.setenv("M6_CODE_INTERPRETER_WORK_DIR", str(tmp_path))
+    (tmp_path / "neighbour.py").write_text("value = 7\n")
+    assert make_interpreter().run("import neighbour; print(neighbour.value)").stdout == "7"
+
+
+def test_a_long_path_for_temporary_files_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_interpreter: Make
+) -> None:
+    long = tmp_path / ("n" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    assert make_interpreter().run("print(1)").stdout == "1"
+
+
+def test_files_of_the_conversation_are_in_the_working_directory(tmp_path: Path, interpreter: Any) -> None:
+    (tmp_path / "table.csv").write_text("a,b\n")
+    context = ToolContext(files=(str(tmp_path / "table.csv"), "https://example.org/x.csv"))
+    try:
+        assert interpreter.run("print(open('table.csv').read())", context=context).stdout == "a,b\n"
+    finally:
+        sync.run(context.resources.aclose())
+
+
+# --- limits ---
+
+
+def test_a_file_that_grows_too_large_is_stopped(interpreter: Any) -> None:
+    assert "File too large" in interpreter.run("open('f', 'wb').write(b'x' * (8 << 20))").text
+
+
+def test_limits_hold_in_what_the_code_starts(interpreter: Any) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "ask = 'import resource as r; print(r.getrlimit(r.RLIMIT_AS)[1], r.getrlimit(r.RLIMIT_CPU)[0])'\n"
+        "print(subprocess.run([sys.executable, '-c', ask], capture_output=True, text=True).stdout)"
+    )
+    assert interpreter.run(code).stdout.strip() == f"{2048 << 20} 600"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        ("import os; os._exit(3)", r"The code ended the kernel's process \(exit code 3\)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed: perhaps it used more memory"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "used up its CPU time"),
+        ("import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "killed"),
+    ],
+)
+def test_a_kernel_that_dies_is_replaced_and_the_loss_is_told(interpreter: Any, code: str, cause: str) -> None:
+    interpreter.run("x = 1; open('kept.txt', 'w').close()")
+    died = interpreter.run(code)
+    assert re.search(cause, died.text)
+    assert "variables and imports are lost" in died.text
+    assert died.metadata["state"] == "lost"
+    assert "NameError" in interpreter.run("x").text
+    assert interpreter.run("import os; print(os.path.exists('kept.txt'))").stdout == "True"
+
+
+def test_a_kernel_that_died_between_two_calls_is_told(interpreter: Any) -> None:
+    interpreter.run("x = 1\nimport os, threading\nthreading.Timer(0.2, os._exit, [0]).start()")
+    process = interpreter.tool._own._kernel.process
+    process.wait(timeout=30)
+    told = interpreter.run("print('x' in globals())")
+    assert told.stdout == "False"
+    assert "had ended since the last call" in told.text
+
+
+# --- time ---
+
+
+def test_code_that_takes_too_long_is_interrupted_and_keeps_its_state(hasty: Any) -> None:
+    hasty.run("x = 1")
+    late = hasty.run("print('so far', flush=True)\nwhile True: pass")
+    assert late.stdout == "so far"
+    assert "Timeout: Code execution exceeded the time limit. It was interrupted." in late.text
+    assert late.metadata["state"] == "kept"
+    late = hasty.run("import subprocess; subprocess.run(['sleep', '60'])")
+    assert "Timeout: Code execution exceeded the time limit." in late.text
+    assert hasty.run("print(x)").stdout == "1"
+
+
+def test_code_that_cannot_be_interrupted_costs_its_kernel(hasty: Any) -> None:
+    stubborn = (
+        "import time\nx = 1\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass"
+    )
+    late = hasty.run(stubborn)
+    assert "Timeout: Code execution exceeded the time limit. It could not be interrupted" in late.text
+    assert late.metadata["state"] == "lost"
+    assert hasty.run("print('x' in globals())").stdout == "False"
+
+
+def test_too_large_a_value_is_lost_and_told_and_the_kernel_lives_on(interpreter: Any) -> None:
+    interpreter.run("x = 1")
+    assert "output was lost" in interpreter.run("'x' * 70_000_000").text
+    assert interpreter.run("print(x)").stdout == "1"
+
+
+def test_a_flood_of_output_is_stopped_before_the_time_is_up(make_interpreter: Make) -> None:
+    flooded = make_interpreter(timeout=600).run("while True: print('y' * 1_000_000)")
+    assert "printed too much and was stopped" in flooded.text
+
+
+# --- turns, runs, event loops ---
+
+
+def test_calls_at_once_take_turns(interpreter: Any) -> None:
+    async def both() -> list[Any]:
+        slow = "import time\na = []\nfor i in range(5):\n    a.append(i)\n    time.sleep(0.02)"
+        call = interpreter.tool.call
+        return list(await asyncio.gather(call({"code": slow}), call({"code": "print(a)"})))
+
+    assert "[0, 1, 2, 3, 4]" in asyncio.run(both())[1].content
+
+
+def test_two_runs_have_two_kernels_and_each_ends_with_its_run(is_running: Callable[[int], bool]) -> None:
+    async def pids() -> list[int]:
+        tool = CodeInterpreter()
+        found = []
+        async with RunResources() as one, RunResources() as two:
+            for resources in (one, two, one):
+                result: Any = await tool.call(
+                    {"code": "import os; print(os.getpid())"}, context=ToolContext(resources=resources)
+                )
+                found.append(int(result.content.split()[2]))
+            assert all(map(is_running, found))
+        return found
+
+    first, second, again = asyncio.run(pids())
+    assert first == again != second
+    assert not is_running(first)
+    assert not is_running(second)
+
+
+def test_a_cancelled_call_leaves_no_code_running_and_the_state_is_kept(interpreter: Any, tmp_path: Path) -> None:
+    async def cancelled_and_asked() -> str:
+        task = asyncio.create_task(interpreter.tool.call({"code": f"done = False\n{_begin(tmp_path)}\ndone = True"}))
+        await _until_begun(tmp_path)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        result: Any = await interpreter.tool.call({"code": "print('done is', done)"})
+        return str(result.content)
+
+    assert "done is False" in asyncio.run(cancelled_and_asked())
+
+
+def test_the_kernel_outlives_the_event_loop_that_used_it(interpreter: Any, read_answer: Any) -> None:
+    asyncio.run(interpreter.tool.call({"code": "x = 5"}))
+    assert read_answer(asyncio.run(interpreter.tool.call({"code": "print(x)"}))).stdout == "5"
+
+
+def test_a_second_event_loop_at_the_same_time_is_refused(interpreter: Any, tmp_path: Path) -> None:
+    async def use_from_another() -> None:
+        task = asyncio.create_task(interpreter.tool.call({"code": _begin(tmp_path)}))
+        await _until_begun(tmp_path)
+        with pytest.raises(ToolServiceError, match="in use from another event loop"):
+            await asyncio.to_thread(lambda: asyncio.run(interpreter.tool.call({"code": "1"})))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(use_from_another())
+
+
+def _begin(folder: Path) -> str:
+    return f"import time\nopen({str(folder / 'begun')!r}, 'w').close()\ntime.sleep(100)"
+
+
+async def _until_begun(folder: Path) -> None:
+    while not (folder / "begun").exists():
+        await asyncio.sleep(0.02)
+
+
+def test_after_closing_the_next_call_starts_anew(interpreter: Any) -> None:
+    interpreter.run("x = 1")
+    interpreter.close()
+    interpreter.close()
+    assert interpreter.run("print('x' in globals())").stdout == "False"
+
+
+# --- starting ---
+
+
+def test_an_interpreter_that_is_not_there_is_an_error_that_says_what_to_do(make_interpreter: Make) -> None:
+    with pytest.raises(ToolServiceError, match=r"did not start.*the settings 'python'"):
+        make_interpreter(python="no-such-python").run("1")
+
+
+def test_an_interpreter_without_ipykernel_is_an_error_that_says_what_to_do(
+    tmp_path: Path, make_interpreter: Make
+) -> None:
+    import venv
+
+    venv.create(tmp_path / "bare", with_pip=False)
+    with pytest.raises(ToolServiceError, match=r"No module named 'ipykernel'.*install ipykernel"):
+        make_interpreter(python=str(tmp_path / "bare/bin/python")).run("1")
+
+
+# --- in an agent ---
+
+
+def test_an_agent_finds_it_by_name_and_its_kernel_lasts_for_the_run() -> None:
+    model = ScriptedModel(
+        [
+            calls(("code_interpreter", {"code": "x = 20"})),
+            calls(("code_interpreter", {"code": "print(x * 2)"})),
+            answer("Forty."),
+        ]
+    )
+    agent = create_agent("fncall", llm=model, function_list=["code_interpreter"])
+    said = agent.run_nonstream([{"role": "user", "content": "Twice twenty?"}])
+    assert said[-1]["content"] == "Forty."
+    assert [message["content"] for message in said if message["role"] == "function"] == [
+        "Finished execution.",
+        "stdout:\n\n```\n40\n```",
+    ]
