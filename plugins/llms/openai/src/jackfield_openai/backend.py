@@ -96,7 +96,9 @@ class OpenAIChat(BaseChatModel):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Ask once, always for a stream; a server that answers with one JSON object is understood, too."""
         # In a thread: importing the SDK takes most of a second, in which the event loop has others to serve.
-        server: _Server = self._opened or await sync.in_worker(self._server)
+        server = self._opened
+        if server is None:
+            server = await sync.in_worker(self._server)
         body = await _body(request, server.dialect)
         headers = server.headers_with(request.config.extra_headers)
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
