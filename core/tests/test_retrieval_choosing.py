@@ -144,6 +144,12 @@ def test_everything_is_shown_if_it_fits(tokens: list[int], spare: int) -> None:
     assert choose(everything, [], max_tokens=sum(tokens) + spare, count_tokens=len) == list(everything.chunks)
 
 
+def test_who_wants_the_hits_only_gets_no_more_even_if_everything_fits() -> None:
+    everything = corpus(10, 10, 10)
+    hit = Hit(everything.chunks[1], 1.0)
+    assert choose(everything, [hit], max_tokens=100, all_if_it_fits=False, count_tokens=len) == [hit.chunk]
+
+
 def test_whole_chunks_are_taken_and_the_first_that_does_not_fit_is_cut() -> None:
     taken = best_within(ranking(5, 1, 3), max_tokens=25, count_tokens=len)
     assert [(one.index, one.tokens) for one in taken] == [(5, 10), (1, 10), (3, 5)]

@@ -481,6 +481,19 @@ def test_an_oversized_result_is_cut() -> None:
         assert "900 characters left out" in content
 
 
+@pytest.mark.parametrize("as_item", [True, False])
+def test_a_result_can_be_written_as_utf_8_whatever_the_tool_read(as_item: bool) -> None:
+    @tool
+    def give() -> Any:
+        """Give the name of a file that is not UTF-8, as Python reads it from a folder."""
+        name = b"caf\xe9.txt".decode(errors="surrogateescape")
+        return [ContentItem(text=name)] if as_item else name
+
+    message = result(give).message
+    assert message.get_text_content() == "caf?.txt"
+    assert "caf?.txt" in message.model_dump_json()
+
+
 # --- what goes wrong ---
 
 

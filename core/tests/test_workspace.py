@@ -51,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @given(names | st.text(max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_no_name_ever_leads_outside(name: str) -> None:
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "workspace"

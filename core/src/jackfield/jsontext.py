@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import accumulate
 from typing import Any
 
-MAX_REPAIR_CHARS = 200_000  # repairing costs about a microsecond per character; a longer text is not a slip of the pen
+MAX_REPAIR_CHARS = 200_000  # a longer text is not a slip of the pen
+_MAX_REPAIR_WORK = 2_000_000  # the repairer looks from each open bracket to the end: characters times depth, under 1 s
 
 
 def loads_lenient(text: str) -> Any:
@@ -25,7 +28,7 @@ def loads_lenient(text: str) -> Any:
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     # The repairer makes strings of plain words: only what means to be JSON gets there.
-    if not unfenced.lstrip().startswith(("{", "[")) or len(unfenced) > MAX_REPAIR_CHARS:
+    if not unfenced.lstrip().startswith(("{", "[")) or _is_too_much(unfenced):
         raise ValueError(f"not JSON: {first_error}") from first_error
     from json_repair import repair_json
 
@@ -45,6 +48,16 @@ def is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _is_too_much(text: str) -> bool:
+    return len(text) > MAX_REPAIR_CHARS or len(text) * _depth(text) > _MAX_REPAIR_WORK
+
+
+def _depth(text: str) -> int:
+    """How many brackets are open at once at most; those in strings count, too."""
+    steps = (1 if bracket in "[{" else -1 for bracket in re.findall(r"[\[\]{}]", text))
+    return max(accumulate(steps), default=0)
 
 
 def dumps(value: Any) -> str:

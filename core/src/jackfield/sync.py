@@ -277,7 +277,6 @@ class _Process:
     """What is started once per process, at first use."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self.workers = _Workers()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
@@ -290,14 +289,13 @@ class _Process:
             return self._loop
 
 
-_process: _Process | None = None
+_processes: dict[int, _Process] = {}  # by process id: a forked child must not use its parent's threads
 
 
 def _this_process() -> _Process:
-    global _process  # noqa: PLW0603 - a forked child must not use its parent's threads: it has none of them
-    if _process is None or _process.pid != os.getpid():
-        _process = _Process()
-    return _process
+    pid = os.getpid()
+    # `setdefault` is atomic, where a lock could be held by a thread that the child of a fork does not have.
+    return _processes.get(pid) or _processes.setdefault(pid, _Process())
 
 
 def _workers() -> _Workers:

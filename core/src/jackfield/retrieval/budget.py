@@ -21,14 +21,19 @@ class Passage(TypedDict):
 
 
 def choose(
-    corpus: Corpus, hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens
+    corpus: Corpus,
+    hits: Sequence[Hit],
+    *,
+    max_tokens: int,
+    all_if_it_fits: bool = True,
+    count_tokens: TokenCounter = estimate_tokens,
 ) -> list[Chunk]:
     """What to show of a corpus: all of it if that fits, else the best hits, else, without hits, its front part.
 
     Returns:
         Chunks in document order, together at most `max_tokens`; the last one taken may be cut.
     """
-    if sum(chunk.tokens for chunk in corpus.chunks) <= max_tokens:
+    if all_if_it_fits and sum(chunk.tokens for chunk in corpus.chunks) <= max_tokens:
         return list(corpus.chunks)
     if not hits:
         return front_part(corpus, max_tokens=max_tokens, count_tokens=count_tokens)

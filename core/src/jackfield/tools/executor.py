@@ -145,12 +145,12 @@ class ToolExecutor:
             ) from error
 
     def _cut(self, content: str | list[ContentItem]) -> str | list[ContentItem]:
+        def fitting(text: str) -> str:
+            return cut_middle(_writable(text), self._max_result_chars)
+
         if isinstance(content, str):
-            return cut_middle(content, self._max_result_chars)
-        return [
-            ContentItem(text=cut_middle(item.text, self._max_result_chars)) if item.text is not None else item
-            for item in content
-        ]
+            return fitting(content)
+        return [ContentItem(text=fitting(item.text)) if item.text is not None else item for item in content]
 
 
 async def call_tool(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
@@ -184,6 +184,11 @@ def _plain(value: Any) -> Any:
         return value
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
+
+
+def _writable(text: str) -> str:
+    """The text as UTF-8 can hold it: file names and broken escapes bring half characters, which no backend can send."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def describe_failure(name: str, error: BaseException) -> str:

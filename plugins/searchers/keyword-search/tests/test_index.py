@@ -38,7 +38,8 @@ def analyzer() -> Analyzer:
 
 
 @settings(max_examples=150, deadline=None)
-@given(texts, queries, st.floats(0.1, 3), st.floats(0, 1))
+# b is below 1: at 1, rank_bm25 divides 0 by 0 for a chunk without terms.
+@given(texts, queries, st.floats(0.1, 3), st.floats(0, 0.99))
 def test_scores_are_those_of_rank_bm25_but_for_its_constant(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], query: str, k1: float, b: float
 ) -> None:

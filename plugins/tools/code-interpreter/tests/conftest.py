@@ -65,7 +65,7 @@ def interpreter() -> Iterator[Interpreter]:
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Interpreter]:
     """An interpreter that gives a call little time."""
-    shared = Interpreter(timeout=0.6)
+    shared = Interpreter(timeout=1)
     yield shared
     shared.close()
 

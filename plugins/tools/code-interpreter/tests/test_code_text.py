@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jackfield_code_interpreter.code_text import code_of, without_fence
 
+quick = settings(max_examples=50, deadline=None)  # a busy machine is no failure
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n`"))
 code_blocks = st.lists(lines, min_size=1).map(lambda parts: "".join(f"{part}\n" for part in parts))
 
@@ -38,27 +39,31 @@ def test_code_is_found_where_it_stands(text: str, code: str) -> None:
     assert code_of(text) == code
 
 
+@quick
 @given(st.text())
 def test_any_text_gives_some_code(text: str) -> None:
     assert isinstance(code_of(text), str)
 
 
+@quick
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: not t.lstrip().startswith("```")))
 def test_the_code_of_a_json_object_is_not_changed(code: str) -> None:
     assert code_of(json.dumps({"code": code})) == code
 
 
+@quick
 @given(code_blocks, st.sampled_from(["", "py", "python"]))
 def test_a_fence_around_code_comes_off_and_nothing_else(code: str, language: str) -> None:
     assert code_of(f"Here it is:\n```{language}\n{code}```\nDone.") == code
 
 
+@quick
 @given(code_blocks)
 def test_code_without_a_fence_around_it_stays_as_it_is(code: str) -> None:
     assert without_fence(code) == code
 
 
-@settings(max_examples=20, deadline=None)
+@quick
 @given(st.integers(min_value=1, max_value=2000))
 def test_many_fences_that_never_close_are_no_fences(count: int) -> None:
     text = "".join("`" * (3 + count - number) + "\n" for number in range(min(count, 60)))

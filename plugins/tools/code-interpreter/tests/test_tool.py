@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -347,6 +350,32 @@ def test_an_interpreter_without_ipykernel_is_an_error_that_says_what_to_do(
     venv.create(tmp_path / "bare", with_pip=False)
     with pytest.raises(ToolServiceError, match=r"No module named 'ipykernel'.*install ipykernel"):
         make_interpreter(python=str(tmp_path / "bare/bin/python")).run("1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_start_that_is_cancelled_leaves_no_process(wait_until: Callable[[Callable[[], bool]], None]) -> None:
+    async def cancel_early(delay_s: float) -> None:
+        tool = CodeInterpreter()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await tool.call({"code": "1"})
+        await tool.aclose()
+
+    before = _guards()
+    for delay_s in (0.005, 0.03, 0.2):
+        asyncio.run(cancel_early(delay_s))
+    wait_until(lambda: _guards() <= before)
+
+
+def _guards() -> set[int]:
+    """The processes that run the shim and are this one's."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            status = (process / "stat").read_text().rpartition(")")[2].split()
+            if b"limits_shim" in (process / "cmdline").read_bytes() and int(status[1]) == os.getpid():
+                found.add(int(process.name))
+    return found
 
 
 # --- in an agent ---

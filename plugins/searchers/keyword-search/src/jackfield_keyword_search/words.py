@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Literal
 
 from jackfield_keyword_search.stopwords import STOP_WORDS
@@ -38,6 +39,8 @@ class Analyzer:
     def __init__(self, chinese: Chinese = "words") -> None:
         import snowballstemmer
 
+        # A stemmer keeps the word it works on in itself, and searches that run at once share an analyzer.
+        self._stemming = Lock()
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
         self._cut_han: Callable[[str], Iterable[str]] = _han_words() if chinese == "words" else _characters_and_pairs
 
@@ -65,8 +68,11 @@ class Analyzer:
         """The term of one word in lower case, as a list; [] for a stop word."""
         if word in STOP_WORDS:
             return []
+        stem = word
         # The stemmer is for English: it would take letters off other languages' words, and off numbers.
-        stem = self._stem(word) if word.isascii() and not word.isdigit() else word
+        if word.isascii() and not word.isdigit():
+            with self._stemming:
+                stem = self._stem(word)
         return [] if stem in STOP_WORDS else [stem]
 
 

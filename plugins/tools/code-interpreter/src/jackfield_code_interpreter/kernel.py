@@ -40,13 +40,17 @@ class KernelDiedError(Exception):
 
 
 class Kernel:
-    """A kernel that runs; made by `start`, ended by `aclose`, or at once by `end`."""
+    """A kernel that runs; made by `start`, ended by `aclose`, or at once by `end`.
 
-    def __init__(self, manager: AsyncKernelManager, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
+    One of the two must be called. Left to the garbage collector, a context may be collected before its sockets, and
+    then waits for them for ever.
+    """
+
+    def __init__(self, manager: AsyncKernelManager) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None  # whose the channels are; None if they must be opened anew
         self._manager = manager
-        self._context: zmq.asyncio.Context | None = None
+        self._context: zmq.asyncio.Context | None = manager.context
         self._client: AsyncKernelClient | None = None
 
     @classmethod
@@ -56,30 +60,33 @@ class Kernel:
         Raises:
             ToolServiceError: It does not start; what it wrote is in the log.
         """
-        manager = AsyncKernelManager(
-            kernel_spec_manager=_OneSpec(launch),
-            kernel_name=_OneSpec.name,
-            connection_file=str(launch.folders.connection_file),
-            transport="ipc",
+        kernel = cls(
+            AsyncKernelManager(
+                kernel_spec_manager=_OneSpec(launch),
+                kernel_name=_OneSpec.name,
+                connection_file=str(launch.folders.connection_file),
+                transport="ipc",
+            )
         )
         try:
-            with launch.folders.log.open("wb") as log:
-                await manager.start_kernel(
-                    env=dict(launch.env), cwd=str(launch.folders.work), stdout=subprocess.DEVNULL, stderr=log
-                )
-        except OSError as error:
-            raise _not_started(launch, str(error)) from error
-        process: subprocess.Popen[bytes] = manager.provisioner.process  # type: ignore[union-attr]
-        kernel = cls(manager, process)
-        try:
+            await kernel._launch(launch)
             await kernel.connect(timeout_s=timeout_s)
-        except RuntimeError as error:
+        except (OSError, RuntimeError) as error:
             await kernel.aclose()
             raise _not_started(launch, str(error)) from error
         except BaseException:
             kernel.end()
             raise
         return kernel
+
+    async def _launch(self, launch: KernelLaunch) -> None:
+        try:
+            with launch.folders.log.open("wb") as log:
+                await self._manager.start_kernel(
+                    env=dict(launch.env), cwd=str(launch.folders.work), stdout=subprocess.DEVNULL, stderr=log
+                )
+        finally:  # it may run even if this was cancelled meanwhile
+            self.process = getattr(self._manager.provisioner, "process", None)
 
     async def connect(self, *, timeout_s: float) -> None:
         """Open the channels for the running event loop, which the sockets belong to, in place of earlier ones.
@@ -98,7 +105,7 @@ class Kernel:
     @property
     def is_alive(self) -> bool:
         """Whether the process still runs."""
-        return self.process.poll() is None
+        return self.process is not None and self.process.poll() is None
 
     def submit(self, code: str) -> str:
         """Send code to be run; the id of the request."""
@@ -121,7 +128,7 @@ class Kernel:
                 message = await client.get_iopub_msg(timeout=_POLL_S)
             except queue.Empty:
                 if not self.is_alive:
-                    raise KernelDiedError(_exit_code(self.process.returncode)) from None
+                    raise KernelDiedError(self._exit_code()) from None
                 # The reply comes on another channel: it is there even if a flood of output made this one lose its end.
                 silence_s = silence_s + _POLL_S if await client.shell_channel.msg_ready() else 0.0
                 if silence_s >= _LOST_AFTER_S:
@@ -150,7 +157,7 @@ class Kernel:
     def end(self) -> None:
         """Let the guard kill the kernel and all it started; do not wait for it."""
         self._disconnect()
-        with suppress(ProcessLookupError):
+        if self.process is not None:
             self.process.terminate()
 
     async def aclose(self) -> None:
@@ -163,10 +170,25 @@ class Kernel:
         except TimeoutError:
             _log.warning("the guard of a kernel does not end: it is killed, and what the code started may live on")
         finally:
-            if self.is_alive:
-                self.process.kill()  # the kernel goes with its guard
-                self.process.wait()
+            self._kill()
         await self._manager.cleanup_resources()
+
+    def close_from_anywhere(self) -> None:
+        """As `aclose`, from any thread, with or without an event loop; it blocks until the kernel has ended."""
+        if self.process is not None:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=_END_S)
+            self._kill()
+        if self.loop is not None and self.loop.is_running():
+            self.loop.call_soon_threadsafe(self._disconnect)  # sockets are closed where they are used
+        else:
+            self._disconnect()
+
+    def _kill(self) -> None:
+        if self.process is not None and self.is_alive:
+            self.process.kill()  # the kernel goes with its guard
+            self.process.wait()
 
     def _connected(self) -> AsyncKernelClient:
         if self._client is None:
@@ -176,10 +198,14 @@ class Kernel:
     def _disconnect(self) -> None:
         if self._context is None:
             return
-        self._client = None
-        with suppress(RuntimeError):  # the event loop of the sockets is closed: it waits for them no more
-            self._context.destroy(linger=0)
-        self._context = None
+        # While the client still holds the sockets: those nobody holds are collected instead of closed.
+        self._context.destroy(linger=0)
+        self._context = self._client = None
+
+    def _exit_code(self) -> int:
+        returncode = self.process.returncode if self.process else 0
+        # Negative if the guard itself was killed; the kernel went with it.
+        return returncode if returncode >= 0 else 128 - returncode
 
     async def _take_reply(self, request: str) -> Mapping[str, Any]:
         client = self._connected()
@@ -235,11 +261,6 @@ def _end_of_log(launch: KernelLaunch) -> str:
             return log.read().decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _exit_code(returncode: int) -> int:
-    # Negative if the guard itself was killed; the kernel went with it.
-    return returncode if returncode >= 0 else 128 - returncode
 
 
 def signal_name(exit_code: int) -> str:

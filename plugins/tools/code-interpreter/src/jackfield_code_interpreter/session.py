@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import tempfile
 import weakref
 from collections.abc import AsyncIterator, Sequence
@@ -50,19 +49,14 @@ class _Holdings:
     """What must not outlive the session, even if nobody closes it. It knows nothing of the session itself."""
 
     folder: Path
-    process: subprocess.Popen[bytes] | None = None
+    kernel: Kernel | None = None
     pid: int = field(default_factory=os.getpid)
 
     def release(self) -> None:
         if os.getpid() != self.pid:
             return  # a forked child: these are its parent's
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=5)
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
+        if self.kernel is not None:
+            self.kernel.close_from_anywhere()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -158,7 +152,7 @@ class KernelSession:
         connection.mkdir()
         launch = kernel_launch(self._config, KernelFolders(self.work_dir, private, connection))
         self._kernel = await Kernel.start(launch, timeout_s=self._config.start_timeout)
-        self._holdings.process = self._kernel.process
+        self._holdings.kernel = self._kernel
         return self._kernel
 
     async def _drop(self) -> None:
