@@ -13,6 +13,7 @@ from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import ContentItem, Message
 from jackfield.plugins.descriptors import Texts, in_language
+from jackfield.plugins.host import PluginHost
 from jackfield.request import FunctionSchema
 from jackfield.runs.resources import RunResources
 from jackfield.tools.schema import ArgumentChecker
@@ -84,6 +85,7 @@ class BaseTool(ABC):
         timeout_s: How long one call may take; None for the agent's default.
         needs_approval: Somebody must agree to each call.
         file_access: Wants the files of the conversation in `ToolContext.files`.
+        host: Where to look up other components; None for the default one.
     """
 
     name: str = ""
@@ -94,6 +96,7 @@ class BaseTool(ABC):
     timeout_s: float | None = None
     needs_approval: bool = False
     file_access: bool = False
+    host: PluginHost | None = None
     _checker: ArgumentChecker | None = None
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:

@@ -43,6 +43,7 @@ class PluginTool(BaseTool):
                     raise BrokenPluginError(
                         f"{self.row.distribution}: tool {self.name!r} is no subclass of jackfield.BaseTool"
                     )
+                made.host = self._host
                 self._tool = made
             return self._tool
 

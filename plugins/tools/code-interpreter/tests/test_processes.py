@@ -54,7 +54,9 @@ def pids_in(text: str) -> list[int]:
 
 
 def host(script: str, **more: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", HOST + script], stdout=subprocess.PIPE, text=True, **more)
+    # A socket that is left to the garbage collector can make the process wait for ever: here it surely does.
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", HOST + script]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
 
 
 @pytest.mark.parametrize("code", [START_CHILDREN, FORK_BOMB], ids=["children", "fork bomb"])
@@ -102,9 +104,13 @@ def test_a_host_that_ends_without_closing_does_not_hang_and_leaves_nothing(is_ru
     assert not folder.parent.exists()
 
 
-def test_a_session_nobody_holds_any_more_ends_its_kernel(is_running: IsRunning) -> None:
+@pytest.mark.parametrize(
+    "again", ["", "import asyncio\nasyncio.run(tool.call({'code': '1'}))\n"], ids=["", "closed loop"]
+)
+def test_a_tool_nobody_holds_any_more_ends_its_kernel(again: str) -> None:
     script = (
         f"pids = [int(word) for word in run({START_CHILDREN!r}).split() if word.isdigit()]\n"
+        f"{again}"
         "import gc\ndel tool\ngc.collect()\n"
         "import os\nfrom pathlib import Path\n"
         "print([pid for pid in pids if Path(f'/proc/{pid}').exists()], len(pids))"

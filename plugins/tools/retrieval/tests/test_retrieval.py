@@ -68,6 +68,13 @@ def test_a_search_for_nothing_gives_the_front_of_each_document(library: list[str
     assert all(entry["text"][0].startswith(f"# The {animal}") for entry, animal in zip(found, ANIMALS, strict=True))
 
 
+def test_top_k_and_a_threshold_count_even_where_all_would_fit(library: list[str]) -> None:
+    best = passages(ask(RetrievalTool({"top_k": 1, "chunk_size": 100}), library, query="Where does the lynx sleep?"))
+    assert [(entry["url"], len(entry["text"])) for entry in best] == [("lynx.md", 1)]
+    none = RetrievalTool({"score_threshold": 1000.0})
+    assert passages(ask(none, library, query="Where does the lynx sleep?")) == []
+
+
 def test_an_edited_document_is_read_again(library: list[str]) -> None:
     tool = RetrievalTool()
     ask(tool, library[:1], query="x")

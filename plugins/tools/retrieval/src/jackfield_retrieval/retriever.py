@@ -73,8 +73,11 @@ class Retriever:
         if not reading.documents:
             return RetrievalResult([], errors=errors)
         corpus = await in_worker(self._corpus, reading.documents)
-        hits = await self._hits(query, corpus)
-        chosen = choose(corpus, hits, max_tokens=self._config.max_ref_token)
+        selective = self._config.top_k is not None or self._config.score_threshold is not None
+        hits = await self._hits(query, corpus, always=selective)
+        if selective and not hits:
+            return RetrievalResult([], errors=errors)
+        chosen = choose(corpus, hits, max_tokens=self._config.max_ref_token, all_if_it_fits=not selective)
         return RetrievalResult(passages(chosen), tuple(hits), errors)
 
     def _corpus(self, documents: Sequence[Document]) -> Corpus:
@@ -86,9 +89,9 @@ class Retriever:
 
         return self._corpora.get(key, cut)
 
-    async def _hits(self, query: str, corpus: Corpus) -> list[Hit]:
+    async def _hits(self, query: str, corpus: Corpus, *, always: bool) -> list[Hit]:
         fits = sum(chunk.tokens for chunk in corpus.chunks) <= self._config.max_ref_token
-        if fits or not query.strip():
+        if (fits and not always) or not query.strip():
             return []
         names = self._names()
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)

@@ -9,7 +9,7 @@ from typing import Any
 from jackfield.config import RAGConfig
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins.host import default_host
 from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever
@@ -28,10 +28,9 @@ class RetrievalTool(BaseTool):
     read_only = True
     file_access = True
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None, *, host: PluginHost | None = None) -> None:
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
         self._config = RAGConfig.parse(self.cfg)
-        self._host = host
         self._made: Retriever | None = None
 
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
@@ -56,7 +55,7 @@ class RetrievalTool(BaseTool):
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
         """Find what fits a query in files that the caller trusts."""
         if self._made is None:
-            self._made = Retriever(self._config, self._host or default_host())
+            self._made = Retriever(self._config, self.host or default_host())
         return await self._made.retrieve(query, files)
 
 
