@@ -22,7 +22,7 @@ NOT_OURS = {".git", ".venv", ".tools", "dist", "build", "site", "uv.lock", "__py
 REGISTRY_HOST = re.compile(
     r"(?:pypi[.](?:org|python)|files[.]pythonhosted|registry[.]npmjs|deb[.]debian|conda[.]anaconda)", re.IGNORECASE
 )
-MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root|tmp|opt|home/[a-z]+)/[\w.-]")
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root|tmp|opt)/[\w.-]")
 
 
 # --- metadata ---

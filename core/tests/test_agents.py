@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield import Agent, BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken, RunView, with_calls_closed
 from jackfield.agents.decide import AskModel, Finish, Pause, RunTools, decide, open_calls
 from jackfield.agents.limits import Spent
@@ -250,6 +250,23 @@ def test_an_image_in_a_result_is_a_note_to_a_model_that_takes_none() -> None:
     response = FnCallAgent([plot], model).run_nonstream(ASK)
     assert response[1]["content"][1]["image"].startswith("data:")
     assert model.requests[1].messages[-1].get_text_content() == "a plot\n(image left out: this model takes none)"
+
+
+def test_a_tool_may_take_bare_text_for_its_one_argument() -> None:
+    class Run(BaseTool):
+        name = "run"
+        description = "Runs code."
+        parameters = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}  # noqa: RUF012
+        raw_argument = "code"
+
+        def call(self, params: Any, *, context: Any = None) -> str:
+            return str(params["code"]).upper()
+
+    bare = FunctionCallDelta(0, id="x", name="run", arguments="print('hi')")
+    response = FnCallAgent([Run()], ScriptedModel([[bare, ModelFinished("tool_calls")], answer("ok")])).run_nonstream(
+        ASK
+    )
+    assert response[1]["content"] == "PRINT('HI')"
 
 
 def test_interleaved_calls_are_kept_apart() -> None:

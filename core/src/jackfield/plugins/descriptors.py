@@ -61,6 +61,7 @@ class ToolSpec(ComponentSpec):
         concurrent: May run beside other calls of the same turn.
         timeout_s: How long one call may take; None for the agent's default.
         file_access: Wants the files of the conversation.
+        raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
     """
 
     description: Texts
@@ -69,6 +70,7 @@ class ToolSpec(ComponentSpec):
     concurrent: bool = True
     timeout_s: float | None = None
     file_access: bool = False
+    raw_argument: str = ""
 
 
 # Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond of everybody's start.

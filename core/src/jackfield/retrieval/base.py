@@ -78,7 +78,7 @@ class Corpus:
         """Changes whenever a chunk does; what searchers keep their indexes by."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
-            digest.update(chunk.id.encode())
+            digest.update(chunk.id.encode("utf-8", "surrogatepass"))
             digest.update(b"\0")
         return digest.hexdigest()
 

@@ -85,6 +85,7 @@ class BaseTool(ABC):
         timeout_s: How long one call may take; None for the agent's default.
         needs_approval: Somebody must agree to each call.
         file_access: Wants the files of the conversation in `ToolContext.files`.
+        raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
         host: Where to look up other components; None for the default one.
     """
 
@@ -96,6 +97,7 @@ class BaseTool(ABC):
     timeout_s: float | None = None
     needs_approval: bool = False
     file_access: bool = False
+    raw_argument: str = ""
     host: PluginHost | None = None
     _checker: ArgumentChecker | None = None
 
@@ -148,6 +150,8 @@ class BaseTool(ABC):
             try:
                 arguments = loads_lenient(arguments) if arguments.strip() else {}
             except ValueError as error:
+                if self.raw_argument:
+                    return {self.raw_argument: params}
                 raise ToolArgumentError(f"the arguments of {self.name!r} must be one JSON object: {error}") from error
         if not isinstance(arguments, Mapping):
             raise ToolArgumentError(

@@ -26,6 +26,7 @@ class PluginTool(BaseTool):
         self.concurrent = spec.concurrent
         self.timeout_s = spec.timeout_s
         self.file_access = spec.file_access
+        self.raw_argument = spec.raw_argument
         self.needs_approval = bool(cfg.get("needs_approval", False))
         self.row = row
         self._host = host

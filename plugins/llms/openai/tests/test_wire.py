@@ -229,7 +229,7 @@ def test_content_that_is_all_text_is_one_string() -> None:
 
 
 def test_files_are_notes_with_their_names() -> None:
-    content = wire_messages([user([{"text": "read"}, {"file": "/home/me/my%20report.pdf"}])])[0]["content"]
+    content = wire_messages([user([{"text": "read"}, {"file": "/documents/my%20report.pdf"}])])[0]["content"]
     assert content == [{"type": "text", "text": "read"}, {"type": "text", "text": "[file: my report.pdf]"}]
 
 

@@ -45,6 +45,7 @@ def tools() -> list[ToolSpec]:
             concurrent=False,
             timeout_s=TIMEOUT_S,
             file_access=True,
+            raw_argument="code",
             # Code can do whatever its user can, until a sandbox keeps it from it.
             effects=frozenset({"files", "network", "processes"}),
         )
