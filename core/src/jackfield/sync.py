@@ -46,11 +46,17 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         future = loop.create_task(_outcome(work), context=context)
         future.add_done_callback(lambda _: done.set())
 
-    loop.call_soon_threadsafe(start)
+    def stop() -> None:
+        if future is None:
+            done.set()
+        else:
+            future.cancel()
+
     try:
+        loop.call_soon_threadsafe(start)  # inside: Ctrl-C may come before it returns
         done.wait()
     except BaseException:
-        loop.call_soon_threadsafe(lambda: future and future.cancel())
+        loop.call_soon_threadsafe(stop)
         done.wait(timeout=5)
         raise
     assert future is not None  # noqa: S101 - `done` is set by it
@@ -92,8 +98,8 @@ def batches(events: AsyncIterator[T]) -> Iterator[list[T]]:
     """The items of an async generator, as many at once as have arrived; at least one."""
     loop = _loop_for_waiting(events)
     pump: _Pump[T] = _Pump(events, loop)
-    loop.call_soon_threadsafe(pump.start, contextvars.copy_context())
     try:
+        loop.call_soon_threadsafe(pump.start, contextvars.copy_context())
         while batch := pump.take():
             yield batch
     finally:
@@ -134,11 +140,13 @@ class _Pump(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - handed to the consumer, which raises it
             self._error = error
         finally:
-            if isinstance(self._events, AsyncGenerator):
-                await self._events.aclose()
-            self._done = True
-            self._signal()
-            self._finished.set()
+            try:
+                if isinstance(self._events, AsyncGenerator):
+                    await self._events.aclose()
+            finally:
+                self._done = True
+                self._signal()
+                self._finished.set()
 
     async def _wait_for_room(self) -> None:
         assert self._room is not None  # noqa: S101 - set in start(), before this task
@@ -181,8 +189,14 @@ class _Pump(Generic[T]):
         self._stopped = True
         if self._finished.is_set():
             return
-        self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+        self._loop.call_soon_threadsafe(self._end)
         self._finished.wait(timeout=5)
+
+    def _end(self) -> None:
+        if self._task is None:
+            self._finished.set()
+        else:
+            self._task.cancel()
 
 
 # --- worker threads ---------------------------------------------------------------------------------------------------
