@@ -10,7 +10,8 @@ from pathlib import Path
 from benchmarks.measure import Row, processes_in_turns
 
 _BUILD = "import jackfield; jackfield.FnCallAgent(function_list=['code_interpreter'])"
-_RSS = "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+# Not ru_maxrss: a child begins with its parent's.
+_RSS = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
 
 
 def import_cost(qwen_python: str | None) -> list[Row]:
@@ -26,7 +27,7 @@ def import_cost(qwen_python: str | None) -> list[Row]:
     cpu = processes_in_turns(commands, rounds=9)
     openai = cpu["openai"] - cpu["bare"]
     ours, agent = cpu["ours"] - cpu["bare"], cpu["agent"] - cpu["bare"]
-    rss = subprocess.run(
+    peak = subprocess.run(
         [sys.executable, "-c", _BUILD + _RSS], capture_output=True, text=True, check=True
     ).stdout.strip()
     rows = [
@@ -39,7 +40,7 @@ def import_cost(qwen_python: str | None) -> list[Row]:
         ),
         Row(
             "1 import, agent built",
-            f"{agent:.0f} ms, {rss} MB",
+            f"{agent:.0f} ms, {rss_mb:.0f} MB",
             f"import openai {openai:.0f} ms",
             agent / openai,
             "150 ms of 414: 0.36; 45 MB",
