@@ -30,6 +30,7 @@ def import_cost(qwen_python: str | None) -> list[Row]:
     peak = subprocess.run(
         [sys.executable, "-c", _BUILD + _RSS], capture_output=True, text=True, check=True
     ).stdout.strip()
+    rss_mb = int(peak) / 1024
     rows = [
         Row(
             "1 import jackfield",
