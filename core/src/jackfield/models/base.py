@@ -211,17 +211,19 @@ class BaseChatModel(QwenStyleChat):
         ]
         return message.replace(content=items)
 
-    def _host(self) -> PluginHost:
+    @property
+    def host(self) -> PluginHost:
+        """Where processors, call formats and settings are looked up."""
         return self._given_host or default_host()
 
     def _load_processor(self, address: str) -> Processor:
-        made = self._host().load("processor", address)()
+        made = self.host.load("processor", address)()
         if not isinstance(made, Processor):
             raise BrokenPluginError(f"processor {address!r} is no jackfield.processors.Processor")
         return made
 
     def _load_call_format(self, name: str) -> CallFormat:
-        made = self._host().load("call_format", name)()
+        made = self.host.load("call_format", name)()
         if not isinstance(made, CallFormat):
             raise BrokenPluginError(f"call format {name!r} is no jackfield.processors.CallFormat")
         return made

@@ -173,7 +173,7 @@ class OpenAIChat(BaseChatModel):
 
     def _key(self, *, needed: bool) -> str:
         configured = self.config.api_key.get_secret_value() if self.config.api_key else None
-        key = (configured or self._host().settings.secret(KEY_VARIABLE) or "").strip()
+        key = (configured or self.host.settings.secret(KEY_VARIABLE) or "").strip()
         if not key and needed:
             raise MissingSecretError(KEY_VARIABLE, needed_by=f"backend {self.backend}")
         if not (key.isascii() and key.isprintable()):
