@@ -21,7 +21,7 @@ def probe(distribution: str, *, deep: bool) -> dict[str, Any]:
     """Describe (and, if deep, load) all components of a distribution.
 
     Returns:
-        `ms`: the CPU time to describe them, in milliseconds; `secrets`: the variables they read keys from; `errors`: one
+        `ms`: the CPU to describe them, in milliseconds; `secrets`: the variables they read keys from; `errors`: one
         text for each component that fails.
     """
     host = PluginHost()
