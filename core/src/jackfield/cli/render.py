@@ -105,7 +105,7 @@ def _notes_on(event: Event) -> list[str]:
         case ApprovalNeeded(calls):
             return [f"! needs approval: {', '.join(call.name for call in calls)}"]
         case PluginEvent(_, data) if data.get("note"):
-            return [f"! {_one_line(str(data['note']))}"]
+            return [f"! {visible(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
         case _:
             return []
 
