@@ -232,6 +232,9 @@ def test_ctrl_c_cancels_the_work() -> None:
         import asyncio, signal, threading
         from jackfield import sync
 
+        # A runner in the background leaves SIGINT ignored to its children.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
         async def work():
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             try:

@@ -141,7 +141,9 @@ def test_ctrl_c_at_the_host_interrupts_the_code_and_ends_the_kernel(
     tmp_path: Path, is_running: IsRunning, wait_until: WaitUntil
 ) -> None:
     code = f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()) + '.')\ntime.sleep(600)"
-    process = host(f"run({code!r})", stderr=subprocess.DEVNULL)
+    # A runner in the background leaves SIGINT ignored to its children.
+    heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    process = host(f"{heard}run({code!r})", stderr=subprocess.DEVNULL)
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("."))
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
