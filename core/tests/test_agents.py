@@ -522,5 +522,9 @@ def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
     assert (made.name, made.limits.turns) == ("n", 3)
     with pytest.raises(ConfigError, match="did you mean 'system_message'"):
         create_agent({"system_mesage": "x"})
+    with pytest.raises(ConfigError, match="agent kind 'fncall' has no option 'rag_cfg'"):
+        create_agent({"agent": "fncall", "rag_cfg": {}})
+    with pytest.raises(ConfigError, match="did you mean 'limits'"):
+        create_agent("basic", limit={"turns": 1})
     with pytest.raises(PluginNotFoundError, match="no agent 'asistant'"):
         create_agent("asistant")

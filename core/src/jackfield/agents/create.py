@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from jackfield.agents.base import Agent
+from jackfield.agents.base import Agent, AgentOptions
 from jackfield.agents.fncall import BasicAgent, FnCallAgent
 from jackfield.config import AgentConfig
-from jackfield.errors import BrokenPluginError
+from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins.host import PluginHost, default_host
+from jackfield.settings import closest
 
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
 
@@ -37,4 +39,20 @@ def create_agent(
     agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is no subclass of jackfield.Agent")
+    _check_options(kind, agent_class, options)
     return agent_class(host=host, **options)
+
+
+def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option that the kind does not take; one that takes anything is its own judge."""
+    takes: set[str] = set()
+    for parameter in inspect.signature(agent_class).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            takes.add(parameter.name)
+        elif "AgentOptions" in str(parameter.annotation):
+            takes |= AgentOptions.__annotations__.keys()
+        else:
+            return
+    for name in options:
+        if name not in takes:
+            raise ConfigError(f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))}")
