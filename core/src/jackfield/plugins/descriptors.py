@@ -32,6 +32,10 @@ class ComponentSpec:
         secrets: The environment variables it reads keys from.
         effects: What it does besides answering, of `network`, `files`, `processes`; for people, and for policy.
         network: The hosts it talks to, where they are known.
+        requires: The components it asks the core for by name, as `kind.name`, besides those its user names.
+        check: A function without arguments that says whether this machine has what it needs, as `module:function`; it
+            returns a list of texts, one for each thing that is wrong, empty if all is well. `doctor --deep` calls it.
+        extra: What a newer core knows and this one does not. Nobody fills it in: unknown keywords end here.
     """
 
     name: str
@@ -41,6 +45,9 @@ class ComponentSpec:
     secrets: tuple[str, ...] = ()
     effects: frozenset[str] = frozenset()
     network: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    check: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

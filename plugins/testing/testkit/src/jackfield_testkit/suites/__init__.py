@@ -14,18 +14,57 @@ class TestBackend(LLMBackendSuite):
 ```
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-# Before these modules are imported: pytest then shows the values in their failed assertions.
-pytest.register_assert_rewrite(
-    *(
-        f"jackfield_testkit.suites.{name}"
-        for name in ("llm_asking", "llm_faults", "llm_hygiene", "llm_messages", "llm_stream", "llm_tools", "plugin")
-    )
-)
+if TYPE_CHECKING:
+    from jackfield_testkit.suites.agent import AgentSuite
+    from jackfield_testkit.suites.base import Suite
+    from jackfield_testkit.suites.call_format import CallFormatSuite
+    from jackfield_testkit.suites.command import CommandSuite
+    from jackfield_testkit.suites.llm import LLMBackendSuite
+    from jackfield_testkit.suites.parser import ParserSuite
+    from jackfield_testkit.suites.plugin import PluginSuite
+    from jackfield_testkit.suites.processor import ProcessorSuite
+    from jackfield_testkit.suites.searcher import SearcherSuite
+    from jackfield_testkit.suites.tool import ToolSuite
 
-from jackfield_testkit.suites.base import Suite  # noqa: E402
-from jackfield_testkit.suites.llm import LLMBackendSuite  # noqa: E402
-from jackfield_testkit.suites.plugin import PluginSuite  # noqa: E402
+__all__ = [
+    "AgentSuite",
+    "CallFormatSuite",
+    "CommandSuite",
+    "LLMBackendSuite",
+    "ParserSuite",
+    "PluginSuite",
+    "ProcessorSuite",
+    "SearcherSuite",
+    "Suite",
+    "ToolSuite",
+]
 
-__all__ = ["LLMBackendSuite", "PluginSuite", "Suite"]
+_MODULES = {
+    "AgentSuite": ("agent",),
+    "CallFormatSuite": ("call_format",),
+    "CommandSuite": ("command",),
+    "LLMBackendSuite": ("llm", "llm_asking", "llm_faults", "llm_hygiene", "llm_messages", "llm_stream", "llm_tools"),
+    "ParserSuite": ("parser",),
+    "PluginSuite": ("plugin",),
+    "ProcessorSuite": ("processor",),
+    "SearcherSuite": ("searcher",),
+    "Suite": ("base",),
+    "ToolSuite": ("tool",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # At first use: a plugin's tests import the suites of its kinds and none of the others.
+    if name not in _MODULES:
+        raise AttributeError(f"module 'jackfield_testkit.suites' has no attribute {name!r}")
+    modules = [f"{__name__}.{module}" for module in _MODULES[name]]
+    # Before they are imported: pytest then shows the values in their failed assertions.
+    pytest.register_assert_rewrite(*modules)
+    value = getattr(import_module(modules[0]), name)
+    globals()[name] = value
+    return value
