@@ -1,4 +1,4 @@
-"""Write the core's list of known plugins from the entry points of the distributions in this repository.
+"""Write the core's list of known plugins from the distributions in this repository; none is loaded.
 
 python scripts/known_plugins.py            writes it
 python scripts/known_plugins.py --check    only says whether it is up to date, by its exit code
@@ -6,49 +6,67 @@ python scripts/known_plugins.py --check    only says whether it is up to date, b
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from jackfield.plugins.catalog import API, Row
+from jackfield.plugins.known import Known
+from jackfield.plugins.source import described_in_source
 
 ROOT = Path(__file__).resolve().parent.parent
-KNOWN_FILE = ROOT / "core/src/jackfield/plugins/known.py"
+KNOWN_FILE = ROOT / "core/src/jackfield/plugins/known.json"
 GROUP = "jackfield.v1"
-_ASSIGNMENT = re.compile(r"^KNOWN: dict\[str, str\] = \{.*?\}$", re.MULTILINE | re.DOTALL)
 
 
-def known_plugins(root: Path) -> dict[str, str]:
-    """The distribution of every `kind.name` in the repository, sorted.
+def known_plugins(root: Path) -> dict[str, Known]:
+    """Every `kind.name` in the repository, sorted, with what its descriptor says.
 
     Raises:
-        SystemExit: Two of our own distributions offer one name.
+        SystemExit: Two of our own distributions offer one name, or one cannot be described from its source.
     """
-    known: dict[str, str] = {}
+    known: dict[str, Known] = {}
     for path in sorted(root.glob("plugins/*/*/pyproject.toml")):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-        for component in project.get("entry-points", {}).get(GROUP, {}):
+        for component, module in project.get("entry-points", {}).get(GROUP, {}).items():
             if component in known:
-                sys.exit(f"{component} is offered by {known[component]} and by {project['name']}: rename one")
-            known[component] = project["name"]
+                sys.exit(f"{component} is offered by {known[component].distribution} and by {project['name']}")
+            values = _described(component, module, path.parent / "src")
+            known[component] = Known(
+                project["name"],
+                values.get("summary", ""),
+                tuple(values.get("requires", ())),
+                tuple(values.get("extensions", ())),
+            )
     return dict(sorted(known.items()))
 
 
-def with_known(source: str, known: dict[str, str]) -> str:
-    """The source of `known.py` with another list."""
-    lines = "".join(f'    "{component}": "{distribution}",\n' for component, distribution in known.items())
-    body = f"{{\n{lines}}}" if known else "{}"
-    written, count = _ASSIGNMENT.subn(f"KNOWN: dict[str, str] = {body}", source)
-    if count != 1:
-        sys.exit(f"{KNOWN_FILE} has {count} assignments of KNOWN, and must have one")
-    return written
+def _described(component: str, module: str, sources: Path) -> Mapping[str, Any]:
+    kind, _, name = component.partition(".")
+    row = Row(kind, name, module, "", "", API, "")
+    described = described_in_source(row, [str(sources)])
+    if described is None or described.unknown:
+        sys.exit(
+            f"{component}: {module} must describe it with literal values, so that it can be told without loading it"
+        )
+    return described.values
+
+
+def as_text(known: dict[str, Known]) -> str:
+    """The file's text."""
+    return (
+        json.dumps({component: one._asdict() for component, one in known.items()}, indent=2, ensure_ascii=False) + "\n"
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Write, or check; 1 if the list was checked and is old."""
-    source = KNOWN_FILE.read_text(encoding="utf-8")
-    wanted = with_known(source, known_plugins(ROOT))
+    wanted = as_text(known_plugins(ROOT))
     if "--check" in arguments:
-        return int(source != wanted)
+        return int(KNOWN_FILE.read_text(encoding="utf-8") != wanted)
     KNOWN_FILE.write_text(wanted, encoding="utf-8")
     return 0
 

@@ -204,7 +204,7 @@ def test_a_file_nobody_can_read_says_what_can_be_read(site: Site, write: Write) 
 
 
 def test_a_broken_neighbour_is_named_where_it_may_be_the_reason(site: Site, write: Write) -> None:
-    site.install("lines", parser="lines", facts="extensions=('ln',), nonsense=1")
+    site.install("lines", parser="lines", facts="extensions=('ln', 1)")
     with pytest.raises(DocParserError, match="lines/lines cannot be loaded"):
         read(site.reader(), write("a.ln", b"\0"))
 

@@ -1,9 +1,10 @@
 """What the environment and the configuration files say. Nothing is read before somebody calls `load_settings`.
 
-Two files are looked at: `[tool.jackfield]` of the project's `pyproject.toml`, in the working directory or above it,
-and the user's `jackfield/config.toml` (below `$XDG_CONFIG_HOME`, or `~/.config`). The environment wins over both, the
-project over the user; what any of them blocks stays blocked. Secrets come from the environment or the user's file,
-never from a project's, which others can read.
+Three files are looked at: `[tool.jackfield]` of the project's `pyproject.toml`, in the working directory or above it;
+the user's `jackfield/config.toml` (below `$XDG_CONFIG_HOME`, or `~/.config`); and `choices.toml` beside it, which
+`jackfield plugins enable` and its kin write. The environment wins over the project, the project over the choices, these
+over the user's file; what any of them blocks stays blocked, and what any of them enables is enabled. Secrets come from
+the environment or the user's file, never from a project's, which others can read.
 
 This module imports the standard library only: listing plugins must cost nothing.
 """
@@ -19,7 +20,10 @@ from typing import Any
 
 from jackfield.errors import ConfigError
 
-_KNOWN_KEYS = ("allow", "block", "enabled", "prefer", "safe", "strict")
+_KNOWN_KEYS = ("allow", "block", "enabled", "order", "prefer", "safe", "settings", "strict")
+ENABLED_KINDS = ("processor", "observer")
+_ENVIRONMENT = "the environment"
+CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
 
@@ -31,20 +35,28 @@ class Settings:
     Attributes:
         allow: The only distributions whose plugins may load, names normalised; None for all.
         block: Distributions, `kind.name` or `distribution/name` that never load.
-        enabled: Processors, observers and hooks that act without being named in code, as addresses.
+        enabled: Processors and observers that act without being named in code: `processor.name` or
+            `processor.distribution/name`.
+        order: Names of processors, outermost first, where their own wishes do not say what is wanted.
         prefer: For a name that several distributions offer, which of them is meant: `kind.name` → distribution.
         safe: Load no plugin at all.
         strict: Any problem with a plugin is an error.
         trace: Print every plugin that is loaded, with its time, to stderr.
+        options: The settings of what is enabled, by the name it is enabled with.
+        origins: Where a rule comes from: `allow`, `safe`, `block:NAME`, `enabled:NAME` or `prefer:NAME` → a file or
+            variable.
     """
 
     allow: frozenset[str] | None = None
     block: frozenset[str] = frozenset()
     enabled: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     prefer: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False
     strict: bool = False
     trace: bool = False
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
@@ -84,30 +96,94 @@ def load_settings(
         ConfigError: A file is not TOML, or has a key that is not known; the message names file and key.
     """
     env = os.environ if environ is None else environ
-    user_path = user_file or _user_file(env)
+    user_path = user_file or _user_folder(env) / "config.toml"
     user = _checked(_read_toml(user_path), str(user_path), more=("secrets",))
+    choices_file = user_path.with_name(CHOICES_FILE)
+    choices = read_choices(choices_file)
     project_path = _project_file(Path.cwd() if project_dir is None else project_dir)
-    project: dict[str, Any] = {}
-    if project_path:
-        project = _project_table(project_path)
-    layers = (_from_environment(env), project, user)
-    first = {key: layer[key] for layer in reversed(layers) for key in layer}
+    project = _project_table(project_path) if project_path else {}
+    layers: dict[str, dict[str, Any]] = {
+        _ENVIRONMENT: _from_environment(env),
+        str(project_path): project,
+        str(choices_file): choices,
+        str(user_path): user,
+    }
+    return _merged(layers, secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()})
+
+
+def choices_path(environ: Mapping[str, str] | None = None) -> Path:
+    """The file that commands write choices into."""
+    return _user_folder(os.environ if environ is None else environ) / CHOICES_FILE
+
+
+def read_choices(path: Path) -> dict[str, Any]:
+    """The table in the file of choices, empty if there is none.
+
+    Raises:
+        ConfigError: As `load_settings`.
+    """
+    return _checked(_read_toml(path), str(path))
+
+
+def _merged(layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str]) -> Settings:
+    """One whole out of layers by origin, the strongest first."""
+    origins: dict[str, str] = {}
+    first: dict[str, Any] = {}
+    block: set[str] = set()
+    enabled: dict[str, None] = {}
+    prefer: dict[str, str] = {}
+    options: dict[str, Mapping[str, Any]] = {}
+    for origin, layer in layers.items():
+        for key, value in layer.items():
+            if first.setdefault(key, value) is value and key == "allow":
+                origins[key] = origin if origin != _ENVIRONMENT else "JACKFIELD_PLUGINS"
+        if layer.get("safe"):
+            origins.setdefault("safe", origin if origin != _ENVIRONMENT else "JACKFIELD_SAFE")
+        for name in layer.get("block", ()):
+            for form in _forms(name):
+                block.add(form)
+                origins.setdefault(f"block:{form}", origin if origin != _ENVIRONMENT else "JACKFIELD_PLUGINS_BLOCK")
+        for name in map(enabled_form, layer.get("enabled", ())):
+            enabled[name] = None
+            origins.setdefault(f"enabled:{name}", origin)
+        for name, distribution in layer.get("prefer", {}).items():
+            prefer.setdefault(name, distribution)
+            origins.setdefault(f"prefer:{name}", origin)
+        for name, given in layer.get("settings", {}).items():
+            options.setdefault(enabled_form(name), given)
     allow = first.get("allow")
     return Settings(
         allow=None if allow is None else frozenset(map(normalise, allow)),
-        block=frozenset(form for layer in layers for name in layer.get("block", ()) for form in _forms(name)),
-        enabled=tuple(first.get("enabled", ())),
-        prefer={**user.get("prefer", {}), **project.get("prefer", {})},
-        safe=any(layer.get("safe", False) for layer in layers),
+        block=frozenset(block),
+        enabled=tuple(enabled),
+        order=tuple(first.get("order", ())),
+        prefer=prefer,
+        safe="safe" in origins,
         strict=bool(first.get("strict", False)),
         trace=bool(first.get("trace", False)),
-        _secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()},
+        options=options,
+        origins=origins,
+        _secrets=secrets,
     )
 
 
 def normalise(distribution: str) -> str:
     """A distribution's name in its one spelling (lower case, runs of `-_.` as one `-`). Source: PEP 503."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
+
+
+def enabled_form(name: str) -> str:
+    """What is enabled, in its one spelling: `processor.name`, or `processor.distribution/name`.
+
+    Raises:
+        ConfigError: It does not begin with a kind that can be enabled.
+    """
+    kind, _, address = name.strip().partition(".")
+    distribution, slash, component = address.rpartition("/")
+    if kind not in ENABLED_KINDS or not component:
+        kinds = " or ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
+        raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds act when they are named in code")
+    return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
 def _forms(name: str) -> tuple[str, ...]:
@@ -124,6 +200,8 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
         found["allow"] = _names(env["JACKFIELD_PLUGINS"])
     if "JACKFIELD_PLUGINS_BLOCK" in env:
         found["block"] = _names(env["JACKFIELD_PLUGINS_BLOCK"])
+    if "JACKFIELD_PLUGINS_ENABLED" in env:
+        found["enabled"] = _names(env["JACKFIELD_PLUGINS_ENABLED"])
     for key, variable in (
         ("safe", "JACKFIELD_SAFE"),
         ("strict", "JACKFIELD_PLUGINS_STRICT"),
@@ -145,9 +223,9 @@ def _flag(text: str, variable: str) -> bool:
     return value in _TRUE
 
 
-def _user_file(env: Mapping[str, str]) -> Path:
+def _user_folder(env: Mapping[str, str]) -> Path:
     base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
-    return Path(base) / "jackfield" / "config.toml"
+    return Path(base) / "jackfield"
 
 
 def _project_file(start: Path) -> Path | None:
@@ -193,12 +271,15 @@ def _checked(table: Any, where: str, more: tuple[str, ...] = ()) -> dict[str, An
 
 
 def _check_shape(key: str, value: Any, where: str) -> None:
-    if key in ("allow", "block", "enabled"):
+    if key in ("allow", "block", "enabled", "order"):
         fits = isinstance(value, list) and all(isinstance(name, str) for name in value)
         wanted = "a list of names"
     elif key in ("prefer", "secrets"):
         fits = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
         wanted = "a table of texts"
+    elif key == "settings":
+        fits = isinstance(value, dict) and all(isinstance(v, dict) for v in value.values())
+        wanted = "a table with a table for each component"
     else:
         fits, wanted = isinstance(value, bool), "true or false"
     if not fits:

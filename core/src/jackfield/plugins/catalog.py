@@ -19,8 +19,10 @@ _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE
 _SECTION = re.compile(r"\[\s*(.*?)\s*\]$")
 _OUR_SECTION = re.compile(r"jackfield\.v(\d+)$")
 _NAME_SEPARATORS = re.compile(r"[-_.]+")
-_NAME = re.compile(r"[\w.-]+$")
+_NAME = re.compile(r"[\w.-]{1,64}$", re.ASCII)
 _TARGET = re.compile(r"[\w.]+$")
+_DISTRIBUTION = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$")
+_VERSION = re.compile(r"[\w.+!-]{0,64}$", re.ASCII)
 _MAX_FILE_BYTES = 1 << 20
 
 
@@ -107,6 +109,9 @@ def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], pro
         return
     if not _MENTIONS_A_GROUP.search(raw):
         return  # 99 of 100 distributions end here
+    if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
+        problems.append(Problem(repr(name)[1:81], f"is no distribution's name and version: {stem[:120]!r}", location))
+        return
     if distribution in seen:
         # The first on the path is the one that imports find.
         problems.append(Problem(distribution, f"is installed twice; {seen[distribution]} is used", location))
@@ -154,7 +159,7 @@ def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None
         kind, dot, name = entry.partition(".")
         if not (equals and dot and kind and _NAME.match(name) and _TARGET.match(target)):
             problems.append(
-                Problem(of.distribution, f"entry_points.txt has a line that is none: {line!r}", of.location)
+                Problem(of.distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", of.location)
             )
             continue
         if any(row.api == api and row.id == entry for row in found):

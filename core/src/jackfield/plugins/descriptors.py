@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 Texts = str | Mapping[str, str]
 """A text, or one for each language: `{"en": …, "zh": …}`."""
@@ -20,8 +20,23 @@ def in_language(texts: Texts, lang: str) -> str:
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
 
 
+if TYPE_CHECKING:
+    _Lenient = type
+else:
+
+    class _Lenient(type):
+        """Lets a plugin that was written for a newer core load in this one: what this one does not know is `extra`.
+
+        Type checkers do not see it, so that a slip of the pen is still an error for who writes a plugin.
+        """
+
+        def __call__(cls, **values):
+            unknown = {key: values.pop(key) for key in list(values) if key not in cls.__dataclass_fields__}
+            return super().__call__(**values, **({"extra": unknown} if unknown else {}))
+
+
 @dataclass(frozen=True, kw_only=True)
-class ComponentSpec:
+class ComponentSpec(metaclass=_Lenient):
     """What every kind of component says.
 
     Attributes:

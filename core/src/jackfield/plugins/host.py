@@ -1,16 +1,17 @@
 """The host: finds plugins by name, loads them, and keeps the fault of each to itself.
 
 Four levels, each reached only by who asks for it: the name (metadata), the descriptor (the light module is imported),
-the
-class (its SDK is imported), the live thing (its constructor is called).
+the class (its SDK is imported), the live thing (its constructor is called).
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from jackfield.errors import (
 )
 from jackfield.plugins.catalog import Catalog, Problem, Row, scan
 from jackfield.plugins.descriptors import ComponentSpec
-from jackfield.plugins.known import install_line
+from jackfield.plugins.known import install_hint
 from jackfield.plugins.policy import is_incompatible, why_not
 from jackfield.settings import Settings, closest, load_settings, normalise
 
@@ -35,7 +36,8 @@ class PluginHost:
     """The plugins of one application.
 
     Readers see an immutable catalog; plugins are imported outside of any lock, each at most once; a plugin that fails
-    to load fails again with the same error, and only for who asks for it.
+    to load fails again with the same error, and only for who asks for it. A host may be pickled: in another process it
+    has the same policy, and finds the plugins that are there.
 
     Args:
         settings: What may load; read from the environment and the files if None.
@@ -51,6 +53,10 @@ class PluginHost:
         self._specs: dict[Row, ComponentSpec | PluginError] = {}
         self._classes: dict[Row, Any] = {}
         self._lock = threading.RLock()
+        _hosts.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_made_again, (self.settings, self._paths))
 
     # --- level 0: names ---
 
@@ -83,6 +89,34 @@ class PluginHost:
     def names(self, kind: str) -> list[str]:
         """The names of a kind that may be used, without duplicates."""
         return list(dict.fromkeys(row.name for row in self.rows(kind)))
+
+    def enabled(self, kind: str) -> list[Row]:
+        """The components of a kind that act without being named in code, in the order of the settings.
+
+        What policy keeps from loading is left out: a deny wins.
+
+        Raises:
+            PluginNotFoundError: One is enabled and not installed. Whoever enabled it counts on it, so it is no detail.
+            AmbiguousPluginError: It is not clear which one is meant.
+        """
+        if self.settings.safe:
+            return []
+        found: dict[Row, None] = {}
+        for name in self.settings.enabled:
+            of_kind, _, address = name.partition(".")
+            if of_kind != kind:
+                continue
+            try:
+                found[self.find(kind, address)] = None
+            except PluginBlockedError:
+                if self.settings.strict:
+                    raise
+            except PluginNotFoundError as error:
+                origin = self.settings.origins.get(f"enabled:{name}", "`enabled`")
+                raise PluginNotFoundError(
+                    f"{name!r} is enabled ({origin}), but {error}; or: jackfield plugins disable {name}"
+                ) from None
+        return list(found)
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the metadata of installed distributions."""
@@ -122,7 +156,7 @@ class PluginHost:
             return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
         broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
         told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
-        install = install_line(kind, address.rpartition("/")[2])
+        install = install_hint(kind, address.rpartition("/")[2])
         return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
 
     # --- level 1: descriptors ---
@@ -143,7 +177,7 @@ class PluginHost:
                 found = self._describe(row)
             except PluginError as error:
                 found = error
-            self._specs[row] = found
+            found = self._specs.setdefault(row, found)  # another thread may have been faster
         if isinstance(found, PluginError):
             raise _again(found)
         if not isinstance(found, spec_class):
@@ -163,6 +197,7 @@ class PluginHost:
 
     def _describe(self, row: Row) -> ComponentSpec:
         plugin_name = self._register(row)
+        from jackfield.plugins.faults import fault_of
         from jackfield.plugins.hookspecs import answers_of
 
         try:
@@ -171,8 +206,11 @@ class PluginHost:
             raise _broken(row, f"its hook for {row.kind}s failed", error) from error
         for spec in offers:
             if spec.name == row.name:
+                fault = fault_of(spec)
+                if fault:
+                    raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
                 return spec
-        offered = ", ".join(spec.name for spec in offers) or "none"
+        offered = ", ".join(str(spec.name)[:80] for spec in offers) or "none"
         raise BrokenPluginError(
             f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
             f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"
@@ -225,7 +263,7 @@ class PluginHost:
                 found = self._load_target(row, self.spec_of(row, ComponentSpec).target)
             except PluginError as error:
                 found = error
-            self._classes[row] = found
+            found = self._classes.setdefault(row, found)
         if isinstance(found, PluginError):
             raise _again(found)
         return found
@@ -285,6 +323,24 @@ def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
         f'or prefer one, in pyproject.toml: [tool.jackfield.prefer] "{kind}.{name}" = "{rows[0].distribution}"'
     )
 
+
+def _made_again(settings: Settings, paths: tuple[str, ...] | None) -> PluginHost:
+    return PluginHost(settings, paths=paths)
+
+
+_hosts: weakref.WeakSet[PluginHost] = weakref.WeakSet()
+
+
+def _new_locks() -> None:
+    """A lock that another thread held while the process forked is held for ever in the child."""
+    global _default_lock  # noqa: PLW0603 - see above
+    _default_lock = threading.Lock()
+    for host in _hosts:
+        host._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_locks)
 
 _default: PluginHost | None = None
 _default_lock = threading.Lock()

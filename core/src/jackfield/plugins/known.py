@@ -1,25 +1,70 @@
-"""The distributions we publish, for the sentence that says what to install."""
+"""The distributions we publish: what to install for a name, and what `plugins search` looks through.
+
+The list is a part of the core, so that a missing plugin is named without asking anybody over the network.
+"""
 
 from __future__ import annotations
 
-# kind.name → distribution. A test holds this against the plugins in the repository.
-KNOWN: dict[str, str] = {
-    "agent.assistant": "jackfield-assistant",
-    "call_format.nous": "jackfield-call-formats",
-    "llm.oai": "jackfield-openai",
-    "llm.offline": "jackfield-offline",
-    "llm.openai": "jackfield-openai",
-    "parser.json": "jackfield-text",
-    "parser.markdown": "jackfield-text",
-    "parser.pdf": "jackfield-pdf",
-    "parser.text": "jackfield-text",
-    "searcher.keyword_search": "jackfield-keyword-search",
-    "tool.code_interpreter": "jackfield-code-interpreter",
-    "tool.retrieval": "jackfield-retrieval",
-}
+import json
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
 
 
-def install_line(kind: str, name: str) -> str:
-    """` Install it: pip install …` for a component that a known distribution offers, else ''."""
-    distribution = KNOWN.get(f"{kind}.{name}")
+class Known(NamedTuple):
+    """A component that a published distribution offers.
+
+    Attributes:
+        distribution: What to install.
+        summary: One line for people.
+        requires: The components it asks the core for by name, as `kind.name`.
+        extensions: Of a parser, those of the files it reads.
+    """
+
+    distribution: str
+    summary: str
+    requires: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+
+
+@cache
+def known_components() -> Mapping[str, Known]:
+    """Every component we publish, by `kind.name`, sorted."""
+    # Written by `make known`, from the plugins in the repository; a test holds them together.
+    raw = pkgutil.get_data(__name__.rpartition(".")[0], "known.json")
+    assert raw is not None  # noqa: S101 - it is a part of this package
+    return {
+        component: Known(entry["distribution"], entry["summary"], tuple(entry["requires"]), tuple(entry["extensions"]))
+        for component, entry in json.loads(raw).items()
+    }
+
+
+def known_distribution(kind: str, name: str) -> str | None:
+    """The distribution that offers a component, if it is one of ours."""
+    found = known_components().get(f"{kind}.{name}")
+    return found.distribution if found else None
+
+
+def install_hint(kind: str, name: str) -> str:
+    """`. Install it: pip install …` for a component that a known distribution offers, else ''."""
+    distribution = known_distribution(kind, name)
     return f". Install it: pip install {distribution}" if distribution else ""
+
+
+def parser_of_extension(extension: str) -> str | None:
+    """The name of a known parser for files with an extension, which is lower case and without its dot."""
+    for component, known in known_components().items():
+        if extension in known.extensions:
+            return component.partition(".")[2]
+    return None
+
+
+def search_known(words: str) -> list[tuple[str, Known]]:
+    """Known components, as `kind.name`, in whose name, distribution or summary each of the words stands."""
+    wanted = words.lower().split()
+    return [
+        (component, known)
+        for component, known in known_components().items()
+        if all(word in f"{component} {known.distribution} {known.summary}".lower() for word in wanted)
+    ]

@@ -14,13 +14,18 @@ def why_not(row: Row, settings: Settings) -> str:
     if row.kind not in KINDS:
         return f"is of the kind {row.kind!r}, which this core does not know"
     if settings.safe:
-        return "does not load in safe mode (JACKFIELD_SAFE)"
+        return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
     for name in (row.distribution, row.id, row.address):
         if name in settings.block:
-            return f"is blocked ({name!r} is in JACKFIELD_PLUGINS_BLOCK or `block`)"
+            return f"is blocked ({name!r} in {settings.origins.get(f'block:{name}', '`block`')})"
     if settings.allow is not None and row.distribution not in settings.allow:
-        return "is not in the list of allowed distributions (JACKFIELD_PLUGINS or `allow`)"
+        return f"is not in the list of allowed distributions ({settings.origins.get('allow', '`allow`')})"
     return ""
+
+
+def is_enabled(row: Row, settings: Settings) -> bool:
+    """Whether a component acts without being named in code."""
+    return row.id in settings.enabled or f"{row.kind}.{row.address}" in settings.enabled
 
 
 def is_incompatible(row: Row) -> bool:

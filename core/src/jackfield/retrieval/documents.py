@@ -19,7 +19,7 @@ from jackfield.messages import basename_of
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ParserSpec
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.plugins.known import install_line
+from jackfield.plugins.known import install_hint, parser_of_extension
 from jackfield.retrieval.base import Document, Parser
 from jackfield.retrieval.keep import Kept
 from jackfield.settings import normalise
@@ -30,14 +30,6 @@ _KEPT_CHARS = 50_000_000
 _AT_ONCE = 4
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-# For the sentence that says what to install: the parser that is named otherwise than its files.
-_PARSER_OF = {
-    **dict.fromkeys(("txt", "log", "rst", "text"), "text"),
-    **dict.fromkeys(("md", "markdown", "mdown"), "markdown"),
-    **dict.fromkeys(("jsonl", "ndjson"), "json"),
-    **dict.fromkeys(("htm", "xhtml"), "html"),
-    **dict.fromkeys(("docx", "doc", "pptx", "ppt", "xlsx", "xls", "csv", "tsv"), "office"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +176,7 @@ class DocumentReader:
         described = {row for row, _ in specs}
         broken = [row.address for row in self._plugins.rows("parser") if row not in described]
         told = f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
-        install = install_line("parser", suffix) or install_line("parser", _PARSER_OF.get(suffix, ""))
+        install = install_hint("parser", parser_of_extension(suffix) or "")
         kind = f"'.{suffix}' files" if suffix else "files of its kind"
         return (
             f"{basename_of(path)} cannot be read: no parser for {kind} is installed; "

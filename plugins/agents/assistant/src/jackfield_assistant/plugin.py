@@ -14,5 +14,6 @@ def agents() -> list[AgentSpec]:
             target="jackfield_assistant.agent:Assistant",
             summary="Answers from documents and with tools: retrieves what fits the question, names its sources.",
             effects=frozenset({"files"}),
+            requires=("tool.retrieval",),
         )
     ]

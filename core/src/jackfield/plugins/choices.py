@@ -1,0 +1,103 @@
+"""What commands decide for a user: `choices.toml`, beside the user's own file, which no command ever rewrites."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import ConfigError
+from jackfield.jsontext import dumps
+from jackfield.settings import choices_path, read_choices
+
+_HEADING = "# Written by `jackfield plugins enable`, `disable` and `sync`. Comments are not kept.\n"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The rules that commands write; their meaning is that of `Settings`."""
+
+    block: tuple[str, ...] = ()
+    enabled: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    prefer: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    allow: tuple[str, ...] | None = None
+
+    def with_changes(self, **changes: Any) -> Choices:
+        """These with others in place of some."""
+        return replace(self, **changes)
+
+
+def load_choices(path: Path | None = None) -> Choices:
+    """The choices so far.
+
+    Raises:
+        ConfigError: The file is no TOML, or was given keys that it cannot have.
+    """
+    table = read_choices(path or choices_path())
+    known = {key: table[key] for key in Choices.__dataclass_fields__ if key in table}
+    other = set(table) - set(known)
+    if other:
+        raise ConfigError(f"{path or choices_path()} has {', '.join(sorted(other))}: move it to config.toml beside it")
+    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
+    return Choices(**made)
+
+
+def write_choices(choices: Choices, path: Path | None = None) -> Path:
+    """Write the choices, whole or not at all; gives the file.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    target = path or choices_path()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, as_toml(choices))
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from error
+    return target
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Write a file so that a reader finds the old or the new one, never a part.
+
+    Raises:
+        OSError: It cannot be written; nothing has changed.
+    """
+    descriptor, staging = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(staging).replace(target)
+    except BaseException:
+        Path(staging).unlink(missing_ok=True)
+        raise
+
+
+def as_toml(choices: Choices) -> str:
+    """The file's text."""
+    lines = [_HEADING]
+    for key in ("allow", "block", "enabled", "order"):
+        values = getattr(choices, key)
+        if values or (key == "allow" and values is not None):
+            lines.append(f"{key} = [{', '.join(map(_toml, values))}]\n")
+    tables: dict[str, Mapping[str, Any]] = {"prefer": choices.prefer} if choices.prefer else {}
+    tables |= {f"settings.{_toml(name)}": values for name, values in choices.settings.items()}
+    for heading, values in tables.items():
+        lines.append(f"\n[{heading}]\n")
+        lines += [f"{_toml(key)} = {_toml(value)}\n" for key, value in values.items()]
+    return "".join(lines)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML. Texts, numbers, switches and lists are written as in JSON; tables are not."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    # TOML has JSON's escapes, but wants this one, which JSON leaves as it is.
+    return dumps(value).replace("\x7f", "\\u007f")

@@ -1,0 +1,104 @@
+"""What is wrong with a descriptor: it comes from anybody, and ends in terminals, in files and in models."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from jackfield.plugins.descriptors import ComponentSpec
+
+MAX_SCHEMA_BYTES = 64 << 10
+MAX_TEXT_CHARS = 16 << 10
+MAX_SUMMARY_CHARS = 500
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TARGET_FIELDS = ("target", "config", "check")
+
+
+def fault_of(spec: ComponentSpec) -> str:
+    """What is wrong with a descriptor, as the end of a sentence, or '' if nothing is."""
+    for entry in fields(spec):
+        value = getattr(spec, entry.name)
+        wanted, fits = _FITS[str(entry.type)]
+        if not fits(value):
+            return f"{entry.name!r} must be {wanted}, not {type(value).__name__}"
+    if not _NAME.fullmatch(spec.name):
+        return f"the name {spec.name[:80]!r} is none: use letters, digits, '_', '-' and '.', at most 64"
+    for name in _TARGET_FIELDS:
+        value = getattr(spec, name)
+        if not _TARGET.fullmatch(value) and (value or name == "target"):
+            return f"{name!r} is {value[:80]!r}, and must be 'module:name'"
+    for variable in spec.secrets:
+        if not _VARIABLE.fullmatch(variable):
+            return f"the secret {variable[:80]!r} is no name of an environment variable"
+    if len(spec.summary) > MAX_SUMMARY_CHARS:
+        return f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit a line"
+    return _fault_of_texts(spec) or _fault_of_schema(spec)
+
+
+def _fault_of_texts(spec: ComponentSpec) -> str:
+    description = getattr(spec, "description", "")
+    texts = {"description": description} if isinstance(description, str) else dict(description)
+    shown = {"summary": spec.summary, **{f"host {host[:80]!r}": host for host in spec.network}, **texts}
+    for what, text in shown.items():
+        if len(text) > MAX_TEXT_CHARS:
+            return f"{what} has {len(text)} characters; the limit is {MAX_TEXT_CHARS}"
+        if not all(char.isprintable() or char in "\n\t" for char in text):
+            return f"{what} has a character that cannot be shown, such as an escape sequence"
+    return ""
+
+
+def _fault_of_schema(spec: ComponentSpec) -> str:
+    parameters = getattr(spec, "parameters", None)
+    if parameters is None:
+        return ""
+    try:
+        size = len(json.dumps(dict(parameters)))
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"'parameters' is no JSON: {error}"
+    if size > MAX_SCHEMA_BYTES:
+        return f"'parameters' is {size} bytes of JSON; no model takes more than {MAX_SCHEMA_BYTES}"
+    return ""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_text, value))
+
+
+def _is_text_in_languages(value: Any) -> bool:
+    return _is_text(value) or (
+        isinstance(value, Mapping) and bool(value) and all(map(_is_text, (*value, *value.values())))
+    )
+
+
+# By annotation, so that a new field of a known type needs nothing here, and one of a new type cannot be forgotten.
+_FITS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "str": ("a text", _is_text),
+    "bool": ("True or False", lambda value: isinstance(value, bool)),
+    "float | None": (
+        "a number of seconds, or None",
+        lambda value: value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0),
+    ),
+    "tuple[str, ...]": ("a tuple of texts", _are_texts),
+    "frozenset[str]": (
+        "a set of texts",
+        lambda value: isinstance(value, set | frozenset) and all(map(_is_text, value)),
+    ),
+    "tuple[bytes, ...]": (
+        "a tuple of bytes",
+        lambda value: isinstance(value, tuple | list) and all(isinstance(part, bytes) for part in value),
+    ),
+    "Mapping[str, Any]": (
+        "a table with texts as keys",
+        lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
+    ),
+    "Texts": ("a text, or a table with one for each language", _is_text_in_languages),
+}

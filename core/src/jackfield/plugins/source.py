@@ -1,0 +1,223 @@
+"""What a light module says, read from its source: nothing of it runs.
+
+Descriptors are usually written with literal values, so what a plugin is and would do can be told before anybody has
+agreed to load it. Values that are computed stay unknown; that is told, too, and never guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.descriptors import KINDS
+
+MAX_SOURCE_BYTES = 1 << 20
+_KIND_OF_CLASS = {spec_class.__name__: kind for kind, spec_class in KINDS.items()}
+_CONTAINERS: Mapping[str, Any] = {"frozenset": frozenset, "set": set, "tuple": tuple, "list": list, "dict": dict}
+
+
+class UnknownValueError(Exception):
+    """A value that only running the code would tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A descriptor as it stands in the source.
+
+    Attributes:
+        kind: Of the descriptor's class.
+        values: The keywords whose values are literal.
+        unknown: The names of the others.
+    """
+
+    kind: str
+    values: Mapping[str, Any]
+    unknown: tuple[str, ...] = ()
+
+
+def described_in_source(row: Row, paths: Sequence[str] | None = None) -> Described | None:
+    """The descriptor of a component, from the source of its light module; None if it cannot be told without running it.
+
+    Args:
+        row: The component.
+        paths: Where modules are looked for, in place of `sys.path`.
+    """
+    path = source_file(row.module, paths)
+    if path is None:
+        return None
+    return next(
+        (one for one in descriptors_in(path) if (one.kind, one.values.get("name")) == (row.kind, row.name)), None
+    )
+
+
+def source_file(module: str, paths: Sequence[str] | None = None) -> Path | None:
+    """The file of a module, found without importing anything, its packages included."""
+    top, *rest = module.split(".")
+    try:
+        found = PathFinder.find_spec(top, None if paths is None else list(paths))
+    except (ImportError, ValueError, OSError):
+        return None
+    if found is None:
+        return None
+    folders = found.submodule_search_locations
+    if not rest or not folders:
+        candidates = [Path(found.origin)] if found.origin and not rest else []
+    else:
+        inside = Path(next(iter(folders)), *rest)
+        candidates = [inside.with_suffix(".py"), inside / "__init__.py"]
+    return next((path for path in candidates if path.suffix == ".py" and path.is_file()), None)
+
+
+def descriptors_in(path: Path) -> list[Described]:
+    """All descriptors that a file makes; none if it is no Python."""
+    try:
+        raw = path.read_bytes()
+        if len(raw) > MAX_SOURCE_BYTES:
+            return []
+        tree = ast.parse(raw, filename=str(path))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    constants = Constants(tree)
+    return [
+        _described(node, kind, constants)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and (kind := _KIND_OF_CLASS.get(name_called(node)))
+    ]
+
+
+def name_called(node: ast.Call) -> str:
+    """The last part of the name of what is called, '' if it has none."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _described(node: ast.Call, kind: str, constants: Constants) -> Described:
+    values: dict[str, Any] = {}
+    unknown: list[str] = []
+    for keyword in node.keywords:
+        try:
+            values[keyword.arg or "**"] = constants.value_of(keyword.value)
+        except (UnknownValueError, RecursionError):
+            unknown.append(keyword.arg or "**")
+    return Described(kind, values, tuple(unknown))
+
+
+class Constants:
+    """The values that names have in a module, where they are literal."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._assigned: dict[str, ast.expr | None] = {}
+        for name, value in _assignments(tree):
+            # Assigned twice: only running it tells which of them counts.
+            self._assigned[name] = None if name in self._assigned else value
+        self._open: set[str] = set()
+
+    def value_of(self, node: ast.expr) -> Any:
+        """The value of an expression.
+
+        Raises:
+            UnknownValueError: It is no literal, nor made of literals and constants.
+        """
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name):
+                return self._constant(name)
+            case ast.Tuple(entries):
+                return tuple(self._entries(entries))
+            case ast.List(entries):
+                return list(self._entries(entries))
+            case ast.Set(entries):
+                return set(map(self._hashable, entries))
+            case ast.Dict(keys, values):
+                return self._dict(keys, values)
+            case ast.JoinedStr(parts):
+                return "".join(self._part(part) for part in parts)
+        return self._computed(node)
+
+    def _computed(self, node: ast.expr) -> Any:
+        match node:
+            case ast.BinOp(left, ast.Add(), right):
+                return self._sum(left, right)
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+                return -number
+            case ast.Call(ast.Attribute(text, "split"), [], []) if isinstance(words := self.value_of(text), str):
+                return words.split()
+            case ast.Call(ast.Name(name), arguments, []) if name in _CONTAINERS and len(arguments) <= 1:
+                return self._container(name, arguments)
+        raise UnknownValueError
+
+    def _constant(self, name: str) -> Any:
+        value = self._assigned.get(name)
+        if value is None or name in self._open:
+            raise UnknownValueError
+        self._open.add(name)
+        try:
+            return self.value_of(value)
+        finally:
+            self._open.discard(name)
+
+    def _entries(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                several = self.value_of(node.value)
+                if not isinstance(several, tuple | list):
+                    raise UnknownValueError
+                yield from several
+            else:
+                yield self.value_of(node)
+
+    def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            found = self.value_of(value)
+            if key is not None:
+                made[self._hashable(key)] = found
+            elif isinstance(found, dict):
+                made |= found
+            else:
+                raise UnknownValueError
+        return made
+
+    def _hashable(self, node: ast.expr) -> Any:
+        value = self.value_of(node)
+        if not isinstance(value, str | bytes | int | float | bool | None):
+            raise UnknownValueError
+        return value
+
+    def _sum(self, left: ast.expr, right: ast.expr) -> Any:
+        first, second = self.value_of(left), self.value_of(right)
+        if type(first) is type(second) and type(first) in (str, list, tuple):
+            return first + second
+        raise UnknownValueError
+
+    def _part(self, node: ast.expr) -> str:
+        match node:
+            case ast.Constant(str() as text):
+                return text
+            case ast.FormattedValue(value, -1, None):
+                found = self.value_of(value)
+                if isinstance(found, str | int):
+                    return str(found)
+        raise UnknownValueError
+
+    def _container(self, name: str, arguments: Sequence[ast.expr]) -> Any:
+        try:
+            return _CONTAINERS[name](*map(self.value_of, arguments))
+        except (TypeError, ValueError):
+            raise UnknownValueError from None
+
+
+def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        match node:
+            case ast.Assign([ast.Name(name)], value):
+                yield name, value
+            case ast.AnnAssign(ast.Name(name), _, value) if value is not None:
+                yield name, value
