@@ -296,6 +296,8 @@ class Terminal:
 @pytest.fixture
 def chat(tmp_path: Path, environment: dict[str, str], echo: None) -> Terminal:
     terminal = Terminal(["chat", "-m", "echo:m", "-t", "clock"], tmp_path, environment)
+    terminal.wait_for("[c]hoose: ")  # the first command in an environment asks about its plugins
+    terminal.type("y\n")
     terminal.wait_for("> ")
     return terminal
 

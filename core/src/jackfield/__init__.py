@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jackfield.version import __version__
+
 if TYPE_CHECKING:
     from jackfield.agents import Agent, BasicAgent, FnCallAgent, create_agent
     from jackfield.config import AgentConfig, GenerateConfig, Limits, LLMConfig, RAGConfig
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from jackfield.plugins.host import PluginHost
     from jackfield.request import ChatRequest, ModelFacts
     from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
-
-__version__ = "0.1.0"
 
 _HOME = {
     "Agent": "agents",
@@ -69,6 +69,7 @@ __all__ = [
     "ToolContext",
     "ToolResult",
     "Usage",
+    "__version__",
     "create_agent",
     "get_chat_model",
     "tool",

@@ -119,7 +119,10 @@ class LLMConfig(Config):
     base_url: str | None = None
     api_key: SecretStr | None = None
     generate_cfg: GenerateConfig = GenerateConfig()
-    processors: tuple[str, ...] = Field(default=(), description="Addresses of processors, besides those always there")
+    processors: tuple[str | dict[str, Any], ...] = Field(
+        default=(),
+        description="Names or addresses of processors, or dicts of `name` and settings; besides those enabled",
+    )
 
     def __getstate__(self) -> dict[Any, Any]:
         """All but the key: another process has its own, or is given one."""
@@ -163,6 +166,18 @@ class RAGConfig(Config):
     embedding_model: str | None = None
     index_path: str | None = None
 
+    @property
+    def searchers(self) -> tuple[str, ...]:
+        """The names of the searchers to ask: what `retrieval_type` stands for, else `rag_searchers`."""
+        match self.retrieval_type:
+            case "keyword":
+                return ("keyword_search",)
+            case "vector":
+                return ("vector_search",)
+            case "hybrid":
+                return ("keyword_search", "vector_search")
+        return self.rag_searchers
+
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "rag_cfg") -> Self:
         """As `Config.parse`; `chunk_size` is taken for `parser_page_size`."""
@@ -183,4 +198,6 @@ class AgentConfig(Config):
     description: str | None = None
     files: tuple[str, ...] = ()
     rag_cfg: dict[str, Any] | None = None
+    extra_generate_cfg: dict[str, Any] | None = None
+    observers: tuple[str, ...] = ()
     limits: Limits = Limits()

@@ -63,6 +63,11 @@ class Settings:
         """The value of a key or token, or None; the environment, as it is now, wins over the user's file."""
         return os.environ.get(variable) or self._secrets.get(variable) or None
 
+    def options_of(self, kind: str, address: str) -> Mapping[str, Any]:
+        """The settings of an enabled component, by its `distribution/name`."""
+        by_address = self.options.get(f"{kind}.{address}")
+        return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
+
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle would carry the secrets in clear; another process reads its own.
         shown = tuple(getattr(self, name.name) for name in fields(self) if name.name != "_secrets")

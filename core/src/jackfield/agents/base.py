@@ -27,6 +27,7 @@ from jackfield.models.compat import GenerateOptions
 from jackfield.models.factory import get_chat_model
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.request import FunctionSchema
+from jackfield.runs.observers import Observer, load_observers
 from jackfield.runs.resources import RunResources
 from jackfield.streams import CancelToken, closing
 from jackfield.tools.base import BaseTool, ToolContext
@@ -48,6 +49,7 @@ class AgentOptions(TypedDict, total=False):
     extra_generate_cfg: GenerateOptions
     tool_timeout_s: float
     workspace: Workspace | str | None
+    observers: Sequence[str | Observer]
     host: PluginHost | None
 
 
@@ -68,6 +70,7 @@ class Agent:
         extra_generate_cfg: Options for its model, over the model's own.
         tool_timeout_s: For tools that set none themselves.
         workspace: Where its tools write files.
+        observers: What is told of every event: names of installed ones, or observers; besides those enabled.
         host: Where names are looked up.
 
     Raises:
@@ -89,6 +92,7 @@ class Agent:
         extra_generate_cfg: GenerateOptions = None,
         tool_timeout_s: float = DEFAULT_TIMEOUT_S,
         workspace: Workspace | str | None = None,
+        observers: Sequence[str | Observer] = (),
         host: PluginHost | None = None,
     ) -> None:
         if type(self)._events is Agent._events and type(self)._run is Agent._run:
@@ -103,6 +107,7 @@ class Agent:
         self.approve = approve
         self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+        self.observers = load_observers(observers, self.host)
         self.function_map: dict[str, BaseTool] = {}
         for entry in function_list or ():
             self._init_tool(entry)
@@ -152,20 +157,25 @@ class Agent:
         resources = resources or RunResources()
         run = self._make_run(history, lang or language_of(history), resources, cancel, options)
         run.start_clock()
-        number = 1
         label = self.name or type(self).__name__
-        yield RunEvent(run.id, number, label, 0, RunStarted(history))
+        number = 1
         try:
+            yield self._told(RunEvent(run.id, 1, label, 0, RunStarted(history)))
             async with closing(self._events(run)) as events:
                 async for event in events:
                     number += 1
-                    yield RunEvent(run.id, number, label, 0, event)
+                    yield self._told(RunEvent(run.id, number, label, 0, event))
         except Exception as error:
-            yield RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__))
+            yield self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__)))
             raise
         finally:
             if own_resources:
                 await resources.aclose()
+
+    def _told(self, event: RunEvent) -> RunEvent:
+        if self.observers:
+            self.observers.tell(event)
+        return event
 
     async def _events_of_lists(self, run: Run) -> AsyncIterator[Event]:
         """The run of a subclass that writes `_run`: its lists, as events."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from jackfield.agents.base import Agent, AgentOptions
 from jackfield.agents.fncall import BasicAgent, FnCallAgent
+from jackfield.agents.needs import needs_of
 from jackfield.config import AgentConfig
-from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.settings import closest
 
@@ -35,7 +36,11 @@ def create_agent(
     if not isinstance(kind, str):
         config = AgentConfig.parse(kind, what="agent")
         given = {key: getattr(config, key) for key in config.model_fields_set - {"agent"}}
-        return create_agent(config.agent, host=host, **{**given, **options})
+        try:
+            return create_agent(config.agent, host=host, **{**given, **options})
+        except PluginNotFoundError as error:
+            line = needs_of(config, host).install_line
+            raise PluginNotFoundError(f"{error}. All that this agent lacks: {line}" if line else str(error)) from error
     agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is no subclass of jackfield.Agent")

@@ -15,7 +15,9 @@ from typing import Any
 
 from jackfield import sync
 from jackfield.agents import Agent, CancelToken, RunView, create_agent
+from jackfield.agents.spec import load_agent_config
 from jackfield.cli.render import Renderer
+from jackfield.config import Limits
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.events import RunEvent, RunFinished
 from jackfield.messages import USER, Message
@@ -103,16 +105,23 @@ def _cancelled_by_ctrl_c() -> Iterator[CancelToken]:
 
 
 def _make_agent(options: argparse.Namespace) -> Agent:
-    llm = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
-    kind = options.agent or ("assistant" if options.file else "fncall")
-    return create_agent(
-        kind,
-        llm=llm,
-        function_list=options.tool,
-        system_message=options.system,
-        files=options.file,
-        limits={"turns": options.max_turns},
-    )
+    """The agent of the configuration file, if there is one, with what the command line says over it."""
+    given: dict[str, Any] = {}
+    if options.config:
+        config = load_agent_config(options.config)
+        given = {key: getattr(config, key) for key in config.model_fields_set}
+    if options.model or options.base_url or "llm" not in given:
+        given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    if options.tool:
+        given["function_list"] = (*given.get("function_list", ()), *options.tool)
+    if options.file:
+        given["files"] = (*given.get("files", ()), *options.file)
+    if options.system is not None:
+        given["system_message"] = options.system
+    if options.max_turns is not None:
+        given["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
+    given["agent"] = options.agent or given.get("agent") or ("assistant" if options.file else "fncall")
+    return create_agent(given)
 
 
 def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import NoReturn
 
-from jackfield import __version__
 from jackfield.errors import ConfigError, JackfieldError
+from jackfield.settings import load_settings
+from jackfield.version import __version__
 
 USAGE_ERROR = 2
 
@@ -38,59 +41,129 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    command = next((word for word in given if not word.startswith("-")), "")
+    rest = _apply_policy_flags(given)
+    command = rest[0] if rest and not rest[0].startswith("-") else ""
     if command and command not in _OWN_COMMANDS:
-        return _run_plugin_command(command, given)
-    options = _parser().parse_args(given)
-    if options.command == "plugins":
-        from jackfield.cli import plugins
-
-        return plugins.run(options)
-    if options.command in ("run", "chat"):
-        from jackfield.cli import agent
-
-        return agent.chat(options) if options.command == "chat" else agent.run(options)
-    _parser().print_help()
-    return 0
+        return _run_plugin_command(command, rest[1:])
+    options = _parser().parse_args(rest)
+    if not options.command:
+        _parser().print_help()
+        return 0
+    if options.command != "plugins" or options.action not in _MANAGING:
+        _greet()
+    handler: Callable[[argparse.Namespace], int] = options.handler
+    return handler(options)
 
 
-def _run_plugin_command(command: str, given: list[str]) -> int:
+def _apply_policy_flags(given: Sequence[str]) -> list[str]:
+    """Take the flags before the command, which win over the environment: they become it, for child processes, too."""
+    rest = list(given)
+    while rest:
+        flag, equals, value = rest[0].partition("=")
+        if flag in _SWITCHES and not equals:
+            name, text = _SWITCHES[flag]
+        elif flag in _LISTS:
+            if not equals:
+                if len(rest) < 2:
+                    raise ConfigError(f"{flag} needs a value: names, separated by commas")
+                value = rest.pop(1)
+            name = _LISTS[flag]
+            # A deny is added to what is denied already; an allow-list is what it says.
+            before = os.environ.get(name, "") if flag == "--block" else ""
+            text = f"{before},{value}" if before else value
+        else:
+            break
+        os.environ[name] = text
+        rest.pop(0)
+    return rest
+
+
+def _greet() -> None:
+    # Nobody there, nothing to say: a pipe must not pay for looking.
+    if sys.stderr.isatty():
+        from jackfield.cli.newcomers import greet
+        from jackfield.plugins.host import default_host
+
+        if greet(default_host()):
+            default_host().refresh(load_settings())
+
+
+def _run_plugin_command(command: str, arguments: list[str]) -> int:
+    from jackfield.errors import PluginNotFoundError
     from jackfield.plugins.host import default_host
     from jackfield.settings import closest
 
+    _greet()
     host = default_host()
-    commands = host.names("command")
-    if command not in commands and "/" not in command:
-        raise ConfigError(f"there is no command {command!r}{closest(command, [*_OWN_COMMANDS, *commands])}")
-    handler = host.load("command", command)
-    return int(handler(given[given.index(command) + 1 :]))
+    try:
+        handler = host.load("command", command)
+    except PluginNotFoundError as error:
+        hint = closest(command, [*_OWN_COMMANDS, *host.names("command")])
+        install = str(error).partition(". Install it")
+        raise ConfigError(f"there is no command {command!r}{hint}{''.join(install[1:])}") from None
+    code = handler(arguments)
+    return code if isinstance(code, int) else 0
 
 
-_OWN_COMMANDS = ("run", "chat", "plugins")
+_OWN_COMMANDS = ("run", "chat", "pipeline", "requirements", "plugins")
+# These change what may load, or what is there: they must work when a plugin is unwelcome or broken.
+_MANAGING = ("install", "uninstall", "enable", "disable", "sync")
+_SWITCHES = {
+    "--no-plugins": ("JACKFIELD_SAFE", "1"),
+    "--strict": ("JACKFIELD_PLUGINS_STRICT", "1"),
+    "--trace": ("JACKFIELD_PLUGINS_TRACE", "1"),
+}
+_LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"}
 
 
 def _parser() -> _Parser:
-    parser = _Parser(prog="jackfield", description="A panel of sockets for LLM agents.")
+    parser = _Parser(
+        prog="jackfield",
+        description="A panel of sockets for LLM agents.",
+        epilog="Plugins add commands of their own; `jackfield plugins list` has them.",
+    )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
+    policy = parser.add_argument_group("which plugins may load (before the command; over environment and files)")
+    policy.add_argument("--plugins", metavar="A,B", help="only these distributions")
+    policy.add_argument("--block", metavar="A,B", help="never these")
+    policy.add_argument("--no-plugins", action="store_true", help="none at all")
+    policy.add_argument("--strict", action="store_true", help="any problem with a plugin is an error")
+    policy.add_argument("--trace", action="store_true", help="tell every load, with its time")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_agent_options(commands.add_parser("run", help="ask an agent one thing"), one_prompt=True)
     _add_agent_options(commands.add_parser("chat", help="talk with an agent"), one_prompt=False)
-    plugins = commands.add_parser("plugins", help="what is installed, and whether it works")
-    plugins.set_defaults(action="list", long=False, json=False)
-    actions = plugins.add_subparsers(dest="action", metavar="ACTION", parser_class=_Parser)
-    listing = actions.add_parser("list", help="all plugins; none is loaded (but with --long)")
-    listing.add_argument("--long", action="store_true", help="with a line about each")
-    listing.add_argument("--json", action="store_true", help="as JSON")
-    info = actions.add_parser("info", help="all about one distribution or component")
-    info.add_argument("name", help="a distribution, kind.name, or a component's name")
-    info.add_argument("--json", action="store_true", help="as JSON")
-    doctor = actions.add_parser("doctor", help="load each plugin in a process of its own, and say what is wrong")
-    doctor.add_argument("--deep", action="store_true", help="import all they need, too")
-    doctor.add_argument("--json", action="store_true", help="as JSON")
+    pipeline = commands.add_parser(
+        "pipeline", help="show the processors around an agent's model, and why in this order"
+    )
+    pipeline.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
+    pipeline.add_argument("-m", "--model", help="backend:model, in place of an agent")
+    pipeline.add_argument("--json", action="store_true", help="as JSON")
+    pipeline.set_defaults(handler=_lazily("chains", "pipeline"))
+    needs = commands.add_parser("requirements", help="list the distributions that an agent needs, for pip install -r")
+    needs.add_argument(
+        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py that makes one"
+    )
+    needs.add_argument("--pin", action="store_true", help="at the versions that are installed")
+    needs.set_defaults(handler=_lazily("chains", "requirements"))
+    plugins = commands.add_parser("plugins", help="what is installed, whether it works, and what may load")
+    from jackfield.cli import plugins as plugin_commands
+
+    plugin_commands.add_commands(plugins, _Parser)
     return parser
 
 
+def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """A handler whose module is imported when it is called."""
+
+    def handler(options: argparse.Namespace) -> int:
+        return int(getattr(import_module(f"jackfield.cli.{module}"), function)(options))
+
+    return handler
+
+
 def _add_agent_options(parser: argparse.ArgumentParser, *, one_prompt: bool) -> None:
+    parser.set_defaults(handler=_lazily("agent", "run" if one_prompt else "chat"))
+    parser.add_argument("-c", "--config", metavar="FILE", help="an agent, as a YAML, TOML or JSON file")
     if one_prompt:
         parser.add_argument("prompt", help="what to ask; - reads it from standard input")
         parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
@@ -99,6 +172,6 @@ def _add_agent_options(parser: argparse.ArgumentParser, *, one_prompt: bool) -> 
     parser.add_argument("-a", "--agent", help="the kind of agent; assistant if there are files, else fncall")
     parser.add_argument("-t", "--tool", action="append", default=[], help="a tool it may call; repeat for more")
     parser.add_argument("-f", "--file", action="append", default=[], help="a document it knows; repeat for more")
-    parser.add_argument("-s", "--system", default="", help="the system message")
-    parser.add_argument("--max-turns", type=int, default=20, help="how often the model is asked at most (20)")
+    parser.add_argument("-s", "--system", help="the system message")
+    parser.add_argument("--max-turns", type=int, help="how often the model is asked at most (20)")
     parser.add_argument("--lang", choices=("en", "zh"), help="of the texts the agent adds")

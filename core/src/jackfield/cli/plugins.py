@@ -1,170 +1,247 @@
-"""`jackfield plugins`: what is installed, and whether it works."""
+"""`jackfield plugins`: what is installed, whether it works, and what may load."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jackfield.errors import PluginError, PluginNotFoundError
-from jackfield.plugins.catalog import Row
+from jackfield.cli.tables import print_json, print_table, printable
+from jackfield.errors import PluginNotFoundError
+from jackfield.jsontext import dumps
+from jackfield.plugins.catalog import Problem, Row
+from jackfield.plugins.descriptors import in_language
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.policy import why_not
-from jackfield.settings import closest, normalise
+from jackfield.plugins.policy import is_enabled, why_not
+from jackfield.settings import ENABLED_KINDS, closest, normalise
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run one of the actions and return the exit code."""
+def add_commands(parser: argparse.ArgumentParser, parser_class: type[argparse.ArgumentParser]) -> None:
+    """Add the actions of `jackfield plugins`; each sets `handler`, which gives the exit code."""
+    from jackfield.cli import composition
+
+    parser.set_defaults(handler=list_plugins, action="list", long=False, json=False)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=parser_class)
+    listing = actions.add_parser("list", help="all plugins")
+    listing.add_argument("--long", action="store_true", help="with a line about each")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.set_defaults(handler=list_plugins)
+    about = actions.add_parser(
+        "info", help="all about one distribution or component; loads it, in a process of its own"
+    )
+    about.add_argument("name", help="a distribution, kind.name, or a component's name")
+    about.add_argument("--json", action="store_true", help="as JSON")
+    about.set_defaults(handler=info)
+    searching = actions.add_parser("search", help="look through the known plugins, installed or not")
+    searching.add_argument("words", nargs="*", metavar="WORD", help="all of them must be there; none shows everything")
+    searching.add_argument("--json", action="store_true", help="as JSON")
+    searching.set_defaults(handler=search)
+    health = actions.add_parser("doctor", help="load each plugin in a process of its own, and say what is wrong")
+    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="only these")
+    health.add_argument("--deep", action="store_true", help="import all they need, too, and let them check the machine")
+    health.add_argument("--timeout", type=float, metavar="S", help="for each distribution (30)")
+    health.add_argument("--json", action="store_true", help="as JSON")
+    health.set_defaults(handler=_doctor)
+    for action, help_ in (
+        ("enable", "let it load, and processors and observers act"),
+        ("disable", "keep processors and observers from acting, and others from loading"),
+    ):
+        changing = actions.add_parser(action, help=help_)
+        changing.add_argument(
+            "names", nargs="+", metavar="NAME", help="a distribution, kind.name, or distribution/name"
+        )
+        changing.set_defaults(handler=_enable if action == "enable" else _disable)
+    composition.add_commands(actions)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from jackfield.cli.health import doctor
+
+    return doctor(options)
+
+
+def _enable(options: argparse.Namespace) -> int:
+    from jackfield.cli.policy import enable
+
+    return enable(PluginHost(), options.names)
+
+
+def _disable(options: argparse.Namespace) -> int:
+    from jackfield.cli.policy import disable
+
+    return disable(PluginHost(), options.names)
+
+
+def list_plugins(options: argparse.Namespace) -> int:
+    """Print every component. Nothing is loaded: what `--long` adds is read from the source."""
     host = PluginHost()
-    match options.action:
-        case "info":
-            return info(host, options.name, as_json=options.json)
-        case "doctor":
-            return doctor(host, deep=options.deep, as_json=options.json)
-        case _:
-            return list_plugins(host, long=options.long, as_json=options.json)
-
-
-def list_plugins(host: PluginHost, *, long: bool, as_json: bool) -> int:
-    """Print every component; without `long`, nothing is loaded."""
-    rows = [_row_facts(row, host, long=long) for row in host.catalog.rows]
-    if as_json:
-        _print_json({"plugins": rows, "problems": [_problem_facts(problem) for problem in host.problems()]})
+    rows = [_row_facts(row, host, long=options.long) for row in host.catalog.rows]
+    if options.json:
+        print_json({"plugins": rows, "problems": [_problem_facts(problem) for problem in host.problems()]})
         return 0
     if not rows:
         print("No plugins are installed. Begin with: pip install jackfield-openai")
-    columns = ["kind", "name", "distribution", "version", "state", *(["summary"] if long else [])]
+    columns = ["kind", "name", "distribution", "version", "state", *(["summary"] if options.long else [])]
     print_table(columns, [[str(row[column]) for column in columns] for row in rows])
     for problem in host.problems():
-        sys.stderr.write(f"{problem.distribution} {problem.text}\n")
+        sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
     return 0
 
 
 def _row_facts(row: Row, host: PluginHost, *, long: bool) -> dict[str, Any]:
-    reason = why_not(row, host.settings)
     facts: dict[str, Any] = {
         "kind": row.kind,
         "name": row.name,
         "distribution": row.distribution,
         "version": row.version,
-        "state": reason or "ready",
+        "state": why_not(row, host.settings) or _state(row, host),
     }
     if long:
-        facts["summary"] = "" if reason else _summary(row, host)
+        facts["summary"] = _summary(row, host)
     return facts
+
+
+def _state(row: Row, host: PluginHost) -> str:
+    if row.kind not in ENABLED_KINDS:
+        return "ready"
+    return "enabled" if is_enabled(row, host.settings) else "not enabled"
 
 
 def _summary(row: Row, host: PluginHost) -> str:
-    from jackfield.plugins.descriptors import ComponentSpec
+    from jackfield.plugins.source import described_in_source
 
-    try:
-        return host.spec_of(row, ComponentSpec).summary
-    except PluginError as error:
-        return f"BROKEN: {error}"
+    described = described_in_source(row, host.paths)
+    summary = described.values.get("summary") if described else None
+    return summary if isinstance(summary, str) else "(it does not say without being loaded: see plugins info)"
 
 
-def _problem_facts(problem: Any) -> dict[str, str]:
+def _problem_facts(problem: Problem) -> dict[str, str]:
     return {"distribution": problem.distribution, "text": problem.text, "location": problem.location}
 
 
-def info(host: PluginHost, name: str, *, as_json: bool) -> int:
+# --- info ---
+
+
+def info(options: argparse.Namespace) -> int:
     """Print all about a distribution, or about the components of a name."""
-    wanted = normalise(name)
-    rows = [row for row in host.catalog.rows if wanted == row.distribution or name in (row.name, row.id, row.address)]
+    host = PluginHost()
+    wanted = normalise(options.name)
+    rows = [
+        row
+        for row in host.catalog.rows
+        if wanted == row.distribution or options.name in (row.name, row.id, row.address)
+    ]
     if not rows:
         known = sorted({row.distribution for row in host.catalog.rows} | {row.name for row in host.catalog.rows})
-        raise PluginNotFoundError(f"no plugin {name!r} is installed{closest(name, known)}")
-    facts = [_component_facts(row, host) for row in rows]
-    if as_json:
-        _print_json(facts)
+        raise PluginNotFoundError(f"no plugin {options.name!r} is installed{closest(options.name, known)}")
+    answers = _answers(rows, host)
+    facts = [_component_facts(row, host, answers.get(row.distribution, {})) for row in rows]
+    if options.json:
+        print_json(facts)
         return 0
     for fact in facts:
-        print(f"{fact['id']}  ({fact['distribution']} {fact['version']})")
+        print(printable(f"{fact['id']}  ({fact['distribution']} {fact['version']})"))
         for key, value in fact.items():
-            if key not in ("id", "distribution", "version") and value:
-                print(f"  {key}: {value if isinstance(value, str) else ', '.join(map(str, value))}")
+            if key not in ("id", "distribution", "version") and value not in ("", [], {}, None):
+                for line in _lines(key, value):
+                    print(printable(f"  {line}"))
     return 0
 
 
-def _component_facts(row: Row, host: PluginHost) -> dict[str, Any]:
-    from jackfield.plugins.descriptors import ComponentSpec, ToolSpec, in_language
+def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
+    """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
+    from jackfield.plugins.doctor import probe_apart
 
+    loadable = dict.fromkeys(row.distribution for row in rows if not why_not(row, host.settings))
+    return {distribution: probe_apart(distribution, "--configs") for distribution in loadable}
+
+
+def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": row.id, "distribution": row.distribution, "version": row.version}
     reason = why_not(row, host.settings)
     if reason:
-        return {**facts, "state": reason}
-    try:
-        spec = host.spec_of(row, ComponentSpec)
-    except PluginError as error:
-        return {**facts, "state": "broken", "why": str(error)}
+        return {**facts, "state": reason, **_distribution_facts(row)}
+    spec = answer["specs"].get(row.id)
+    if spec is None:
+        errors = [error for error in answer["errors"] if row.distribution in error] or answer["errors"]
+        return {**facts, "state": "broken", "why": errors[0] if errors else "", **_distribution_facts(row)}
+    described = {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
     facts |= {
-        "state": "ready",
+        "state": _state(row, host),
         "address": row.address,
-        "summary": spec.summary,
-        "class": spec.target,
-        "effects": sorted(spec.effects),
-        "network": list(spec.network),
-        "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec.secrets],
+        "class": spec["target"],
+        "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec["secrets"]],
     }
-    if isinstance(spec, ToolSpec):
-        facts["description"] = in_language(spec.description, "en")
-        facts["parameters"] = list(spec.parameters.get("properties", {}))
-    facts |= _distribution_facts(row)
-    return facts
+    return facts | described | {"settings": answer["configs"].get(row.id, {})} | _distribution_facts(row)
 
 
 def _distribution_facts(row: Row) -> dict[str, Any]:
     import importlib_metadata
 
+    from jackfield.plugins.conformance import read_conformance
+
+    conformance = read_conformance(row)
+    facts: dict[str, Any] = {"conformance": conformance.sentence() if conformance else "", "location": row.location}
     try:
         metadata = importlib_metadata.metadata(row.distribution)
     except importlib_metadata.PackageNotFoundError:
-        return {"location": row.location}
+        return facts
     return {
         "licence": metadata.get("License-Expression") or metadata.get("License") or "",
         "needs": importlib_metadata.requires(row.distribution) or [],
-        "location": row.location,
+        **facts,
     }
 
 
-def doctor(host: PluginHost, *, deep: bool, as_json: bool) -> int:
-    """Examine every plugin; 1 if something that should work does not."""
-    from dataclasses import asdict
+def _lines(key: str, value: Any) -> list[str]:
+    """A fact as lines for people; what is a JSON Schema, as a line for each property."""
+    if key in ("parameters", "settings") and isinstance(value, dict) and isinstance(value.get("properties"), dict):
+        return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
+    if key == "description" and isinstance(value, dict):
+        value = in_language(value, "en")
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        value = ", ".join(value)
+    return [f"{key}: {value if isinstance(value, str) else dumps(value)}"]
 
-    from jackfield.plugins.doctor import examine
 
-    findings = examine(host, deep=deep)
-    if as_json:
-        _print_json([asdict(finding) for finding in findings])
+def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
+    required = schema.get("required", ())
+    for name, about in schema["properties"].items():
+        facts = about if isinstance(about, dict) else {}
+        kinds = [facts, *facts.get("anyOf", ())]
+        types = [str(kind["type"]) for kind in kinds if isinstance(kind, dict) and "type" in kind]
+        default = f" = {dumps(facts['default'])}" if "default" in facts else ""
+        needed = ", required" if name in required else ""
+        text = f": {facts['description']}" if facts.get("description") else ""
+        yield f"{name} ({' or '.join(types) or 'any'}{default}{needed}){text}"
+
+
+# --- search ---
+
+
+def search(options: argparse.Namespace) -> int:
+    """Print the known components that fit, with what installs them; 1 if none does."""
+    from jackfield.plugins.known import search_known
+
+    found = search_known(" ".join(options.words))
+    here = {row.distribution for row in PluginHost().catalog.rows}
+    rows = [
+        {
+            "name": component,
+            "distribution": known.distribution,
+            "state": "installed" if known.distribution in here else "",
+            "summary": known.summary,
+        }
+        for component, known in found
+    ]
+    if options.json:
+        print_json(rows)
+    elif rows:
+        print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
+        lacking = sorted({row["distribution"] for row in rows if not row["state"]})
+        if lacking:
+            print(f"To install: jackfield plugins install {' '.join(lacking)}")
     else:
-        columns = ["distribution", "version", "status", "ms", "why", "what to do"]
-        rows = [
-            [f.distribution, f.version, f.status, "" if f.ms is None else f"{f.ms:.1f}", f.why, f.fix] for f in findings
-        ]
-        print_table(columns, rows)
-        faults = sum(finding.is_fault for finding in findings)
-        print(f"{len(findings)} distributions, {faults or 'none'} with a fault")
-    return 1 if any(finding.is_fault for finding in findings) else 0
-
-
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a heading, columns aligned, the last one as long as it is."""
-    if not rows:
-        return
-    shown = [[_printable(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(len(row[index]) for row in shown) for index in range(len(columns))]
-    for row in shown:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _printable(text: str) -> str:
-    """Metadata comes from anybody: no escape sequence of it reaches the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "�" for char in text)
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+        print(f"No known plugin fits {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME")
+    return 0 if rows else 1

@@ -23,8 +23,9 @@ from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, Message, Mes
 from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
 from jackfield.models.retry import Retry
+from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
+from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
 from jackfield.request import ChatRequest, FunctionSchema, ModelFacts
 from jackfield.streams import closing
 
@@ -159,16 +160,20 @@ class BaseChatModel(QwenStyleChat):
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
         """The chain, from the caller inwards."""
+        return [placed.processor for placed in self.pipeline(config)]
+
+    def pipeline(self, config: GenerateConfig | None = None) -> list[Placed]:
+        """The chain, from the caller inwards, with the reasons of its order."""
         chosen: list[Processor] = []
         if self._given_processors is not None:
             chosen += self._given_processors
         else:
-            chosen += [self._load_processor(address) for address in self.config.processors]
+            chosen += load_processors(self.config.processors, self.host)
             chosen.append(Retry())
         format_name = self.call_format_name(config or self.config.generate_cfg)
         if format_name != NATIVE:
             chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
-        return in_order(chosen)
+        return placed_in_order(chosen, self.host.settings.order)
 
     def _chain(self, config: GenerateConfig) -> CallNext:
         key = self.call_format_name(config)
@@ -216,12 +221,6 @@ class BaseChatModel(QwenStyleChat):
         """Where processors, call formats and settings are looked up."""
         return self._given_host or default_host()
 
-    def _load_processor(self, address: str) -> Processor:
-        made = self.host.load("processor", address)()
-        if not isinstance(made, Processor):
-            raise BrokenPluginError(f"processor {address!r} is no jackfield.processors.Processor")
-        return made
-
     def _load_call_format(self, name: str) -> CallFormat:
         made = self.host.load("call_format", name)()
         if not isinstance(made, CallFormat):
@@ -230,6 +229,25 @@ class BaseChatModel(QwenStyleChat):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.backend}:{self.config.model}>"
+
+
+def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
+    """The processors that a configuration names, and those that the settings enable.
+
+    Raises:
+        ConfigError: An entry has no name, or settings that do not fit.
+        PluginError: One is not installed, or cannot be loaded. It may protect somebody: nothing is left out.
+    """
+    chosen: dict[Row, Mapping[str, Any]] = {}
+    for entry in entries:
+        cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
+        name = cfg.pop("name", None)
+        if not isinstance(name, str):
+            raise ConfigError("a processor given as a dict needs 'name', besides its settings")
+        chosen[host.find("processor", name)] = cfg
+    for row in host.enabled("processor"):
+        chosen.setdefault(row, host.settings.options_of(row.kind, row.address))
+    return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
 
 
 class BlockingChatModel(BaseChatModel):

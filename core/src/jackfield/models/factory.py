@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jackfield.config import LLMConfig
@@ -20,9 +20,8 @@ def get_chat_model(
     """Make a model.
 
     Args:
-        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model,
-        which is
-            returned. A server's address without a backend means one that speaks Chat Completions. It is not changed.
+        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model, which
+            is returned. A server's address without a backend means one that speaks Chat Completions. It is not changed.
         host: Which plugins there are; the installed ones if None.
 
     Raises:
@@ -32,10 +31,7 @@ def get_chat_model(
     if isinstance(cfg, BaseChatModel):
         return cfg
     host = host or default_host()
-    values = _as_values(cfg, host)
-    backend = values.get("model_type") or _implied_backend(values, host)
-    if not isinstance(backend, str):
-        raise ConfigError(f"model_type is the name of a backend, not {type(backend).__name__}")
+    backend, values = _split(cfg, host.names("llm"))
     spec = host.spec("llm", backend, LLMSpec)
     values = {**values, "model_type": backend}
     if not values.get("model") and len(spec.models) == 1:
@@ -48,14 +44,28 @@ def get_chat_model(
     return model_class(values, host=host)
 
 
-def _as_values(cfg: object, host: PluginHost) -> dict[str, Any]:
+def backend_of(cfg: str | Mapping[str, Any] | LLMConfig, names: Sequence[str]) -> str:
+    """The backend that a configuration asks for; `names` are those that a text without a colon may mean.
+
+    Raises:
+        ConfigError: It names none, and none follows from what it says.
+    """
+    return _split(cfg, names)[0]
+
+
+def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The backend, and the configuration as a dict."""
+    values = _as_values(cfg, names)
+    backend = values.get("model_type") or _implied_backend(values, names)
+    if not isinstance(backend, str):
+        raise ConfigError(f"model_type is the name of a backend, not {type(backend).__name__}")
+    return backend, values
+
+
+def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(cfg, str):
         backend, colon, model = cfg.partition(":")
-        return (
-            {"model_type": backend.strip(), "model": model.strip()}
-            if colon or cfg in host.names("llm")
-            else {"model": cfg}
-        )
+        return {"model_type": backend.strip(), "model": model.strip()} if colon or cfg in names else {"model": cfg}
     if isinstance(cfg, LLMConfig):
         return {name: getattr(cfg, name) for name in cfg.model_fields_set}
     if isinstance(cfg, Mapping):
@@ -63,13 +73,13 @@ def _as_values(cfg: object, host: PluginHost) -> dict[str, Any]:
     raise ConfigError(f"a model is 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
 
 
-def _implied_backend(values: Mapping[str, Any], host: PluginHost) -> str:
+def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     for key in ("api_base", "base_url", "model_server"):
         if str(values.get(key) or "").startswith(("http://", "https://")):
             return COMPATIBLE_SERVER
     model = str(values.get("model") or "")
     backend, colon, _ = model.partition(":")
-    installed = ", ".join(sorted(host.names("llm"))) or "none; try pip install jackfield-openai"
+    installed = ", ".join(sorted(set(names))) or "none; try pip install jackfield-openai"
     if colon and backend:
         raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
     raise ConfigError(

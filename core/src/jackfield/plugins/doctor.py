@@ -6,24 +6,55 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from jackfield.plugins.catalog import Row
+from jackfield.errors import PluginError
+from jackfield.plugins.catalog import Problem, Row
+from jackfield.plugins.distributions import Distribution, installed, required_by, requirements_of
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.policy import is_incompatible, why_not
+from jackfield.plugins.policy import is_enabled, is_incompatible, why_not
+from jackfield.plugins.record import changed_files
+from jackfield.settings import ENABLED_KINDS, normalise
 
-Status = Literal["ok", "blocked", "ambiguous", "incompatible", "broken", "slow", "malformed"]
+Status = Literal[
+    "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",
+    "malformed", "changed",
+]  # fmt: skip
+FAULTS: tuple[Status, ...] = ("ambiguous", "broken", "malformed")
+# The worst first: what cannot work, what works otherwise than its authors say, what only waits.
+_SEVERITY: Mapping[Status, int] = {
+    **dict.fromkeys(FAULTS, 0),
+    **dict.fromkeys(("changed", "undeclared", "slow", "duplicate"), 1),
+    "inactive": 2,
+    "ok": 3,
+}
 PROBE_TIMEOUT_S = 30.0
 SLOW_MS = 50.0  # a light module should take 5; ten times that is felt by everybody who lists or resolves
+# In the form of `probe`'s answer, for a process that gave none.
+_NO_ANSWER: Mapping[str, Any] = {
+    "ms": None,
+    **dict.fromkeys(("errors", "secrets", "effects", "imported", "offered", "checks"), ()),
+    "specs": {},
+    "configs": {},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of one distribution: its state, the reason, and what to type next."""
+    """What is known of one distribution.
+
+    Attributes:
+        ids: What it offers, as `kind.name`.
+        status: Its state.
+        ms: The CPU that describing it took, in milliseconds.
+        why, fix: The reason, and what to type next.
+        required_by: The distributions that brought it, if nobody asked for it by name.
+        more: What else is wrong with it, a sentence each.
+    """
 
     distribution: str
     version: str
@@ -32,90 +63,229 @@ class Finding:
     ms: float | None = None
     why: str = ""
     fix: str = ""
+    required_by: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
     @property
     def is_fault(self) -> bool:
         """Whether something that should work does not."""
-        return self.status in ("ambiguous", "broken", "malformed")
+        return self.status in FAULTS
 
 
-def examine(host: PluginHost, *, deep: bool = False, timeout_s: float = PROBE_TIMEOUT_S) -> list[Finding]:
+# What is wrong, why, and what to type next.
+Verdict = tuple[Status, str, str]
+
+
+def examine(
+    host: PluginHost,
+    *,
+    deep: bool = False,
+    timeout_s: float = PROBE_TIMEOUT_S,
+    only: Sequence[str] = (),
+    remembered: Sequence[str] = (),
+) -> list[Finding]:
     """Examine every distribution with plugins; one that hangs or crashes is a finding.
 
     Args:
         host: Whose plugins.
-        deep: Import the components, too, with all they need.
+        deep: Import the components, too, with all they need, and let them check the machine.
         timeout_s: For each distribution.
+        only: Names of distributions, normalised, to look at no others.
+        remembered: Distributions that were here before, so that one that has gone is noticed.
+
+    Returns:
+        One finding for each distribution; one more for each fault of metadata that belongs to none of them.
     """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in host.catalog.rows:
         rows[row.distribution].append(row)
-    clashing = _clashes(host)
+    wanted = sorted(name for name in rows if not only or name in only)
+    neighbours = _Neighbours(host)
+    installation = installed(host.paths)
     with ThreadPoolExecutor(max_workers=4) as pool:  # it only waits for processes
-        look = partial(_examine_one, host=host, clashing=clashing, deep=deep, timeout_s=timeout_s)
-        findings = list(pool.map(lambda name: look(name, rows[name]), sorted(rows)))
-    malformed = [
-        Finding(problem.distribution, "", (), "malformed", None, problem.text, f"look at {problem.location}")
-        for problem in host.problems()
+        look = partial(
+            _examine_one, host=host, neighbours=neighbours, installation=installation, deep=deep, timeout_s=timeout_s
+        )
+        findings = list(pool.map(lambda name: look(rows[name]), wanted))
+    for problem in host.problems():
+        if not only or problem.distribution in only:
+            status: Status = "duplicate" if "twice" in problem.text else "malformed"
+            findings.append(Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status)))
+    gone = [name for name in remembered if name not in rows and (not only or name in only)]
+    findings += [
+        Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
+        for name in sorted(gone)
     ]
-    return findings + malformed
+    return findings
 
 
-def _clashes(host: PluginHost) -> dict[str, list[str]]:
-    """`kind.name` → addresses, for names that several distributions offer and nobody has chosen from."""
-    offers: defaultdict[str, list[str]] = defaultdict(list)
-    for row in host.rows():
-        offers[row.id].append(row.address)
-    return {name: found for name, found in offers.items() if len(found) > 1 and name not in host.settings.prefer}
+def _remedy(problem: Problem, status: Status) -> str:
+    if status == "duplicate":
+        return f"remove {problem.location}, or: pip install --force-reinstall {problem.distribution}"
+    return f"pip install --force-reinstall {problem.distribution}, or look at {problem.location}"
+
+
+class _Neighbours:
+    """What only shows when distributions are seen beside each other."""
+
+    def __init__(self, host: PluginHost) -> None:
+        self.addresses: defaultdict[str, list[str]] = defaultdict(list)
+        self.packages: defaultdict[str, set[str]] = defaultdict(set)
+        for row in host.rows():
+            self.addresses[row.id].append(row.address)
+            self.packages[row.module.partition(".")[0]].add(row.distribution)
+        self.prefer = host.settings.prefer
+
+    def verdicts(self, row: Row) -> Iterator[Verdict]:
+        """What neighbours make wrong with a component."""
+        rivals = self.addresses[row.id]
+        if len(rivals) > 1 and row.id not in self.prefer:
+            why = f"{row.id} is offered by {', '.join(rivals)}"
+            choose = f'[tool.jackfield.prefer] "{row.id}" = "{row.distribution}"'
+            yield "ambiguous", why, f"write the address, or prefer one: {choose}"
+        owners = self.packages[row.module.partition(".")[0]] - {row.distribution}
+        if owners:
+            why = f"the package {row.module.partition('.')[0]!r} belongs to {', '.join(sorted(owners))}, too"
+            yield "duplicate", why, "uninstall one of them, and reinstall the other"
+        near = [name for name in self.addresses if name != row.id and _differs_by_one(name, row.id)]
+        others = [address for name in near for address in self.addresses[name] if _of_other(address, row)]
+        if others and not _is_first_of_pair(row, others):
+            yield "ok", f"its name is one letter from {', '.join(others)}", "make sure that you mean this one"
+
+
+def _of_other(address: str, row: Row) -> bool:
+    return address.partition("/")[0] != row.distribution
+
+
+def _is_first_of_pair(row: Row, others: Sequence[str]) -> bool:
+    """Said once: at the one that comes later in the alphabet."""
+    return row.address < min(others)
+
+
+def _differs_by_one(first: str, second: str) -> bool:
+    """Whether one character was changed, added or left out."""
+    if abs(len(first) - len(second)) > 1 or first.partition(".")[0] != second.partition(".")[0]:
+        return False
+    start = next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    rests = first[start:], second[start:]
+    return rests[0][1:] == rests[1][1:] or rests[0][1:] == rests[1] or rests[0] == rests[1][1:]
 
 
 def _examine_one(
-    distribution: str,
     rows: Sequence[Row],
     *,
     host: PluginHost,
-    clashing: dict[str, list[str]],
+    neighbours: _Neighbours,
+    installation: Mapping[str, Distribution],
     deep: bool,
     timeout_s: float,
 ) -> Finding:
-    version, ids = rows[0].version, tuple(row.id for row in rows)
+    distribution = rows[0].distribution
+    found = installation.get(distribution)
+    bringers = () if found is None or found.requested else tuple(required_by(distribution, installation))
+    finding = partial(Finding, distribution, rows[0].version, tuple(row.id for row in rows), required_by=bringers)
     usable = [row for row in rows if not why_not(row, host.settings)]
     if not usable:
-        reason = why_not(rows[0], host.settings)
-        status: Status = "incompatible" if is_incompatible(rows[0]) else "blocked"
-        fix = f"pip install --upgrade jackfield {distribution}" if status == "incompatible" else "change the policy"
-        return Finding(distribution, version, ids, status, None, reason, fix)
-    answer = _probe(distribution, deep=deep, timeout_s=timeout_s)
-    finding = partial(Finding, distribution, version, ids)
-    if answer["errors"]:
-        fix = f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
-        return finding("broken", answer["ms"], answer["errors"][0], fix)
-    for row in usable:
-        if row.id in clashing:
-            why = f"{row.id} is offered by {', '.join(clashing[row.id])}"
-            fix = f'write the address, or prefer one: [tool.jackfield.prefer] "{row.id}" = "{distribution}"'
-            return finding("ambiguous", answer["ms"], why, fix)
-    if answer["ms"] > SLOW_MS:
-        return finding("slow", answer["ms"], "describing it takes long", "tell its authors: it imports too much")
+        status, why, fix = _kept_out(rows[0], host)
+        return finding(status, None, why, fix)
+    answer = probe_apart(distribution, *(["--deep"] if deep else []), timeout_s=timeout_s)
+    verdicts = [*_of_answer(rows, answer, host), *_of_installation(rows[0], installation)]
+    verdicts += [verdict for row in usable for verdict in neighbours.verdicts(row)]
+    if all(row.kind in ENABLED_KINDS and not is_enabled(row, host.settings) for row in usable):
+        names = " ".join(f"{row.kind}.{row.address}" for row in usable)
+        why = "it acts only when it is enabled, or named in code"
+        verdicts.append(("inactive", why, f"jackfield plugins enable {names}"))
+    verdicts.sort(key=lambda verdict: _SEVERITY[verdict[0]])
+    (status, why, fix), *others = verdicts or [("ok", "", "")]
+    return finding(
+        status, answer["ms"], why, fix, more=tuple(f"{why} → {fix}" if fix else why for _, why, fix in others)
+    )
+
+
+def _kept_out(row: Row, host: PluginHost) -> Verdict:
+    reason = why_not(row, host.settings)
+    if is_incompatible(row):
+        return "incompatible", reason, f"pip install --upgrade jackfield {row.distribution}"
+    return "blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}"
+
+
+def _of_answer(rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
+    """What loading it has shown."""
+    distribution = rows[0].distribution
+    for error in answer["errors"][:1]:
+        yield "broken", error, f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+    tell = f"tell the authors of {distribution}"
+    extra = sorted(set(answer["offered"]) - {row.id for row in rows})
+    if extra:
+        yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
+    own = {row.module.partition(".")[0] for row in rows}
+    heavy = sorted({name.partition(".")[0] for name in answer["imported"]} - own - _light_packages())
+    if heavy:
+        yield "slow", f"describing it imports {', '.join(heavy[:5])}", f"{tell}: a light module imports none of these"
+    elif (answer["ms"] or 0) > SLOW_MS:
+        yield "slow", "describing it takes long", f"{tell}: a light module should take 5 ms"
+    for effect in answer["effects"][:1]:
+        yield "slow", f"being imported does more than it should: {effect}", f"{tell}, or block it"
+    for problem in answer["checks"]:
+        yield "broken", problem, "mend it, and run this again"
     missing = [variable for variable in answer["secrets"] if not host.settings.secret(variable)]
     if missing:
-        return finding("ok", answer["ms"], f"not set: {', '.join(missing)}", f"set {missing[0]} to use it")
-    return finding("ok", answer["ms"])
+        yield "ok", f"not set: {', '.join(missing)}", f"set {missing[0]} to use it"
 
 
-def _probe(distribution: str, *, deep: bool, timeout_s: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", "jackfield.plugins.probe", distribution, *(["--deep"] if deep else [])]
+def _light_packages() -> frozenset[str]:
+    return sys.stdlib_module_names | {"jackfield", "pluggy"}
+
+
+def _of_installation(row: Row, installation: Mapping[str, Distribution]) -> Iterator[Verdict]:
+    """What its metadata shows."""
+    found = installation.get(row.distribution)
+    if found is None:
+        yield "ok", "its METADATA cannot be read, so its requirements are not known", ""
+        return
+    yield from _of_requirements(found, installation)
+    if found.editable:
+        yield "ok", "installed as editable", ""
+        return
+    try:
+        changed = [file.path for file in changed_files(row.location)]
+    except PluginError as error:
+        yield "ok", str(error), ""
+        return
+    if changed:
+        shown = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
+        yield "changed", f"not as it was installed: {shown}", f"pip install --force-reinstall {row.distribution}"
+
+
+def _of_requirements(found: Distribution, installation: Mapping[str, Distribution]) -> Iterator[Verdict]:
+    for wanted in requirements_of(found):
+        have = installation.get(normalise(wanted.name))
+        if have is None:
+            yield "broken", f"it needs {wanted.name}, which is not installed", f"pip install --upgrade {found.name}"
+        elif not wanted.specifier.contains(have.version, prereleases=True):
+            why = f"it needs {wanted.name}{wanted.specifier}, and {have.version} is installed"
+            yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
+
+
+def probe_apart(distribution: str, *options: str, timeout_s: float = PROBE_TIMEOUT_S) -> dict[str, Any]:
+    """Load a distribution's plugins in a process of its own; options and answer are those of `probe`.
+
+    A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
+    """
+    command = [sys.executable, "-B", "-m", "jackfield.plugins.probe", distribution, *options]
     try:
         done = subprocess.run(  # noqa: S603 - our own module, in our own interpreter
             command, capture_output=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        return {"ms": None, "errors": [f"loading it did not end within {timeout_s:g} s"], "secrets": []}
+        return {**_NO_ANSWER, "errors": [f"loading it did not end within {timeout_s:g} s"]}
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2][:300]
         ended = f"by signal {-done.returncode}" if done.returncode < 0 else f"with code {done.returncode}"
         why = f"loading it ended the process {ended}" + (f": {said}" if said else "")
-        return {"ms": None, "errors": [why], "secrets": []}
+        return {**_NO_ANSWER, "errors": [why]}
     return answer

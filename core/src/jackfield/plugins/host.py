@@ -12,13 +12,15 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
+    ConfigError,
     IncompatiblePluginError,
+    JackfieldError,
     PluginBlockedError,
     PluginError,
     PluginNotFoundError,
@@ -42,11 +44,13 @@ class PluginHost:
     Args:
         settings: What may load; read from the environment and the files if None.
         paths: Where distributions are looked for, in place of `sys.path`.
+
+    Both can be read, and not changed.
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
         self.settings = load_settings() if settings is None else settings
-        self._paths = None if paths is None else tuple(paths)
+        self.paths = None if paths is None else tuple(paths)
         self._catalog: Catalog | None = None
         self._manager: Any = None
         self._registered: dict[tuple[str, str], str | PluginError] = {}
@@ -56,7 +60,7 @@ class PluginHost:
         _hosts.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made_again, (self.settings, self._paths))
+        return (_made_again, (self.settings, self.paths))
 
     # --- level 0: names ---
 
@@ -65,16 +69,17 @@ class PluginHost:
         """What is installed, allowed or not."""
         catalog = self._catalog
         if catalog is None:
-            catalog = self._catalog = scan(self._paths)
+            catalog = self._catalog = scan(self.paths)
         if self.settings.strict and catalog.problems:
             first = catalog.problems[0]
             raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
         return catalog
 
-    def refresh(self) -> None:
-        """Look again at what is installed; what is loaded stays loaded."""
+    def refresh(self, settings: Settings | None = None) -> None:
+        """Look again at what is installed; what is loaded stays loaded. Rules may be given anew."""
         importlib.invalidate_caches()
         with self._lock:
+            self.settings = settings or self.settings
             self._catalog = None
             self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
             self._specs = {row: spec for row, spec in self._specs.items() if isinstance(spec, ComponentSpec)}
@@ -195,6 +200,15 @@ class PluginHost:
                     raise
         return described
 
+    def offered(self, row: Row, kind: str) -> list[str]:
+        """The names of a kind that a distribution's light module offers, declared or not; [] if that cannot be told."""
+        from jackfield.plugins.hookspecs import answers_of
+
+        try:
+            return [spec.name for spec in answers_of(self._manager, self._register(row), kind)]
+        except (Exception, SystemExit):  # noqa: BLE001 - who asks for one of them is told
+            return []
+
     def _describe(self, row: Row) -> ComponentSpec:
         plugin_name = self._register(row)
         from jackfield.plugins.faults import fault_of
@@ -267,6 +281,29 @@ class PluginHost:
         if isinstance(found, PluginError):
             raise _again(found)
         return found
+
+    def make(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
+        """A new component of a row's class, made with settings as keywords.
+
+        Raises:
+            ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
+            PluginError: As `load_row`, and BrokenPluginError if what is made is no `base`.
+        """
+        made_by = self.load_row(row)
+        if cfg:
+            spec = self.spec_of(row, ComponentSpec)
+            if not spec.config:
+                raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
+            self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
+        try:
+            made = made_by(**cfg)
+        except JackfieldError:
+            raise
+        except Exception as error:
+            raise _broken(row, f"making {row.id} failed", error) from error
+        if not isinstance(made, base):
+            raise BrokenPluginError(f"{row.distribution}: {row.id} is no {base.__module__}.{base.__name__}")
+        return made
 
     def load_target(self, row: Row, target: str) -> Any:
         """Something else a descriptor names, such as its configuration class."""

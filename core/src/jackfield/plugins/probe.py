@@ -1,58 +1,184 @@
-"""Load the plugins of one distribution and say what happened: run by `doctor`, in a process of its own.
+"""Load the plugins of one distribution and say what happened, in a process of its own.
 
-`python -m jackfield.plugins.probe DISTRIBUTION [--deep]` writes one JSON object to standard output. What a plugin
-prints goes to standard error, so that it cannot spoil the answer.
+`python -B -m jackfield.plugins.probe DISTRIBUTION [--deep] [--configs]` writes one JSON object to standard output. What
+a plugin prints goes elsewhere, so that it cannot spoil the answer; a thread that it leaves behind cannot keep the
+process alive.
 """
 
 from __future__ import annotations
 
+import builtins
+import dataclasses
+import importlib
 import json
 import os
+import socket
 import sys
+import tempfile
+import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jackfield.errors import PluginError
-from jackfield.plugins.descriptors import ComponentSpec
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.host import PluginHost
 
+# Commonly used names that a plugin must leave as they are.
+_SHARED: tuple[tuple[Any, str], ...] = (
+    *((builtins, name) for name in ("open", "print", "__import__", "exec", "eval", "input")),
+    *((socket, name) for name in ("socket", "create_connection", "getaddrinfo")),
+    (os, "environ"),
+    (sys, "excepthook"),
+    (sys, "meta_path"),
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_EFFECTS = (
+    "socket.", "http.", "urllib.", "ftplib.", "smtplib.", "subprocess.", "pty.", "shutil.", "tempfile.", "sqlite3.",
+    "_thread.start", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "os.mkdir",
+    "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.chdir",
+    "os.putenv", "os.unsetenv", "signal.",
+)  # fmt: skip
 
-def probe(distribution: str, *, deep: bool) -> dict[str, Any]:
-    """Describe (and, if deep, load) all components of a distribution.
+
+def probe(distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
+    """Describe (and, if deep, load and check) all components of a distribution.
 
     Returns:
-        `ms`: the CPU to describe them, in milliseconds; `secrets`: the variables they read keys from; `errors`: one
-        text for each component that fails.
+        `specs`: the descriptors by `kind.name`, as JSON; `offered`: all that its modules offer, declared or not;
+        `errors`: a text for each component that fails; `secrets`: the variables they read; `imported`: the modules
+        that came with it; `effects`: what it did besides being imported; `ms`: the CPU it took, in milliseconds;
+        `checks`: what is wrong with the machine, by its own account; `configs`: if asked for, the JSON Schemas of their
+        settings.
     """
+    for shared in ("faults", "hookspecs"):  # paid once by all plugins, so not counted for this one
+        importlib.import_module(f"jackfield.plugins.{shared}")
     host = PluginHost()
     rows = [row for row in host.rows() if row.distribution == distribution]
-    import jackfield.plugins  # paid once by all plugins, so not counted for this one
-
-    assert jackfield.plugins.hook is not None  # noqa: S101 - the import is what counts
-    errors: list[str] = []
-    secrets: set[str] = set()
+    watch = _Watch()
+    answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "checks": [], "configs": {}}
+    specs: dict[Row, ComponentSpec] = {}
     started = time.process_time()
-    for row in rows:
-        try:
-            secrets |= set(host.spec_of(row, ComponentSpec).secrets)
-        except PluginError as error:
-            errors.append(str(error))
-    milliseconds = (time.process_time() - started) * 1000
-    for row in rows if deep and not errors else ():
-        try:
-            host.load_row(row)
-        except PluginError as error:
-            errors.append(str(error))
-    return {"ms": round(milliseconds, 1), "secrets": sorted(secrets), "errors": errors}
+    with watch:
+        for row in rows:
+            try:
+                specs[row] = host.spec_of(row, ComponentSpec)
+            except PluginError as error:
+                answer["errors"].append(str(error))
+    answer["ms"] = round((time.process_time() - started) * 1000, 1)
+    answer["effects"], answer["imported"] = watch.effects, watch.imported
+    answer["specs"] = {row.id: as_json(spec) for row, spec in specs.items()}
+    answer["secrets"] = sorted({variable for spec in specs.values() for variable in spec.secrets})
+    one_of_each_module = {row.module: row for row in rows}.values()
+    answer["offered"] = [
+        f"{kind}.{name}" for row in one_of_each_module for kind in KINDS for name in host.offered(row, kind)
+    ]
+    if deep and not answer["errors"]:
+        for row, spec in specs.items():
+            _load_and_check(host, row, spec, answer)
+    for row, spec in specs.items() if configs else ():
+        if spec.config:
+            try:
+                answer["configs"][row.id] = host.load_target(row, spec.config).model_json_schema()
+            except Exception as error:  # noqa: BLE001 - the rest can be told all the same
+                answer["configs"][row.id] = {"error": f"{type(error).__name__}: {error}"}
+    return answer
+
+
+def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:
+    try:
+        host.load_row(row)
+        if spec.check:
+            check: Callable[[], Any] = host.load_target(row, spec.check)
+            answer["checks"] += [str(text) for text in check()]
+    except PluginError as error:
+        answer["errors"].append(str(error))
+    except Exception as error:  # noqa: BLE001 - it is told to who asked
+        answer["errors"].append(f"{row.distribution}: its check of {row.id} failed: {type(error).__name__}: {error}")
+
+
+def as_json(spec: ComponentSpec) -> dict[str, Any]:
+    """A descriptor as JSON values; bytes are shown as Python would."""
+    return {entry.name: _json_value(getattr(spec, entry.name)) for entry in dataclasses.fields(spec)}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(entry) for key, entry in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    if isinstance(value, tuple | list):
+        return [_json_value(entry) for entry in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+class _Watch:
+    """Notes what happens inside of a `with` block: imports, and whatever a module has no business doing."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+        self.imported: list[str] = []
+        self._on = False
+
+    def __enter__(self) -> None:
+        self._modules, self._paths = set(sys.modules), list(sys.path)
+        self._shared = [getattr(owner, name) for owner, name in _SHARED]
+
+        start, effects = threading.Thread.start, self.effects
+
+        def noted(self: threading.Thread) -> None:
+            effects.append(f"it starts the thread {self.name}")
+            start(self)
+
+        # Python 3.11 raises no audit event for threads. This process exists for the watching alone.
+        self._start_thread, threading.Thread.start = start, noted  # type: ignore[method-assign]
+        sys.addaudithook(self._hear)
+        self._on = True
+
+    def __exit__(self, *_: object) -> None:
+        self._on = False
+        threading.Thread.start = self._start_thread  # type: ignore[method-assign]
+        self.imported = sorted(set(sys.modules) - self._modules)
+        for (owner, name), before in zip(_SHARED, self._shared, strict=True):
+            if getattr(owner, name) is not before:
+                self.effects.append(f"it replaces {owner.__name__}.{name}")
+        if sys.path != self._paths:
+            self.effects.append("it changes sys.path")
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._on and _is_effect(event, arguments):
+            self.effects.append(f"{event} {_shortened(arguments)}")
+
+
+def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
+    if event == "open":
+        _, mode, flags = arguments
+        return bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITES)
+    return event.startswith(_EFFECTS)
+
+
+def _shortened(arguments: tuple[Any, ...]) -> str:
+    return repr(arguments[0])[:200] if arguments else ""
 
 
 def main(arguments: list[str]) -> None:
     """Probe the distribution that the first argument names."""
     answer_to = os.dup(1)
-    os.dup2(2, 1)
-    result = probe(arguments[0], deep="--deep" in arguments[1:])
+    with tempfile.TemporaryFile() as said:
+        for stream in (1, 2):
+            os.dup2(said.fileno(), stream)
+        result = probe(arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        said.seek(0)
+        printed = said.read(500).decode(errors="replace")
+    if printed and not result["errors"]:
+        result["effects"].append(f"it prints {printed!r}")
     with os.fdopen(answer_to, "w") as answer:
         json.dump(result, answer)
+        answer.flush()
+        os._exit(0)  # whatever threads the plugin has started
 
 
 if __name__ == "__main__":

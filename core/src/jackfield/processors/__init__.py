@@ -11,17 +11,19 @@ from jackfield.processors.base import (
     StreamTransform,
     transformed,
 )
-from jackfield.processors.order import in_order
+from jackfield.processors.order import Placed, in_order, placed_in_order
 
 __all__ = [
     "CallFormat",
     "CallFormatProcessor",
     "CallNext",
     "Phase",
+    "Placed",
     "Postprocessor",
     "Preprocessor",
     "Processor",
     "StreamTransform",
     "in_order",
+    "placed_in_order",
     "transformed",
 ]

@@ -1,8 +1,9 @@
-"""The order of processors: by phase, inside a phase by `after` and `before`, ties by name."""
+"""The order of processors: by phase, inside a phase by `after` and `before`, ties by name; a list of names wins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import get_args
 
@@ -13,12 +14,35 @@ from jackfield.processors.base import Phase, Processor
 _OUTSIDE_IN: tuple[Phase, ...] = ("output", "input", "context", "format", "transport")
 
 
-def in_order(processors: Iterable[Processor]) -> list[Processor]:
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A processor in its place.
+
+    Attributes:
+        processor: The processor.
+        reasons: Why it stands where it does, one for each rule that had a say.
+    """
+
+    processor: Processor
+    reasons: tuple[str, ...]
+
+
+def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Processor]:
     """Processors from the caller's side inwards.
+
+    Args:
+        processors: In any order.
+        order: Names, outermost first, whose order is wanted whatever phases and wishes say; the others keep their
+            places.
 
     Raises:
         ConfigError: Two have one name, a phase is unknown, or `after` and `before` go round in a circle.
     """
+    return [placed.processor for placed in placed_in_order(processors, order)]
+
+
+def placed_in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Placed]:
+    """As `in_order`, with the reasons."""
     by_name: dict[str, Processor] = {}
     for processor in processors:
         if processor.name in by_name:
@@ -28,28 +52,48 @@ def in_order(processors: Iterable[Processor]) -> list[Processor]:
                 f"processor {processor.name!r}: no phase {processor.phase!r}; use {', '.join(get_args(Phase))}"
             )
         by_name[processor.name] = processor
-    chain: list[Processor] = []
+    chain: list[Placed] = []
     for phase in _OUTSIDE_IN:
-        members = [processor for processor in by_name.values() if processor.phase == phase]
-        chain += [by_name[name] for name in _sorted_inside(members)]
-    return chain
+        chain += _placed_inside([one for one in by_name.values() if one.phase == phase], frozenset(order))
+    return _as_listed(chain, order)
 
 
-def _sorted_inside(members: Sequence[Processor]) -> list[str]:
-    names = {processor.name for processor in members}
-    edges: dict[str, set[str]] = {name: set() for name in names}
+def _placed_inside(members: Sequence[Processor], listed: frozenset[str]) -> list[Placed]:
+    """The members of one phase; what two listed ones wish of each other does not count."""
+    by_name = {processor.name: processor for processor in members}
+    edges: dict[str, dict[str, str]] = {name: {} for name in by_name}
     for processor in members:
-        edges[processor.name] |= set(processor.after) & names
-        for later in set(processor.before) & names:
-            edges[later].add(processor.name)
-    sorter = TopologicalSorter(edges)
+        others = by_name.keys() - (listed if processor.name in listed else ())
+        for earlier in processor.after:
+            if earlier in others:
+                edges[processor.name][earlier] = f"inside of {earlier} ({processor.name} says after={earlier!r})"
+        for later in processor.before:
+            if later in others:
+                edges[later][processor.name] = f"inside of {processor.name} ({processor.name} says before={later!r})"
+    sorter = TopologicalSorter({name: set(earlier) for name, earlier in edges.items()})
     try:
         sorter.prepare()
     except CycleError as error:
-        raise ConfigError(f"the order of processors is a circle: {' → '.join(error.args[1])}") from None
-    order: list[str] = []
+        circle = " → ".join(error.args[1])
+        raise ConfigError(f"the order of processors is a circle: {circle}; leave one out, or set `order`") from None
+    placed: list[Placed] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
-        order += ready
+        for index, name in enumerate(ready):
+            tie = (f"beside {ready[index - 1]}: by name",) if index else ()
+            reasons = (f"phase {by_name[name].phase}", *edges[name].values(), *tie)
+            placed.append(Placed(by_name[name], reasons))
         sorter.done(*ready)
-    return order
+    return placed
+
+
+def _as_listed(chain: list[Placed], order: Sequence[str]) -> list[Placed]:
+    """The places of those that are listed, filled again in the order of the list."""
+    listed = {name: index for index, name in enumerate(order)}
+    places = [index for index, placed in enumerate(chain) if placed.processor.name in listed]
+    wanted = sorted((chain[index] for index in places), key=lambda placed: listed[placed.processor.name])
+    arranged = list(chain)
+    for index, placed in zip(places, wanted, strict=True):
+        moved = placed is not chain[index]
+        arranged[index] = Placed(placed.processor, ("listed in `order`",)) if moved else placed
+    return arranged

@@ -25,11 +25,6 @@ from jackfield.retrieval import (
 from jackfield.sync import in_worker
 
 _KEPT_CORPORA = 8
-_SEARCHERS_OF = {
-    "keyword": ("keyword_search",),
-    "vector": ("vector_search",),
-    "hybrid": ("keyword_search", "vector_search"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +88,13 @@ class Retriever:
         fits = sum(chunk.tokens for chunk in corpus.chunks) <= self._config.max_ref_token
         if (fits and not always) or not query.strip():
             return []
-        names = self._names()
+        names = self._config.searchers
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
         searchers = [self._searcher(name) for name in names]
         found = await asyncio.gather(*(searcher.search(query, corpus, limit=limit) for searcher in searchers))
         hits = found[0] if len(names) == 1 else fuse(dict(zip(names, found, strict=True)))
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
-
-    def _names(self) -> tuple[str, ...]:
-        kind = self._config.retrieval_type
-        return self._config.rag_searchers if kind is None else _SEARCHERS_OF[kind]
 
     def _searcher(self, name: str) -> Searcher:
         if name not in self._searchers:

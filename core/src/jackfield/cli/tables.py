@@ -1,0 +1,29 @@
+"""How commands print: tables, JSON, and nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under a heading, columns aligned, the last one as long as it is."""
+    if not rows:
+        return
+    shown = [[printable(cell) for cell in row] for row in (columns, *rows)]
+    widths = [max(len(row[index]) for row in shown) for index in range(len(columns))]
+    for row in shown:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def printable(text: str) -> str:
+    """Metadata comes from anybody: no escape sequence of it reaches the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))

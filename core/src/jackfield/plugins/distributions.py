@@ -1,0 +1,156 @@
+"""The distributions beside the core, plugins or not: what each requires, who installed it and how. Nothing is imported.
+
+Only metadata is read, file by file and with limits: a broken distribution is left out or loses a field, never raises.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import BytesHeaderParser
+from pathlib import Path
+from typing import Any
+
+from jackfield.settings import normalise
+
+_MAX_FILE_BYTES = 4 << 20  # METADATA has the whole README in it
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What the metadata of one installed distribution says.
+
+    Attributes:
+        name: Normalised.
+        location: The folder of its metadata.
+        requires: Its requirements as they stand in the metadata, markers and all.
+        extras: The names of its optional parts.
+        requires_python: '' if it runs on any.
+        installer: Who put it there, such as `pip` or `uv`; '' if nobody signed.
+        requested: Whether somebody asked for it by name; None where the installer does not tell, as uv, which marks all.
+        direct: What it was installed from, where that was no index (PEP 610); empty otherwise.
+    """
+
+    name: str
+    version: str
+    location: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    requires_python: str = ""
+    installer: str = ""
+    requested: bool | None = None
+    direct: Mapping[str, Any] | None = None
+
+    @property
+    def editable(self) -> bool:
+        """Whether it is a link to a folder in which somebody works."""
+        table = (self.direct or {}).get("dir_info")
+        return isinstance(table, dict) and table.get("editable") is True
+
+
+def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
+    """All distributions on `paths`, or `sys.path`, by normalised name; of two with one name, the first on the path."""
+    found: dict[str, Distribution] = {}
+    for folder in dict.fromkeys(os.path.realpath(path or ".") for path in (sys.path if paths is None else paths)):
+        for location in _metadata_folders(folder):
+            distribution = read_distribution(location)
+            if distribution:
+                found.setdefault(distribution.name, distribution)
+    return found
+
+
+def read_distribution(location: str) -> Distribution | None:
+    """The distribution whose metadata is in a folder; None if it does not say its name and version."""
+    folder = Path(location)
+    raw = _read(folder / "METADATA") or _read(folder / "PKG-INFO")
+    if not raw:
+        return None
+    headers = BytesHeaderParser().parsebytes(raw)
+    installer = _read(folder / "INSTALLER").decode(errors="replace").strip()[:64]
+    name, version = _text(headers, "Name"), _text(headers, "Version")
+    if not name or not version:
+        return None
+    return Distribution(
+        normalise(name),
+        version,
+        location,
+        requires=_texts(headers, "Requires-Dist"),
+        extras=tuple(normalise(extra) for extra in _texts(headers, "Provides-Extra")),
+        requires_python=_text(headers, "Requires-Python"),
+        installer=installer,
+        requested=(folder / "REQUESTED").is_file() if installer == "pip" else None,
+        direct=_direct(folder),
+    )
+
+
+def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any]:
+    """What a distribution requires here, on this Python and machine, as `packaging` requirements.
+
+    Args:
+        distribution: Whose.
+        extra: The optional part whose requirements are meant; '' for what is always required.
+    """
+    from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in distribution.requires:
+        try:
+            requirement = Requirement(text)
+            applies = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+            without = extra and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))
+        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
+            continue  # an installer has read it otherwise or not at all; what is installed is what counts here
+        if applies and not without:
+            yield requirement
+
+
+def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
+    """Who requires a distribution always, and who with an extra (`other[extra]`); sorted."""
+    found = set()
+    for other in distributions.values():
+        for extra in ("", *other.extras):
+            if any(normalise(needed.name) == name for needed in requirements_of(other, extra)):
+                found.add(f"{other.name}[{extra}]" if extra else other.name)
+    return sorted(found - {name})
+
+
+def _metadata_folders(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
+    except (OSError, ValueError):  # ValueError: an entry with a NUL in it
+        return
+    for name in names:
+        yield f"{folder}/{name}"
+
+
+def _direct(folder: Path) -> Mapping[str, Any] | None:
+    try:
+        table = json.loads(_read(folder / "direct_url.json") or "null")
+    except (ValueError, RecursionError):
+        return None
+    return table if isinstance(table, dict) else None
+
+
+def _read(path: Path) -> bytes:
+    """The file, b'' if it is not there, is no file or is larger than any metadata."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            return b""
+        with path.open("rb") as file:
+            raw = file.read(_MAX_FILE_BYTES + 1)
+    except (OSError, ValueError):
+        return b""
+    return raw if len(raw) <= _MAX_FILE_BYTES else b""
+
+
+def _text(headers: Message, name: str) -> str:
+    return str(headers.get(name) or "").strip()
+
+
+def _texts(headers: Message, name: str) -> tuple[str, ...]:
+    return tuple(str(value).strip() for value in headers.get_all(name) or ())
