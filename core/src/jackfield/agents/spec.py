@@ -21,6 +21,9 @@ MAX_FILE_BYTES = 1 << 20
 # What stands in a call by position, of the functions and classes that take the parts of an agent.
 _POSITIONS: Mapping[str, tuple[str, ...]] = {"create_agent": ("agent",), "get_chat_model": ("llm",)}
 _CLASS_POSITIONS = ("function_list", "llm", "system_message")
+# Of a model's configuration: what a computed value stands for, and where it cannot be done without.
+_STAND_INS = {"model": "computed", **dict.fromkeys(("api_base", "base_url", "model_server"), "http://computed")}
+_DECISIVE = ("model_type", "processors", "generate_cfg")
 _PARTS = frozenset(("agent", "llm", "function_list", "files", "rag_cfg", "extra_generate_cfg", "observers"))
 
 
@@ -126,7 +129,28 @@ def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], lis
 def _readable(name: str, node: ast.expr, constants: Constants) -> Any:
     if name in ("function_list", "observers") and isinstance(node, ast.List | ast.Tuple):
         return [entry for part in node.elts for entry in _entries(part, constants)]
+    if name == "llm" and isinstance(node, ast.Dict | ast.Name):
+        return _model_config(node, constants)
     return constants.value_of(node)
+
+
+def _model_config(node: ast.expr, constants: Constants) -> Any:
+    """What a model's configuration says of its backend; keys and addresses are often computed, and do not matter."""
+    try:
+        return constants.value_of(node)
+    except UnknownValueError:
+        pass
+    config: dict[str, Any] = {}
+    for key, value in constants.entries_of(node):
+        try:
+            config[key] = constants.value_of(value)
+        except UnknownValueError:
+            if key not in _STAND_INS:
+                if key in _DECISIVE:
+                    raise
+                continue
+            config[key] = _STAND_INS[key]
+    return config
 
 
 def _entries(node: ast.expr, constants: Constants) -> Iterator[Any]:

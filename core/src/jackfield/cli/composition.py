@@ -6,12 +6,12 @@ None of them loads a plugin.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from jackfield.cli.tables import print_json, printable
 from jackfield.errors import ConfigError
 
 LOCK_NAME = "jackfield-plugins.lock"
@@ -113,32 +113,32 @@ def uninstall(options: argparse.Namespace) -> int:
     for problem in catalog.problems if code else ():
         if problem.distribution in going:
             sys.stderr.write(
-                f"jackfield: {problem.distribution} {_printable(problem.text)}, which may be why; use uv in place of pip, "
-                f"or remove it by hand: {problem.location}\n"
+                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be why; "
+                f"use uv in place of pip, or remove it by hand: {problem.location}\n"
             )
     return _exit_code(code, "removed")
 
 
 def freeze(options: argparse.Namespace) -> int:
     """Write a lock."""
-    from jackfield.plugins import lock
+    from jackfield.plugins import lock, lockfile
     from jackfield.settings import load_settings
 
     frozen = lock.freeze(load_settings())
     for note in frozen.notes:
-        sys.stderr.write(f"jackfield: {_printable(note)}\n")
+        sys.stderr.write(f"jackfield: {printable(note)}\n")
     if options.output == "-":
-        sys.stdout.write(lock.as_toml(frozen.lock))
+        sys.stdout.write(lockfile.as_toml(frozen.lock))
         return 0
     path = Path(options.output)
-    lock.write_lock(frozen.lock, path)
+    lockfile.write_lock(frozen.lock, path)
     print(f"{path}: {len(frozen.lock.plugins)} plugins, {len(frozen.lock.requirements)} requirements")
     return 0
 
 
 def sync(options: argparse.Namespace) -> int:
     """Make what is installed and set what a lock says."""
-    from jackfield.plugins.lock import read_lock
+    from jackfield.plugins.lockfile import read_lock
     from jackfield.plugins.restore import sync as synchronise
     from jackfield.settings import load_settings
 
@@ -150,7 +150,7 @@ def sync(options: argparse.Namespace) -> int:
         print(f"all is as {options.file} says")
         return 0
     if not options.dry_run:
-        sys.stderr.write("".join(f"jackfield: {_printable(sentence)}\n" for sentence in different))
+        sys.stderr.write("".join(f"jackfield: {printable(sentence)}\n" for sentence in different))
     return 1
 
 
@@ -161,9 +161,9 @@ def why(options: argparse.Namespace) -> int:
 
     explanations = explain(options.name, load_settings())
     if options.json:
-        print(json.dumps([asdict(one) for one in explanations], indent=2, ensure_ascii=False))
+        print_json([asdict(one) for one in explanations])
         return 0
-    print("\n\n".join("\n".join(map(_printable, one.lines())) for one in explanations))
+    print("\n\n".join("\n".join(map(printable, one.lines())) for one in explanations))
     return 0
 
 
@@ -202,8 +202,3 @@ def _exit_code(code: int, done: str) -> int:
     if code:
         sys.stderr.write(f"jackfield: the installer ended with code {code}, and nothing was {done}; see above\n")
     return 1 if code else 0
-
-
-def _printable(text: str) -> str:
-    """Metadata comes from anybody: no escape sequence of it reaches the terminal."""
-    return "".join(char if char.isprintable() else "�" for char in text)

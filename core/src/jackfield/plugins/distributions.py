@@ -17,6 +17,7 @@ from typing import Any
 
 from jackfield.settings import normalise
 
+CORE = "jackfield"
 _MAX_FILE_BYTES = 4 << 20  # METADATA has the whole README in it
 
 
@@ -31,7 +32,7 @@ class Distribution:
         extras: The names of its optional parts.
         requires_python: '' if it runs on any.
         installer: Who put it there, such as `pip` or `uv`; '' if nobody signed.
-        requested: Whether somebody asked for it by name; None where the installer does not tell, as uv, which marks all.
+        requested: Whether somebody asked for it by name; None where the installer does not tell, as uv.
         direct: What it was installed from, where that was no index (PEP 610); empty otherwise.
     """
 

@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 from jackfield.errors import ConfigError, PluginError, PluginNotFoundError
 from jackfield.plugins.catalog import Catalog
+from jackfield.plugins.distributions import CORE
 from jackfield.plugins.known import known_components
 from jackfield.settings import closest, normalise
 
-CORE = "jackfield"
 _ASKING_TIMEOUT_S = 60.0
 _ARCHIVES = (".whl", ".zip", ".tar.gz")
 
@@ -297,12 +297,16 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _path_of(text: str) -> str:
-    path = Path(text).expanduser().absolute()
-    if path.is_file() and path.name.lower().endswith(_ARCHIVES):
-        return str(path)
-    if any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
-        return str(path)
-    what = "is neither a wheel nor a folder with a pyproject.toml" if path.exists() else "does not exist"
+    try:
+        path = Path(text).expanduser().absolute()
+        is_there = path.exists()
+        if path.is_file() and path.name.lower().endswith(_ARCHIVES):
+            return str(path)
+        if any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
+            return str(path)
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown ~user, a NUL
+        raise ConfigError(f"{text!r:.200} is no path: {error}") from error
+    what = "is neither a wheel nor a folder with a pyproject.toml" if is_there else "does not exist"
     raise ConfigError(f"{text!r:.200} {what}; a plugin's name has no '/' in it")
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins.catalog import scan
 from jackfield.plugins.choices import load_choices, write_choices
-from jackfield.plugins.distributions import Distribution, installed
-from jackfield.plugins.lock import CORE, Lock, LockedPlugin, Policy, canonical_version, policy_of
+from jackfield.plugins.distributions import CORE, Distribution, installed
+from jackfield.plugins.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
 from jackfield.plugins.packages import (
     Environment,
     Run,

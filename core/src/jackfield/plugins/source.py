@@ -153,6 +153,21 @@ class Constants:
                 return self._container(name, arguments)
         raise UnknownValueError
 
+    def entries_of(self, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+        """The keys of a table and the expressions of their values, where it is written down, here or as a constant.
+
+        Raises:
+            UnknownValueError: It is computed.
+        """
+        assigned = self._assigned.get(node.id) if isinstance(node, ast.Name) else node
+        if not isinstance(assigned, ast.Dict):
+            raise UnknownValueError
+        for key, value in zip(assigned.keys, assigned.values, strict=True):
+            if key is None:
+                yield from self.entries_of(value)
+            else:
+                yield str(self.value_of(key)), value
+
     def _constant(self, name: str) -> Any:
         value = self._assigned.get(name)
         if value is None or name in self._open:

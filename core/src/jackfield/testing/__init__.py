@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
 
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
@@ -17,6 +18,7 @@ from jackfield.events import (
 from jackfield.jsontext import dumps
 from jackfield.messages import Usage
 from jackfield.models.base import BaseChatModel
+from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 
@@ -46,7 +48,7 @@ class ScriptedModel(BaseChatModel):
         script: The events of each answer, or a function from the request to them.
         facts: What the model claims to be able to do.
         config: As for any model; `{"model": "scripted"}` if None.
-        processors: As for any model.
+        processors, host: As for any model.
 
     `requests` has what it was asked, after all processors.
     """
@@ -58,10 +60,11 @@ class ScriptedModel(BaseChatModel):
         script: Script,
         *,
         facts: ModelFacts | None = None,
-        config: LLMConfig | None = None,
+        config: LLMConfig | Mapping[str, Any] | None = None,
         processors: Sequence[Processor] | None = None,
+        host: PluginHost | None = None,
     ) -> None:
-        super().__init__(config or LLMConfig(model="scripted"), processors=processors)
+        super().__init__(config or LLMConfig(model="scripted"), processors=processors, host=host)
         self._script = script
         self._facts = facts or ModelFacts()
         self.requests: list[ChatRequest] = []

@@ -1,0 +1,123 @@
+"""Descriptors come from anybody: what is wrong with one is said, and what is new in one does no harm."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import BrokenPluginError
+from jackfield.plugins import ComponentSpec, ToolSpec
+from jackfield.plugins.descriptors import KINDS
+from jackfield.plugins.faults import MAX_SCHEMA_BYTES, fault_of
+
+NO_TEXT = (5, None, b"x", ["x"])
+
+
+def tool(**values: Any) -> ToolSpec:
+    return ToolSpec(**{"name": "x", "target": "m:T", "description": "Does it.", **values})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_descriptor_with_its_defaults_has_no_fault(kind: str) -> None:
+    more = {"description": "Does it."} if kind == "tool" else {}
+    assert fault_of(KINDS[kind](name="x", target="m:T", **more)) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_a_value_of_a_wrong_type_is_named_and_never_raises(kind: str, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([entry.name for entry in dataclasses.fields(KINDS[kind])]))
+    wrong = data.draw(st.sampled_from([object(), 5.5j, b"x", {1: 2}, [1], -1, (b"", 1)]))
+    values = {"name": "x", "target": "m:T", **({"description": "Does it."} if kind == "tool" else {}), name: wrong}
+    told = fault_of(KINDS[kind](**values))
+    assert repr(name) in told or (name == "magic" and wrong == (b"", 1))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a/b", "..", "../x", "a b", "x\x1b[31m", "x\n", "x" * 65, "-x", "ä", "x\0", "a\\b", ".hidden"]
+)
+def test_a_name_that_could_be_a_path_or_a_command_to_a_terminal_is_none(name: str) -> None:
+    assert "is none" in fault_of(tool(name=name))
+
+
+@pytest.mark.parametrize("target", ["", "m", "m:", ":T", "m:T:U", "m.n:T()", "m;n:T", "../m:T", "m:T\n", "1m:T"])
+def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
+    assert "'target'" in fault_of(tool(target=target))
+    assert fault_of(tool(check=target)) == "" if not target else "'check'" in fault_of(tool(check=target))
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"description": "x\x1b]0;title\x07"}, "description"),
+        ({"description": {"en": "fine", "zh": "\x00"}}, "zh"),
+        ({"summary": "two\x9blines"}, "summary"),
+        ({"summary": "x" * 501}, "summary"),
+        ({"description": "x" * 20_000}, "description"),
+        ({"network": ("a\x1b.example",)}, "host"),
+        ({"secrets": ("A KEY",)}, "A KEY"),
+        ({"parameters": {"type": {1, 2}}}, "parameters"),
+        ({"parameters": {"enum": ["x" * MAX_SCHEMA_BYTES]}}, "parameters"),
+        ({"parameters": {"x" * 200_000: {}}}, "parameters"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": True}, "timeout_s"),
+    ],
+    ids=str,
+)
+def test_what_no_terminal_or_model_should_be_given_is_refused(values: dict[str, Any], named: str) -> None:
+    assert named in fault_of(tool(**values))
+    assert fault_of(tool(**values)).isprintable()
+
+
+def test_a_schema_that_contains_itself_is_refused() -> None:
+    schema: dict[str, Any] = {"type": "object"}
+    schema["properties"] = {"x": schema}
+    assert "'parameters' is no JSON" in fault_of(tool(parameters=schema))
+
+
+def test_a_deep_schema_is_refused_and_not_followed_for_ever() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(100_000):
+        schema = {"x": schema}
+    assert "'parameters'" in fault_of(tool(parameters=schema))
+
+
+def test_the_host_refuses_a_descriptor_with_a_fault_and_names_its_distribution(site: Any) -> None:
+    source = (
+        "from jackfield.plugins import ToolSpec, hook\n@hook.tools\n"
+        "def tools(): return [ToolSpec(name='x', target='m:T', description='x', parameters={'enum': ['x' * 10**7]})]"
+    )
+    site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
+    site.add_tools("sound", "good")
+    host = site.host()
+    with pytest.raises(BrokenPluginError, match=r"acme describes tool\.x wrongly: 'parameters' is 10000014 bytes"):
+        host.spec("tool", "x", ToolSpec)
+    assert host.spec("tool", "good", ToolSpec)
+
+
+# --- newer plugins ---
+
+
+def test_what_a_newer_core_would_know_is_kept_apart_and_does_no_harm(site: Any) -> None:
+    source = (
+        "from jackfield.plugins import ToolSpec, hook\n@hook.tools\n"
+        "def tools(): return [ToolSpec(name='x', target='m:T', description='x', holograms=True)]"
+    )
+    site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
+    assert site.host().spec("tool", "x", ToolSpec).extra == {"holograms": True}
+
+
+def test_a_field_that_is_needed_is_missed_all_the_same() -> None:
+    with pytest.raises(TypeError, match="target"):
+        ComponentSpec(name="x")  # type: ignore[call-arg]
+
+
+def test_descriptors_are_values() -> None:
+    assert tool() == tool()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        tool().name = "y"  # type: ignore[misc]
