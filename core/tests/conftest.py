@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-from jackfield_testkit.site import site
+from jackfield_testkit.site import FakeSite, site
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("core", deadline=None)
@@ -29,3 +36,87 @@ def gather() -> Callable[[AsyncIterator[Any]], list[Any]]:
         return asyncio.run(collect(events))
 
     return gathered
+
+
+class Terminal:
+    """A program on a pseudo-terminal, typed at as a person does."""
+
+    def __init__(self, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.execve(sys.executable, [sys.executable, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def wait_for(self, text: str, within_s: float = 30) -> None:
+        ends = time.monotonic() + within_s
+        while text not in self.seen:
+            left = ends - time.monotonic()
+            assert left > 0, f"no {text!r} in {self.seen!r}"
+            if select.select([self._file], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self._file, 4096).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.seen, self.seen
+        self.seen = self.seen.partition(text)[2]
+
+    def end(self) -> int:
+        while True:  # what it still writes must be read, or it never ends
+            try:
+                if not os.read(self._file, 4096):
+                    break
+            except OSError:
+                break
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def open_terminal() -> type[Terminal]:
+    """Runs `jackfield` on a pseudo-terminal: `open_terminal(arguments, folder, environment)`."""
+    return Terminal
+
+
+class CommandLine:
+    """Runs `jackfield` in a process of its own, which sees the distributions of `site` beside the real ones.
+
+    Attributes:
+        folder: The working directory; `pyproject.toml` there is the project's.
+        env: The environment, without settings, keys and a home of anybody's.
+    """
+
+    def __init__(self, folder: Path, site_folder: Path) -> None:
+        self.folder = folder
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD") and "KEY" not in key}
+        homes = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        self.env = {**kept, **homes, "PYTHONPATH": str(site_folder)}
+
+    @property
+    def config(self) -> Path:
+        """The folder of the user's files."""
+        return Path(self.env["XDG_CONFIG_HOME"]) / "jackfield"
+
+    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "jackfield", *arguments],
+            cwd=self.folder,
+            env={**self.env, **more},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+
+@pytest.fixture
+def command_line(tmp_path: Path, site: FakeSite) -> CommandLine:
+    """The command line, beside the fake distributions of `site`."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return CommandLine(folder, site.folder)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,7 +91,13 @@ def echo(install: Install) -> None:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD")}
-    return {**kept, "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "none")}
+    return {
+        **kept,
+        "PYTHONPATH": str(tmp_path),
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path / "none"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
 
 
 @pytest.fixture
@@ -261,48 +265,17 @@ def greet(arguments):
     assert (done.returncode, done.stdout) == (3, "hello you --loud\n")
 
 
-class Terminal:
-    """A program on a pseudo-terminal, typed at as a person does."""
-
-    def __init__(self, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            os.execve(sys.executable, [sys.executable, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
-        self.seen = ""
-
-    def type(self, text: str) -> None:
-        os.write(self._file, text.encode())
-
-    def wait_for(self, text: str, within_s: float = 30) -> None:
-        ends = time.monotonic() + within_s
-        while text not in self.seen:
-            left = ends - time.monotonic()
-            assert left > 0, f"no {text!r} in {self.seen!r}"
-            if select.select([self._file], [], [], left)[0]:
-                try:
-                    self.seen += os.read(self._file, 4096).decode(errors="replace")
-                except OSError:
-                    break
-        assert text in self.seen, self.seen
-        self.seen = self.seen.partition(text)[2]
-
-    def end(self) -> int:
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._file)
-        return os.waitstatus_to_exitcode(status)
-
-
 @pytest.fixture
-def chat(tmp_path: Path, environment: dict[str, str], echo: None) -> Terminal:
-    terminal = Terminal(["chat", "-m", "echo:m", "-t", "clock"], tmp_path, environment)
-    terminal.wait_for("[c]hoose: ")  # the first command in an environment asks about its plugins
+def chat(tmp_path: Path, environment: dict[str, str], echo: None, open_terminal: Callable[..., Any]) -> Any:
+    env = {**environment, "JACKFIELD_PLUGINS": "acme-echo"}
+    terminal = open_terminal(["chat", "-m", "echo:m", "-t", "clock"], tmp_path, env)
+    terminal.wait_for("May acme-echo load when it is named? [Y/n] ")  # the first command asks about what is new
     terminal.type("y\n")
     terminal.wait_for("> ")
     return terminal
 
 
-def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Terminal) -> None:
+def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Any) -> None:
     chat.type("one\n")
     chat.wait_for("you said: one[31m (1 messages)")
     chat.wait_for("> ")
@@ -317,7 +290,7 @@ def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Terminal) ->
     assert chat.end() == 0
 
 
-def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(chat: Terminal) -> None:
+def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(chat: Any) -> None:
     chat.type("wait\n")
     chat.wait_for("I begin")
     os.kill(chat.pid, signal.SIGINT)

@@ -379,9 +379,17 @@ def test_another_content_under_the_same_version_is_an_error_that_names_both(
     assert delivered != locked
     assert delivered in ran.stderr
     assert locked in ran.stderr
+    assert not (second.site / "acme.py").read_text().startswith("A = 1")
     # Once the right wheel is there again, the wrong one is replaced.
     (wheelhouse.folder / "acme-1.0-py3-none-any.whl").write_bytes(original)
     assert "reinstall  acme 1.0" in second.done("sync", lock, *second.offline)
+    # What somebody edits is brought back, too.
+    module = second.site / "acme.py"
+    module.unlink()  # a file that uv has linked from its cache would be changed there, too
+    module.write_text("A = 2\n")
+    assert second.run("sync", lock, "--dry-run").returncode == 1
+    assert "reinstall  acme 1.0" in second.done("sync", lock, *second.offline)
+    assert module.read_text() == "A = 1\n"
 
 
 def test_a_rule_that_another_file_holds_is_a_difference_with_its_file(place: Any, wheelhouse: Any) -> None:

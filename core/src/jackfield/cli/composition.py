@@ -59,13 +59,16 @@ def _add_sync(actions: Any) -> None:
 
 
 def _add_bisect(actions: Any) -> None:
-    parser = actions.add_parser("bisect", help="find the plugins that make a command fail")
+    usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
+    parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
     parser.add_argument("--timeout", type=_seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="of a run (300)")
     parser.add_argument("--match", default="", metavar="TEXT", help="only what says this has failed")
     parser.add_argument(
         "--keep", action="append", default=[], metavar="NAME", help="is there in every run; repeat for more"
     )
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="without one, you are asked")
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments; without one, you are asked"
+    )
     parser.set_defaults(handler=bisect)
 
 

@@ -34,7 +34,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     choices = load_choices()
     for name in names:
         rows = _meant(host, name, enabled=choices.enabled)
-        acting = {form for row in rows for form in (row.id, f"{row.kind}.{row.address}", name)}
+        acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
         enabled = tuple(one for one in choices.enabled if one not in acting)
         if enabled != choices.enabled:
             choices = choices.with_changes(enabled=enabled)

@@ -22,18 +22,24 @@ from jackfield.plugins.packages import (
     run_visibly,
     write_constraints,
 )
-from jackfield.plugins.record import content_hash
+from jackfield.plugins.record import changed_files, content_hash
 from jackfield.settings import Settings
 from jackfield.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """A distribution with plugins as it is here; `content` is '' where it cannot be told."""
+    """A distribution with plugins as it is here.
+
+    Attributes:
+        content: As it was installed; '' where that cannot be told.
+        edited: The files that are not as they were installed.
+    """
 
     version: str
     content: str = ""
     editable: bool = False
+    edited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +251,7 @@ def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
     contents = {plugin.name: plugin.content for plugin in lock.plugins}
     told = [f"{name} {version} is not installed" for name, version in {**still.install, **still.missing}.items()]
     told += [f"{name} is {here}, and the lock has {wanted}" for name, (here, wanted) in still.change.items()]
-    told += [
-        f"{name} {version} has the content {state.plugins[name].content or 'that nobody can tell (no RECORD)'}, "
-        f"and the lock has {contents[name]}: what is offered under this version is not what was frozen"
-        for name, version in still.anew.items()
-    ]
+    told += [_other_content(name, version, state.plugins[name], contents[name]) for name, version in still.anew.items()]
     told += [f"{name} is installed, and the lock does not have it" for name in still.remove]
     return [*told, *still.settings, *still.by_hand.values()]
 
@@ -278,10 +280,11 @@ def _state_of(distribution: Distribution | None, version: str, location: str) ->
     if distribution.editable:
         return InstalledPlugin(_spelled(distribution.version), editable=True)
     try:
-        content = content_hash(location)
+        content, changes = content_hash(location), changed_files(location)
     except PluginError:
-        content = ""  # the difference to the lock's content says that it is not known
-    return InstalledPlugin(_spelled(distribution.version), content)
+        content, changes = "", []  # the difference to the lock's content says that it is not known
+    edited = tuple(change.path for change in changes)
+    return InstalledPlugin(_spelled(distribution.version), content, edited=edited)
 
 
 def _spelled(version: str) -> str:
@@ -293,7 +296,18 @@ def _is_same(wanted: LockedPlugin, here: InstalledPlugin) -> bool:
         return False
     if wanted.name == CORE:
         return True
-    return wanted.editable == here.editable and (not wanted.content or wanted.content == here.content)
+    if wanted.content and (here.edited or wanted.content != here.content):
+        return False
+    return wanted.editable == here.editable
+
+
+def _other_content(name: str, version: str, here: InstalledPlugin, wanted: str) -> str:
+    if here.edited and here.content == wanted:
+        return f"{name} {version} was edited after it was installed: {', '.join(here.edited[:5])}"
+    return (
+        f"{name} {version} has the content {here.content or 'that nobody can tell (no RECORD)'}, and the lock has "
+        f"{wanted}: what is offered under this version is not what was frozen"
+    )
 
 
 def _about_editable(wanted: LockedPlugin, here: InstalledPlugin | None) -> str:
