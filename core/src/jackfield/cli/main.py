@@ -106,8 +106,8 @@ def _run_plugin_command(command: str, arguments: list[str]) -> int:
 
 
 _OWN_COMMANDS = ("run", "chat", "pipeline", "requirements", "plugins")
-# These change what may load, or what is there: they must work when a plugin is unwelcome or broken.
-_MANAGING = ("install", "uninstall", "enable", "disable", "sync")
+# These say or change what is there and what may load: a question in between would get into what they find.
+_MANAGING = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
 _SWITCHES = {
     "--no-plugins": ("JACKFIELD_SAFE", "1"),
     "--strict": ("JACKFIELD_PLUGINS_STRICT", "1"),

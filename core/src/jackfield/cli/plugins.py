@@ -154,7 +154,7 @@ def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
     from jackfield.plugins.doctor import probe_apart
 
     loadable = dict.fromkeys(row.distribution for row in rows if not why_not(row, host.settings))
-    return {distribution: probe_apart(distribution, "--configs") for distribution in loadable}
+    return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
 
 
 def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,5 +26,5 @@ def printable(text: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value as JSON; for a terminal, which obeys some characters that JSON leaves as they are, in ASCII."""
+    print(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()))

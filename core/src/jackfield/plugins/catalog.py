@@ -157,7 +157,7 @@ def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None
             continue
         entry, equals, target = (part.strip() for part in line.partition("="))
         kind, dot, name = entry.partition(".")
-        if not (equals and dot and kind and _NAME.match(name) and _TARGET.match(target)):
+        if not (equals and dot and _NAME.match(kind) and _NAME.match(name) and _TARGET.match(target)):
             problems.append(
                 Problem(of.distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", of.location)
             )

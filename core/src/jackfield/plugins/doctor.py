@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from collections import defaultdict
@@ -101,7 +102,7 @@ def examine(
         rows[row.distribution].append(row)
     wanted = sorted(name for name in rows if not only or name in only)
     neighbours = _Neighbours(host)
-    installation = installed(host.paths)
+    installation = installed(None if host.paths is None else (*host.paths, *sys.path))
     with ThreadPoolExecutor(max_workers=4) as pool:  # it only waits for processes
         look = partial(
             _examine_one, host=host, neighbours=neighbours, installation=installation, deep=deep, timeout_s=timeout_s
@@ -190,7 +191,7 @@ def _examine_one(
     if not usable:
         status, why, fix = _kept_out(rows[0], host)
         return finding(status, None, why, fix)
-    answer = probe_apart(distribution, *(["--deep"] if deep else []), timeout_s=timeout_s)
+    answer = probe_apart(host, distribution, *(["--deep"] if deep else []), timeout_s=timeout_s)
     verdicts = [*_of_answer(rows, answer, host), *_of_installation(rows[0], installation)]
     verdicts += [verdict for row in usable for verdict in neighbours.verdicts(row)]
     if all(row.kind in ENABLED_KINDS and not is_enabled(row, host.settings) for row in usable):
@@ -269,15 +270,17 @@ def _of_requirements(found: Distribution, installation: Mapping[str, Distributio
             yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
 
 
-def probe_apart(distribution: str, *options: str, timeout_s: float = PROBE_TIMEOUT_S) -> dict[str, Any]:
-    """Load a distribution's plugins in a process of its own; options and answer are those of `probe`.
+def probe_apart(
+    host: PluginHost, distribution: str, *options: str, timeout_s: float = PROBE_TIMEOUT_S
+) -> dict[str, Any]:
+    """Load a distribution's plugins in a process of its own, by the host's rules; options and answer are `probe`'s.
 
     A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
     """
     command = [sys.executable, "-B", "-m", "jackfield.plugins.probe", distribution, *options]
     try:
         done = subprocess.run(  # noqa: S603 - our own module, in our own interpreter
-            command, capture_output=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
+            command, input=pickle.dumps(host), capture_output=True, timeout=timeout_s, check=False
         )
     except subprocess.TimeoutExpired:
         return {**_NO_ANSWER, "errors": [f"loading it did not end within {timeout_s:g} s"]}

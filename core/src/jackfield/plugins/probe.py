@@ -1,8 +1,8 @@
 """Load the plugins of one distribution and say what happened, in a process of its own.
 
-`python -B -m jackfield.plugins.probe DISTRIBUTION [--deep] [--configs]` writes one JSON object to standard output. What
-a plugin prints goes elsewhere, so that it cannot spoil the answer; a thread that it leaves behind cannot keep the
-process alive.
+`python -B -m jackfield.plugins.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from standard
+input and writes one JSON object to standard output. What a plugin prints goes elsewhere, so that it cannot spoil the
+answer; a thread that it leaves behind cannot keep the process alive.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import dataclasses
 import importlib
 import json
 import os
+import pickle
 import socket
 import sys
 import tempfile
@@ -42,7 +43,7 @@ _EFFECTS = (
 )  # fmt: skip
 
 
-def probe(distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
+def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
     """Describe (and, if deep, load and check) all components of a distribution.
 
     Returns:
@@ -54,7 +55,6 @@ def probe(distribution: str, *, deep: bool = False, configs: bool = False) -> di
     """
     for shared in ("faults", "hookspecs"):  # paid once by all plugins, so not counted for this one
         importlib.import_module(f"jackfield.plugins.{shared}")
-    host = PluginHost()
     rows = [row for row in host.rows() if row.distribution == distribution]
     watch = _Watch()
     answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "checks": [], "configs": {}}
@@ -164,11 +164,12 @@ def _shortened(arguments: tuple[Any, ...]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Probe the distribution that the first argument names."""
+    host = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that has started this one
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:
         for stream in (1, 2):
             os.dup2(said.fileno(), stream)
-        result = probe(arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
+        result = probe(host, arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
         sys.stdout.flush()
         sys.stderr.flush()
         said.seek(0)
