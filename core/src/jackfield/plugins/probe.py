@@ -7,17 +7,13 @@ answer; a thread that it leaves behind cannot keep the process alive.
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import importlib
 import json
 import os
 import pickle
-import socket
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,22 +21,7 @@ from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.host import PluginHost
-
-# Commonly used names that a plugin must leave as they are.
-_SHARED: tuple[tuple[Any, str], ...] = (
-    *((builtins, name) for name in ("open", "print", "__import__", "exec", "eval", "input")),
-    *((socket, name) for name in ("socket", "create_connection", "getaddrinfo")),
-    (os, "environ"),
-    (sys, "excepthook"),
-    (sys, "meta_path"),
-)
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_EFFECTS = (
-    "socket.", "http.", "urllib.", "ftplib.", "smtplib.", "subprocess.", "pty.", "shutil.", "tempfile.", "sqlite3.",
-    "_thread.start", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "os.mkdir",
-    "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.chdir",
-    "os.putenv", "os.unsetenv", "signal.",
-)  # fmt: skip
+from jackfield.plugins.watch import Watch
 
 
 def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
@@ -56,18 +37,17 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
     for shared in ("faults", "hookspecs"):  # paid once by all plugins, so not counted for this one
         importlib.import_module(f"jackfield.plugins.{shared}")
     rows = [row for row in host.rows() if row.distribution == distribution]
-    watch = _Watch()
+    watch = Watch({row.module.partition(".")[0] for row in rows})
     answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "checks": [], "configs": {}}
     specs: dict[Row, ComponentSpec] = {}
-    started = time.process_time()
     with watch:
         for row in rows:
             try:
                 specs[row] = host.spec_of(row, ComponentSpec)
             except PluginError as error:
                 answer["errors"].append(str(error))
-    answer["ms"] = round((time.process_time() - started) * 1000, 1)
-    answer["effects"], answer["imported"] = watch.effects, watch.imported
+    answer["ms"] = round(watch.cpu_ms, 1)
+    answer["effects"], answer["imported"] = [*watch.changed, *watch.effects], watch.imported
     answer["specs"] = {row.id: as_json(spec) for row, spec in specs.items()}
     answer["secrets"] = sorted({variable for spec in specs.values() for variable in spec.secrets})
     one_of_each_module = {row.module: row for row in rows}.values()
@@ -111,55 +91,6 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_json_value(entry) for entry in value]
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
-
-
-class _Watch:
-    """Notes what happens inside of a `with` block: imports, and whatever a module has no business doing."""
-
-    def __init__(self) -> None:
-        self.effects: list[str] = []
-        self.imported: list[str] = []
-        self._on = False
-
-    def __enter__(self) -> None:
-        self._modules, self._paths = set(sys.modules), list(sys.path)
-        self._shared = [getattr(owner, name) for owner, name in _SHARED]
-
-        start, effects = threading.Thread.start, self.effects
-
-        def noted(self: threading.Thread) -> None:
-            effects.append(f"it starts the thread {self.name}")
-            start(self)
-
-        # Python 3.11 raises no audit event for threads. This process exists for the watching alone.
-        self._start_thread, threading.Thread.start = start, noted  # type: ignore[method-assign]
-        sys.addaudithook(self._hear)
-        self._on = True
-
-    def __exit__(self, *_: object) -> None:
-        self._on = False
-        threading.Thread.start = self._start_thread  # type: ignore[method-assign]
-        self.imported = sorted(set(sys.modules) - self._modules)
-        for (owner, name), before in zip(_SHARED, self._shared, strict=True):
-            if getattr(owner, name) is not before:
-                self.effects.append(f"it replaces {owner.__name__}.{name}")
-        if sys.path != self._paths:
-            self.effects.append("it changes sys.path")
-
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._on and _is_effect(event, arguments):
-            self.effects.append(f"{event} {_shortened(arguments)}")
-
-
-def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
-    if event == "open":
-        _, mode, flags = arguments
-        return bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITES)
-    return event.startswith(_EFFECTS)
-
-
-def _shortened(arguments: tuple[Any, ...]) -> str:
-    return repr(arguments[0])[:200] if arguments else ""
 
 
 def main(arguments: list[str]) -> None:

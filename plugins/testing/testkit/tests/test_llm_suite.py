@@ -37,6 +37,10 @@ BROKEN = {
     "ConnectsAtOnce": "test_making_a_model_connects_to_nothing",
     "ClaimsImages": "test_an_image_is_sent_or_refused_as_the_facts_say",
     "Prints": "test_nothing_is_printed",
+    "FallsBack": "test_a_server_without_tls_at_a_url_with_it_is_an_error_and_learns_nothing",
+    "BelongsToOneProcess": "test_a_forked_process_can_ask_although_its_parent_has_open_connections",
+    "KnowsNoProxy": "test_the_proxy_of_the_environment_is_used",
+    "AlwaysByProxy": "test_what_needs_no_proxy_is_asked_without_it",
 }
 """A backend of backends/tiny_backend.py, and the test that is made for its fault."""
 

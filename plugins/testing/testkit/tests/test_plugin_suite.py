@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jackfield_testkit.suites import PluginSuite
 
 LIGHT = """
@@ -27,6 +29,28 @@ class Acme(BaseTool):
 
     def call(self, params, **kwargs):
         return "done"
+"""
+BACKEND = """
+from jackfield.plugins import LLMSpec, hook
+
+
+@hook.llms
+def llms():
+    return [LLMSpec(name="acme", target="{package}.tool:Acme", secrets=("ACME_KEY",))]
+"""
+MODEL = """
+import socket
+
+from jackfield.errors import MissingSecretError
+from jackfield.models import BaseChatModel
+
+
+class Acme(BaseChatModel):
+    backend = "acme"
+
+    async def stream(self, request):
+        socket.create_connection(("192.0.2.1", 443))
+        yield
 """
 README = "# Acme\n\nA tool that does what needs to be done, for the tests of the suite for plugins.\n"
 
@@ -172,6 +196,165 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, tool="class Acme:\n    pass\n"),
         "test_its_targets_can_be_imported_and_are_of_their_kind",
     ),
+    "newer": (
+        replace(OK, tool="from jackfield.tools import BaseTool, NewerTool\n" + TOOL),
+        "test_its_lowest_core_has_all_the_names_it_uses",
+    ),
+    "newer-module": (
+        replace(OK, tool="import jackfield\n" + TOOL + "\n\ndef more():\n    return jackfield.later.Thing\n"),
+        "test_its_lowest_core_has_all_the_names_it_uses",
+    ),
+    "private": (
+        replace(OK, tool="from jackfield.models.base import _unwrapped\n" + TOOL),
+        "test_its_lowest_core_has_all_the_names_it_uses",
+    ),
+    "ancient": (replace(OK, requires=("jackfield>=0.0.1,<2",)), "test_its_lowest_core_has_all_the_names_it_uses"),
+    "looks-about": (
+        replace(
+            OK,
+            light="try:\n    import pydantic\nexcept ImportError:\n    raise RuntimeError('no') from None\n" + LIGHT,
+        ),
+        "test_describing_it_needs_nothing_that_it_requires",
+    ),
+    "offers-if": (
+        replace(OK, light="import importlib.util\nimportlib.util.find_spec('pydantic').name\n" + LIGHT),
+        "test_describing_it_needs_nothing_that_it_requires",
+    ),
+    "stays": (
+        replace(OK, light="import atexit\natexit.register(int)\n" + LIGHT),
+        "test_taking_it_away_leaves_nothing_of_it",
+    ),
+    "filters": (
+        replace(OK, light="import warnings\nwarnings.simplefilter('ignore')\n" + LIGHT),
+        "test_taking_it_away_leaves_nothing_of_it",
+    ),
+    "hooks-in": (
+        replace(OK, light="import sys\nsys.meta_path.append(sys.meta_path[0])\n" + LIGHT),
+        "test_taking_it_away_leaves_nothing_of_it",
+    ),
+    "moody": (
+        replace(
+            OK,
+            light=LIGHT.replace("return", "times.append(1)\n    return")
+            .replace("Does it.", "{times}")
+            .replace('"{times}"', "str(times)")
+            .replace("@hook", "times = []\n\n\n@hook"),
+        ),
+        "test_its_hooks_answer_the_same_each_time",
+    ),
+    "once": (
+        replace(
+            OK,
+            light=LIGHT.replace("return", "times.pop()\n    return").replace("@hook", "times = [1]\n\n\n@hook"),
+        ),
+        "test_its_hooks_answer_the_same_each_time",
+    ),
+    "odd-effect": (
+        replace(OK, light=LIGHT.replace("secrets=", "effects=frozenset({'telepathy'}), secrets=")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "misspelt": (
+        replace(OK, light=LIGHT.replace("secrets=", "efects=frozenset({'files'}), secrets=")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "odd-need": (
+        replace(OK, light=LIGHT.replace("secrets=", "requires=('jackfield-openai',), secrets=")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "listed": (
+        replace(OK, light=LIGHT.replace('("ACME_KEY",)', '["ACME_KEY"]')),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "no-json": (
+        replace(OK, light=LIGHT.replace("secrets=", "parameters={'type': 'object', 'x-a': object()}, secrets=")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "huge": (
+        replace(OK, light=LIGHT.replace('"Does it."', '"Does it. " * 10_000')),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "colours": (
+        replace(OK, light=LIGHT.replace("secrets=", r"summary='\x1b[31mDoes it.', secrets=")),
+        "test_its_descriptors_say_only_what_is_known",
+    ),
+    "long-name": (
+        replace(OK, light=LIGHT.replace('"acme"', f'"{"a" * 65}"'), entries={"tool." + "a" * 65: "{package}.plugin"}),
+        "test_it_has_entry_points_that_can_be_read",
+    ),
+    "odd-check": (
+        replace(
+            OK,
+            light=LIGHT.replace("secrets=", "check='{package}.tool:check', secrets="),
+            tool=TOOL + "\n\ndef check():\n    return 'all is well'\n",
+        ),
+        "test_its_checks_of_the_machine_give_lists_of_texts",
+    ),
+    "no-check": (
+        replace(OK, light=LIGHT.replace("secrets=", "check='{package}.tool:nothing', secrets=")),
+        "test_its_checks_of_the_machine_give_lists_of_texts",
+    ),
+    "many": (
+        replace(
+            OK,
+            tool=TOOL.replace("class Acme", "class _Acme")
+            + "\n\ndef __getattr__(name):\n    return type(name, (_Acme,), {})\n",
+        ),
+        "test_threads_at_the_same_time_get_the_same_components",
+    ),
+    "forkless": (
+        replace(
+            OK,
+            tool="import os\n\nPID = os.getpid()\n"
+            + TOOL.replace("class Acme", "class _Acme")
+            + "\n\ndef __getattr__(name):\n    if os.getpid() != PID or name != 'Acme':\n"
+            "        raise AttributeError(name)\n    return _Acme\n",
+        ),
+        "test_its_components_can_be_loaded_in_another_process[fork]",
+    ),
+    "spawnless": (
+        replace(
+            OK,
+            tool="import multiprocessing\n\nassert multiprocessing.parent_process() is None\n" + TOOL,
+        ),
+        "test_its_components_can_be_loaded_in_another_process[spawn]",
+    ),
+    "dies": (
+        replace(
+            OK,
+            tool="import multiprocessing, os\n\nif multiprocessing.parent_process():\n    os._exit(3)\n" + TOOL,
+        ),
+        "test_its_components_can_be_loaded_in_another_process[spawn]",
+    ),
+    "wants-key": (
+        replace(OK, tool="import os\n\nKEY = os.environ['ACME_KEY']\n" + TOOL),
+        "test_threads_at_the_same_time_get_the_same_components",
+    ),
+    "reads-on": (
+        replace(
+            OK,
+            tool=TOOL + "\n\nNAME = 'OTHER_API_KEY'\n\n\ndef more():\n    import os\n    return os.environ.get(NAME)\n",
+        ),
+        "test_it_reads_only_the_secrets_that_it_declares",
+    ),
+    "asks-on": (
+        replace(OK, tool=TOOL + "\n\ndef more(settings):\n    return settings.secret('OTHER')\n"),
+        "test_it_reads_only_the_secrets_that_it_declares",
+    ),
+    "keyless": (
+        replace(OK, light=BACKEND, tool=MODEL, entries={"llm.acme": "{package}.plugin"}),
+        "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody",
+    ),
+    "other-key": (
+        replace(
+            OK,
+            light=BACKEND,
+            tool=MODEL.replace(
+                'socket.create_connection(("192.0.2.1", 443))', "raise MissingSecretError('OTHER', needed_by='acme')"
+            ),
+            entries={"llm.acme": "{package}.plugin"},
+        ),
+        "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody",
+    ),
     "odd-config": (
         replace(OK, light=LIGHT.replace("secrets=", "config='{package}.tool:Acme', secrets=")),
         "test_its_configurations_are_configurations",
@@ -191,14 +374,30 @@ for name in NAMES:
 def test_a_correct_distribution_passes_all(run_suites: Callable[..., Any], tmp_path: Path) -> None:
     OK.write(tmp_path, "jackfield-ok")
     outcomes = run_suites("NAMES = ['ok']" + SUITES, ["Test_ok"], tmp_path)
-    assert outcomes.of("Test_ok", "passed") == {name for name in dir(PluginSuite) if name.startswith("test_")}
+    every = {name for name in dir(PluginSuite) if name.startswith("test_")}
+    keyed = {"test_a_model_without_its_key_says_which_is_missing_and_asks_nobody"}
+    assert outcomes.of("Test_ok", "passed") == every - keyed
+    assert outcomes.of("Test_ok", "skipped") == keyed
 
 
-def test_each_broken_distribution_is_caught(run_suites: Callable[..., Any], tmp_path: Path) -> None:
-    for name, (dist, _) in BROKEN.items():
+def test_a_backend_that_asks_for_its_key_passes(run_suites: Callable[..., Any], tmp_path: Path) -> None:
+    missing = "raise MissingSecretError('ACME_KEY', needed_by='acme')"
+    model = MODEL.replace('socket.create_connection(("192.0.2.1", 443))', missing)
+    dist = replace(OK, light=BACKEND, tool=model, entries={"llm.acme": "{package}.plugin"})
+    dist.write(tmp_path, "jackfield-keyed")
+    chosen = "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody"
+    outcomes = run_suites("NAMES = ['keyed']" + SUITES, [f"Test_keyed::{chosen}"], tmp_path)
+    assert outcomes.of("Test_keyed", "passed") == {chosen}
+
+
+# In a few runs, so that none is long: each distribution is looked at in processes of its own.
+@pytest.mark.parametrize("part", range(4))
+def test_each_broken_distribution_is_caught(run_suites: Callable[..., Any], tmp_path: Path, part: int) -> None:
+    broken = dict(list(BROKEN.items())[part::4])
+    for name, (dist, _) in broken.items():
         dist.write(tmp_path, f"jackfield-{name}")
-    selected = [f"Test_{name}::{test}" for name, (_, test) in BROKEN.items()]
-    outcomes = run_suites(f"NAMES = {list(BROKEN)}{SUITES}", selected, tmp_path)
-    assert {name: outcomes.of(f"Test_{name}", "failure") for name in BROKEN} == {
-        name: {test} for name, (_, test) in BROKEN.items()
+    selected = [f"Test_{name}::{test}" for name, (_, test) in broken.items()]
+    outcomes = run_suites(f"NAMES = {list(broken)}{SUITES}", selected, tmp_path)
+    assert {name: outcomes.of(f"Test_{name}", "failure") for name in broken} == {
+        name: {test.partition("[")[0]} for name, (_, test) in broken.items()
     }

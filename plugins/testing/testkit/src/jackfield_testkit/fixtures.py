@@ -1,12 +1,36 @@
-"""The fake server as a pytest fixture. In a `conftest.py`: `pytest_plugins = ["jackfield_testkit.fixtures"]`."""
+"""The fake server as a pytest fixture, and no way out of this machine for any test.
+
+In a `conftest.py`: `pytest_plugins = ["jackfield_testkit.fixtures"]`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
+from jackfield_testkit.network import MARK, blocked, is_live, offline
 from jackfield_testkit.server import FakeOpenAI
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known."""
+    config.addinivalue_line("markers", f"{MARK}: it may leave this machine, for instance to ask a real model")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Block the network for the fixtures of a module or session, too, which are made before those of the test."""
+    if is_live(item):
+        return (yield)
+    with blocked(item.nodeid):
+        return (yield)
+
+
+@pytest.fixture(autouse=True)
+def _stay_on_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
+    with offline(request.node):
+        yield
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Watch what a plugin does while it is described: run by `PluginSuite`, in a process of its own.
 
-`python -B -m jackfield_testkit.probe '["distribution", ["module"]]'` writes one JSON object to standard output. It
-stands outside of the suites, whose own imports would hide what a plugin imports.
+`python -B -m jackfield_testkit.probe '["distribution", ["module"], false]'` writes one JSON object to standard output.
+It stands outside of the suites, whose own imports would hide what a plugin imports.
 """
 
 from __future__ import annotations
@@ -11,93 +11,100 @@ import json
 import os
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
-from typing import Any
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, cast
 
 import jackfield.plugins
 from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.hookspecs import RegistrationManager, answers_of
-
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_EFFECTS = (
-    "socket.", "http.", "urllib.", "ftplib.", "smtplib.", "subprocess.", "pty.", "shutil.", "tempfile.", "sqlite3.",
-    "_thread.start", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "os.mkdir",
-    "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.chdir",
-    "os.putenv", "os.unsetenv", "signal.",
-)  # fmt: skip
+from jackfield.plugins.watch import Watch
 
 
-def watch(distribution: str, modules: Sequence[str]) -> dict[str, Any]:
+def watch(distribution: str, modules: Sequence[str], *, alone: bool = False) -> dict[str, Any]:
     """Import light modules and call their hooks.
+
+    Args:
+        distribution: Whose they are.
+        modules: Their names.
+        alone: Let nothing be imported but the standard library, the core and the modules' own packages.
 
     Returns:
         `offered`: the components, as `kind.name`; `errors`: a text for each module that fails; `imported`: the modules
-        that came with it; `effects`: what it did besides; `cpu_ms`: what it cost, without the plugin API itself.
+        that came with it; `effects`: what it did besides; `left`: what it has changed of what is everybody's;
+        `changing`: the hooks that answer differently each time; `cpu_ms`: what it cost, without the plugin API itself.
     """
     assert jackfield.plugins.hook is not None  # noqa: S101 - the import is what counts: it is not the plugin's
-    effects: list[str] = []
-    _note_threads(effects)
-    watching = True
-
-    def hear(event: str, arguments: tuple[Any, ...]) -> None:
-        if watching and _is_effect(event, arguments):
-            effects.append(f"{event} {arguments[:1]}")
-
+    own = {name.partition(".")[0] for name in modules}
+    if alone:
+        sys.meta_path.insert(0, _Alone(own))
     offered: list[str] = []
     errors: list[str] = []
+    described: list[str] = []
     manager = RegistrationManager()
-    paths, loaded = list(sys.path), set(sys.modules)
-    sys.addaudithook(hear)
-    started = time.process_time()
-    for name in modules:
-        try:
-            offered += _describe(manager, f"{distribution}:{name}", name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
-            errors.append(f"{name}: {type(error).__name__}: {error}")
-    cpu_ms = (time.process_time() - started) * 1000
-    watching = False
-    if sys.path != paths:
-        effects.append("it changes sys.path")
-    imported = sorted(set(sys.modules) - loaded)
-    return {"offered": offered, "errors": errors, "imported": imported, "effects": effects, "cpu_ms": cpu_ms}
+    with Watch(own) as watched:
+        for name in modules:
+            try:
+                offers = _describe(manager, f"{distribution}:{name}", importlib.import_module(name))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
+                errors.append(f"{name}: {type(error).__name__}: {error}")
+            else:
+                offered += [f"{kind}.{spec.name}" for kind, spec in offers]
+                described.append(name)
+    return {
+        "offered": offered,
+        "errors": errors,
+        "imported": watched.imported,
+        "effects": watched.effects,
+        "cpu_ms": watched.cpu_ms,
+        "left": watched.changed,
+        "changing": [name for name in described if not _is_steady(manager, f"{distribution}:{name}")],
+    }
 
 
-def _describe(manager: RegistrationManager, plugin_name: str, module: str) -> list[str]:
-    manager.register(importlib.import_module(module), plugin_name)
+def _describe(manager: RegistrationManager, plugin_name: str, module: ModuleType) -> list[tuple[str, ComponentSpec]]:
+    manager.register(module, plugin_name)
     offers: list[tuple[str, ComponentSpec]] = []
     for kind in KINDS:
         offers += [(kind, spec) for spec in answers_of(manager, plugin_name, kind)]
-    return [f"{kind}.{spec.name}" for kind, spec in offers]
+    return offers
 
 
-def _note_threads(effects: list[str]) -> None:
-    # Python 3.11 raises no audit event for threads. This process exists for the watching alone.
-    start = threading.Thread.start
+def _is_steady(manager: RegistrationManager, plugin_name: str) -> bool:
+    """Whether hooks that are taken away and registered again give the same answers."""
+    answers = []
+    for _ in range(2):
+        module = cast(ModuleType, manager.unregister(name=plugin_name))
+        try:
+            answers.append(_describe(manager, plugin_name, module))
+        except (Exception, SystemExit):  # noqa: BLE001 - it did answer the first time
+            return False
+    manager.unregister(name=plugin_name)
+    return answers[0] == answers[1]
 
-    def noted(self: threading.Thread) -> None:
-        effects.append(f"it starts the thread {self.name}")
-        start(self)
 
-    threading.Thread.start = noted  # type: ignore[method-assign]
+class _Alone:
+    """Finds nothing that is neither the standard library's nor the core's nor the plugin's own."""
 
+    def __init__(self, own: set[str]) -> None:
+        self._allowed = own | {"jackfield", *sys.stdlib_module_names, *sys.modules}
 
-def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
-    if event == "open":
-        _, mode, flags = arguments
-        return bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITES)
-    return event.startswith(_EFFECTS)
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """Nothing, so that others look; or an error, as if it were not installed."""
+        if name.partition(".")[0] not in self._allowed:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
 
 
 def main(arguments: Sequence[str]) -> None:
     """Watch the distribution and the modules that the first argument names."""
-    distribution, modules = json.loads(arguments[0])
+    distribution, modules, alone = json.loads(arguments[0])
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:
         for stream in (1, 2):
             os.dup2(said.fileno(), stream)
-        report = watch(distribution, modules)
+        report = watch(distribution, modules, alone=alone)
         sys.stdout.flush()
         sys.stderr.flush()
         said.seek(0)

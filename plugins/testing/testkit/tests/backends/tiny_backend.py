@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from jackfield.errors import (
@@ -102,8 +104,13 @@ class Tiny(BaseChatModel):
         idle = self._idle.setdefault(asyncio.get_running_loop(), [])
         if idle:
             return idle.pop()
-        address = urlsplit(self.config.server_url or "")
-        return await asyncio.open_connection(address.hostname, address.port)
+        target = urlsplit(self.config.server_url or "")
+        address = urlsplit(self.proxy() or self.config.server_url or "")
+        return await asyncio.open_connection(address.hostname, address.port, ssl=target.scheme == "https")
+
+    def proxy(self) -> str | None:
+        target = urlsplit(self.config.server_url or "")
+        return None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)
 
     def give_back(self, connection: Connection, *, reusable: bool) -> None:
         if reusable:
@@ -120,7 +127,8 @@ class Tiny(BaseChatModel):
             **request.config.extra_headers,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        path = urlsplit(self.config.server_url or "").path
+        url = self.config.server_url or ""
+        path = url if self.proxy() else urlsplit(url).path
         connection[1].write(f"POST {path}/chat/completions HTTP/1.1\r\n{lines}\r\n".encode() + body)
 
     @property
@@ -549,3 +557,41 @@ class Prints(Tiny):
     def body(self, request: ChatRequest) -> dict[str, Any]:
         print("asking", request.model)
         return super().body(request)
+
+
+class FallsBack(Tiny):
+    """Tries it in clear where TLS fails."""
+
+    async def connect(self) -> Connection:
+        try:
+            return await super().connect()
+        except OSError:
+            address = urlsplit(self.config.server_url or "")
+            return await asyncio.open_connection(address.hostname, address.port)
+
+
+class KnowsNoProxy(Tiny):
+    """Connects by itself."""
+
+    def proxy(self) -> str | None:
+        return None
+
+
+class AlwaysByProxy(Tiny):
+    """Sends everything through the proxy."""
+
+    def proxy(self) -> str | None:
+        return getproxies().get("http")
+
+
+class BelongsToOneProcess(Tiny):
+    """Uses its connections in children, too."""
+
+    def __init__(self, config: Any, **options: Any) -> None:
+        super().__init__(config, **options)
+        self._made_in = os.getpid()
+
+    async def connect(self) -> Connection:
+        if os.getpid() != self._made_in:
+            raise ModelConnectionError("these connections are another's")
+        return await super().connect()

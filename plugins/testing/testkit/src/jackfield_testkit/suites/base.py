@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import pytest
+from packaging.version import InvalidVersion, Version
+
+from jackfield_testkit.network import offline
+
+Test = TypeVar("Test", bound=Callable[..., None])
 
 
 class Suite:
     """A set of tests that a subclass inherits whole.
 
     Attributes:
+        level: The version of the contract that is kept. Tests that came later run as well; one that fails is reported
+            as an expected failure, so that a newer kit breaks nobody's build. Raise it once they pass.
         xfail: Tests that are known to fail, each with the reason. One that passes nevertheless is a failure, so that
             the list stays true.
     """
 
+    level: ClassVar[str] = "0.1"
     xfail: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in cls.__dict__:
-            if name.startswith("test_") and any(hasattr(base, name) for base in cls.__bases__):
-                raise TypeError(
-                    f"{cls.__name__} overrides {name}, a test of the contract. "
-                    f"If it cannot pass, say why instead: xfail = {{{name!r}: 'the reason'}}"
-                )
+        _version(cls.level, f"{cls.__name__}.level")
+        if "__init__" in cls.__dict__:
+            raise TypeError(f"{cls.__name__} has an __init__: pytest would leave its tests out without a word")
+        _refuse_overriding(cls)
         for name, reason in cls.xfail.items():
             if not (name.startswith("test_") and callable(getattr(cls, name, None))):
                 raise TypeError(f"{cls.__name__}.xfail names {name!r}, which is no test of it")
@@ -33,7 +41,70 @@ class Suite:
                 raise TypeError(f"{cls.__name__}.xfail[{name!r}] needs a reason")
 
     @pytest.fixture(autouse=True)
+    def _stay_on_this_machine(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        with offline(request.node):
+            yield
+
+    @pytest.fixture(autouse=True)
     def _expect_failures(self, request: pytest.FixtureRequest) -> None:
         name = getattr(request.node, "originalname", request.node.name)
         if name in self.xfail:
             request.applymarker(pytest.mark.xfail(reason=self.xfail[name], strict=True))
+
+
+def since(version: str) -> Callable[[Test], Test]:
+    """Mark a test as part of the contract from this version on.
+
+    In a suite of a lower level its failure is an expected one; its passing needs no remark. What it uses besides itself
+    must not be newer than it: the failure of a fixture is a failure at any level.
+    """
+    introduced = _version(version, "since")
+
+    def mark(test: Test) -> Test:
+        if inspect.iscoroutinefunction(test) or inspect.isgeneratorfunction(test):
+            raise TypeError(f"{test.__name__} must be a plain function: nobody would run its body here")
+
+        @functools.wraps(test)
+        def run(self: Suite, *args: Any, **kwargs: Any) -> None:
+            if self.level and introduced <= Version(self.level):
+                return test(self, *args, **kwargs)
+            try:
+                return test(self, *args, **kwargs)
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - any failure is the expected one
+                told = f"{type(error).__name__}: {error}".partition("\n")[0]
+                pytest.xfail(f"new in {version}; your level is {self.level} ({told})")
+
+        run.since = version  # type: ignore[attr-defined]
+        return run  # type: ignore[return-value]
+
+    return mark
+
+
+def suite_of(cls: type[Suite]) -> type[Suite]:
+    """The suite that a class of tests subclasses, by its name; the class itself if it stands on `Suite` alone."""
+    above = (base for base in cls.__mro__[1:] if issubclass(base, Suite) and base is not Suite)
+    return next((base for base in above if base.__name__.endswith("Suite")), cls)
+
+
+def _version(text: str, what: str) -> Version:
+    try:
+        return Version(text)
+    except (InvalidVersion, TypeError):
+        raise TypeError(f"{what} must be a version such as '0.1', not {text!r}") from None
+
+
+def _refuse_overriding(cls: type[Suite]) -> None:
+    """Refuse a class in whose method resolution anything hides a test, or how tests are run."""
+    contract = {
+        name: value
+        for base in reversed(cls.__mro__[1:])
+        if issubclass(base, Suite)
+        for name, value in base.__dict__.items()
+        if name.startswith("test_") or name in ("_expect_failures", "_stay_on_this_machine")
+    }
+    for name, value in contract.items():
+        if inspect.getattr_static(cls, name) is not value:
+            raise TypeError(
+                f"{cls.__name__} overrides {name}, a test of the contract. "
+                f"If it cannot pass, say why instead: xfail = {{{name!r}: 'the reason'}}"
+            )

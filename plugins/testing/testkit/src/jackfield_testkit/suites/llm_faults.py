@@ -7,8 +7,10 @@ from __future__ import annotations
 import email.utils
 import pickle
 import socket
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -30,7 +32,7 @@ from jackfield.models import BaseChatModel, fold
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI
-from jackfield_testkit.suites.llm_asking import HELLO, LLMTests, answer_of, events_of, run_with
+from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LLMTests, answer_of, events_of, run_with
 
 STATUSES: list[tuple[int, type[ModelServiceError], bool]] = [
     (400, ModelRequestError, False),
@@ -149,6 +151,14 @@ class FaultTests(LLMTests):
         assert isinstance(error, ModelConnectionError)
         assert error.retryable
 
+    def test_a_server_without_tls_at_a_url_with_it_is_an_error_and_learns_nothing(self) -> None:
+        # It answers what is no TLS: the connection must fail, and must not be tried again without.
+        with _server_without_tls() as (address, heard):
+            error = self._failure(self.make_model(f"https://{address}/v1"))
+        assert heard, "nobody connected"
+        assert API_KEY.encode() not in b"".join(heard), "the key went out in clear"
+        assert isinstance(error, ModelConnectionError)
+
     @pytest.mark.parametrize(
         "reply",
         [replies.text("x").delayed(60), replies.text(["half", "x"]).stall_after(1)],
@@ -233,3 +243,26 @@ class FaultTests(LLMTests):
         with pytest.raises(ModelServiceError) as caught:
             answer_of(model)
         return caught.value
+
+
+@contextmanager
+def _server_without_tls() -> Iterator[tuple[str, list[bytes]]]:
+    """A server that calls everything a bad request: its address, and what it hears."""
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        with suppress(OSError):  # it is closed from outside
+            while True:
+                connection, _ = listening.accept()
+                with connection, suppress(OSError):
+                    heard.append(connection.recv(65536))
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}", heard
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()

@@ -5,17 +5,21 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import pickle
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from jackfield import sync
 from jackfield.errors import ModelServiceError
 from jackfield.models import BaseChatModel
 from jackfield.request import ModelFacts
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
-from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LLMTests, answer_of, connections_to, run_with
+from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LIMIT_S, LLMTests, answer_of, connections_to, run_with
 
 
 class HygieneTests(LLMTests):
@@ -26,6 +30,18 @@ class HygieneTests(LLMTests):
         assert repr(model)
         assert isinstance(model.facts, ModelFacts)
         assert connections_to(server) == 0
+
+    def test_the_proxy_of_the_environment_is_used(self, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+        # The server stands in for the proxy: it is asked for a whole URL, whose host nobody has looked up.
+        server.reply(replies.text("by proxy"))
+        _only_proxy(monkeypatch, server.origin)
+        assert answer_of(self.make_model("http://model.invalid/v1")).get_content() == "by proxy"
+        assert server.requests[-1].path == "http://model.invalid/v1/chat/completions"
+
+    def test_what_needs_no_proxy_is_asked_without_it(self, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+        server.reply(replies.text("at once"))
+        _only_proxy(monkeypatch, "http://127.0.0.1:9", none_for="127.0.0.1")
+        assert answer_of(self.make_model(server.url)).get_content() == "at once"
 
     def test_its_facts_are_facts_and_stay_the_same(self, model: BaseChatModel) -> None:
         facts = model.facts
@@ -97,3 +113,51 @@ class HygieneTests(LLMTests):
         server.default = replies.text("ok")
         answer_of(model)  # which closes the model at its end
         assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
+
+    # Python 3.12 and later warn of any fork beside threads; that it works all the same is the point.
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_forked_process_can_ask_although_its_parent_has_open_connections(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        if "fork" not in multiprocessing.get_all_start_methods():
+            pytest.skip("this system does not fork")
+        server.default = replies.text("ok")
+        assert sync.run(model.acomplete(HELLO)).get_content() == "ok"
+        assert _in_a_fork(lambda: sync.run(model.acomplete(HELLO)).get_content()) == "ok"
+        assert sync.run(model.acomplete(HELLO)).get_content() == "ok", "the parent cannot ask any more"
+
+
+def _in_a_fork(work: Callable[[], str]) -> str:
+    """What a function gives in a child of this process, or its error."""
+    context: Any = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+
+    def answer() -> None:
+        try:
+            there.send(work())
+        except Exception as error:  # noqa: BLE001 - it is told to who asked
+            there.send(f"{type(error).__name__}: {error}")
+
+    child = context.Process(target=answer)
+    child.start()
+    there.close()
+    try:
+        told: str = here.recv() if here.poll(LIMIT_S) else f"no answer in {LIMIT_S:g} s"
+    except EOFError:
+        told = "no answer: the process has ended"
+    finally:
+        child.kill()
+        child.join()
+    return told
+
+
+def _only_proxy(monkeypatch: pytest.MonkeyPatch, url: str, *, none_for: str = "") -> None:
+    """Have one proxy in the environment, whatever is there."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("http_proxy", url)
+    monkeypatch.setenv("HTTP_PROXY", url)
+    if none_for:
+        monkeypatch.setenv("no_proxy", none_for)
+        monkeypatch.setenv("NO_PROXY", none_for)

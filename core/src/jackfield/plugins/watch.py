@@ -1,0 +1,129 @@
+"""Note what modules do while they are imported, besides being imported. Only for a process that exists for it.
+
+It hears what the interpreter does by an audit hook, which cannot be taken away again, and sees what has changed of what
+belongs to everybody. What C code does by itself, it does not hear.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection
+from typing import Any
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_EFFECTS = (
+    "socket.", "http.", "urllib.", "ftplib.", "smtplib.", "subprocess.", "pty.", "shutil.", "tempfile.", "sqlite3.",
+    "_thread.start", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "os.mkdir",
+    "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.chdir",
+    "os.putenv", "os.unsetenv", "signal.",
+)  # fmt: skip
+# Functions and classes that everybody uses, and nobody may replace.
+_SHARED: tuple[tuple[Any, str], ...] = (
+    *((builtins, name) for name in ("open", "print", "__import__", "exec", "eval", "input")),
+    *((socket, name) for name in ("socket", "create_connection", "getaddrinfo")),
+    (os, "environ"),
+)
+
+
+class Watch:
+    """Watches what happens inside of a `with` block.
+
+    Args:
+        own: The top-level packages of who is watched.
+
+    Attributes:
+        effects: What was done, a text each.
+        changed: What is not as it was of what belongs to the whole process.
+        imported: The modules that came.
+        cpu_ms: What it cost, in milliseconds of CPU.
+    """
+
+    def __init__(self, own: Collection[str]) -> None:
+        self.effects: list[str] = []
+        self.changed: list[str] = []
+        self.imported: list[str] = []
+        self.cpu_ms = 0.0
+        self._own = frozenset(own)
+        self._on = False
+
+    def __enter__(self) -> Watch:
+        self._modules, self._paths, self._state = set(sys.modules), list(sys.path), _state()
+        self._shared = [getattr(owner, name) for owner, name in _SHARED]
+        self._start_thread, self._register_exit = threading.Thread.start, atexit.register
+        # Python 3.11 raises no audit event for threads, and none for exits.
+        threading.Thread.start = self._noting_threads()  # type: ignore[method-assign,assignment]
+        atexit.register = self._noting_exits()
+        sys.addaudithook(self._hear)
+        self._on = True
+        self._started = time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu_ms = (time.process_time() - self._started) * 1000
+        self._on = False
+        threading.Thread.start = self._start_thread  # type: ignore[method-assign]
+        atexit.register = self._register_exit
+        self.imported = sorted(set(sys.modules) - self._modules)
+        if sys.path != self._paths:
+            self.effects.append("it changes sys.path")
+        for (owner, name), before in zip(_SHARED, self._shared, strict=True):
+            if getattr(owner, name) is not before:
+                self.changed.append(f"it replaces {owner.__name__}.{name}")
+        self.changed += [f"it changes {name}" for name, value in _state().items() if value != self._state[name]]
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._on and _is_effect(event, arguments):
+            self.effects.append(f"{event} {repr(arguments[0])[:200] if arguments else ''}")
+
+    def _noting_threads(self) -> Callable[[threading.Thread], None]:
+        start, effects = self._start_thread, self.effects
+
+        def noted(thread: threading.Thread) -> None:
+            effects.append(f"it starts the thread {thread.name}")
+            start(thread)
+
+        return noted
+
+    def _noting_exits(self) -> Callable[..., Any]:
+        register, changed, own = self._register_exit, self.changed, self._own
+
+        def noted(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
+            # Who registers is told by the caller: modules of the standard library have good reasons.
+            if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] in own:
+                changed.append("it registers with atexit")
+            return register(function, *arguments, **keywords)
+
+        return noted
+
+
+def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
+    if event == "open":
+        _, mode, flags = arguments
+        return bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITES)
+    return event.startswith(_EFFECTS)
+
+
+def _state() -> dict[str, Any]:
+    """What belongs to the whole process."""
+    logging = sys.modules.get("logging")
+    return {
+        "sys.meta_path": list(sys.meta_path),
+        "sys.path_hooks": list(sys.path_hooks),
+        "sys.excepthook": sys.excepthook,
+        "threading.excepthook": threading.excepthook,
+        "the streams of sys": (sys.stdin, sys.stdout, sys.stderr),
+        "the filters of warnings": list(warnings.filters),
+        "the root logger": (list(logging.root.handlers), logging.root.level) if logging else ([], 30),
+        "the working directory": os.getcwd(),  # noqa: PTH109 - the text is what is compared
+        "the recursion limit": sys.getrecursionlimit(),
+        "signal handlers": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
+        "builtins": sorted(vars(builtins)),
+    }

@@ -1,0 +1,75 @@
+"""The settings of redaction."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from jackfield.config import Config
+
+Mode = Literal["placeholder", "remove"]
+Kind = Literal["private_key", "api_key", "jwt", "email", "iban", "cn_id", "card", "us_ssn", "ip", "phone"]
+
+MAX_PATTERN_LENGTH = 1000
+
+
+class PatternConfig(Config):
+    """Something else to find: a regular expression, and how long what it matches can be.
+
+    It is tried at every position of every text, on the next `max_length` characters: what it looks for beyond them
+    (a lookahead, too) is not there for it, and a lookbehind sees 16 characters.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="What placeholders and counts call it")
+    regex: str = Field(repr=False)
+    max_length: int = Field(ge=1, le=MAX_PATTERN_LENGTH, description="In characters; so much is held back of a stream")
+
+    @field_validator("regex")
+    @classmethod
+    def _check_regex(cls, regex: str) -> str:
+        try:
+            compiled = re.compile(regex)
+        except (re.error, RecursionError, OverflowError):
+            raise ValueError("it is no regular expression that Python's re can read") from None
+        if compiled.match(""):
+            raise ValueError("it matches the empty text, so it would match everywhere")
+        return regex
+
+
+class RedactionConfig(Config):
+    """What is found, what becomes of it, and what is left alone."""
+
+    mode: Mode = Field(default="placeholder", description="placeholder: put back into answers; remove: never put back")
+    kinds: tuple[Kind, ...] | None = Field(default=None, description="Which built-in kinds to find; all if unset")
+    patterns: tuple[PatternConfig, ...] = Field(default=(), description="What else to find")
+    keep: tuple[str, ...] = Field(
+        default=(), repr=False, description="Values to leave alone; * and ? stand for any text, case does not matter"
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _check_names(cls, patterns: tuple[PatternConfig, ...]) -> tuple[PatternConfig, ...]:
+        names = [pattern.name for pattern in patterns]
+        for name in names:
+            if name in ALL_KINDS:
+                raise ValueError(f"{name!r} is a built-in kind: give your pattern another name")
+            if names.count(name) > 1:
+                raise ValueError(f"two patterns are named {name!r}: join them with |, or rename one")
+        return patterns
+
+
+ALL_KINDS: tuple[Kind, ...] = (
+    "private_key",
+    "api_key",
+    "jwt",
+    "email",
+    "iban",
+    "cn_id",
+    "card",
+    "us_ssn",
+    "ip",
+    "phone",
+)
+"""In the order in which they are tried where several could begin."""

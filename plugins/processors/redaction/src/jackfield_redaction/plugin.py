@@ -1,0 +1,20 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ProcessorSpec, hook
+
+
+@hook.processors
+def processors() -> list[ProcessorSpec]:
+    """Redaction, between everything that adds text and the call format."""
+    return [
+        ProcessorSpec(
+            name="redaction",
+            target="jackfield_redaction.processor:Redaction",
+            config="jackfield_redaction.config:RedactionConfig",
+            summary="Replaces personal data and keys before a model is asked, and puts them back into its answer.",
+            phase="format",
+            before=("call_format",),
+        )
+    ]

@@ -1,0 +1,185 @@
+"""Redaction as a processor: values are replaced in the request, and come back, or go, in the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from jackfield.events import ModelEvent, PluginEvent
+from jackfield.jsontext import dumps
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.processors import CallNext, Phase, Processor, transformed
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield_redaction.answer import AnswerTransform
+from jackfield_redaction.arguments import ArgumentsScanner
+from jackfield_redaction.config import Kind, Mode, PatternConfig, RedactionConfig
+from jackfield_redaction.placeholders import ArgumentsRestorer, Restorer, Vault
+from jackfield_redaction.scanner import Finder, Replace, Scanner, replace_in
+
+REQUEST_EVENT = "jackfield-redaction.request"
+
+
+class Redaction(Processor):
+    """Keeps personal data and keys from a model.
+
+    In the mode `placeholder`, each distinct value of a request becomes `[EMAIL_1]`, `[PHONE_2]` …, and the answer's
+    placeholders become the values again: in its text, its reasoning and the arguments of its calls. In the mode
+    `remove`, values become `[EMAIL]` in the request and in the answer, for good.
+
+    It keeps nothing between two calls: the numbers come from the history, which comes with each request.
+
+    Args:
+        mode: `placeholder` or `remove`.
+        kinds: The built-in kinds to find; all if None.
+        patterns: What else to find, as `PatternConfig` or dict: `name`, `regex`, `max_length`.
+        keep: Values to leave alone; `*` and `?` stand for any text, case does not matter.
+
+    Raises:
+        ConfigError: A kind or a mode is unknown, or a pattern does not fit.
+    """
+
+    name: ClassVar[str] = "redaction"
+    phase: ClassVar[Phase] = "format"
+    before: ClassVar[tuple[str, ...]] = ("call_format",)
+
+    def __init__(
+        self,
+        *,
+        mode: Mode = "placeholder",
+        kinds: Iterable[Kind] | None = None,
+        patterns: Iterable[PatternConfig | Mapping[str, Any]] = (),
+        keep: Iterable[str] = (),
+    ) -> None:
+        values = {"mode": mode, "kinds": kinds, "patterns": patterns, "keep": keep}
+        self.config = RedactionConfig.parse(values, what="redaction")
+        self._finder = Finder(self.config)
+
+    def __repr__(self) -> str:
+        kinds = "all" if self.config.kinds is None else list(self.config.kinds)
+        return (
+            f"<Redaction mode={self.config.mode} kinds={kinds} patterns={[one.name for one in self.config.patterns]}>"
+        )
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Ask with the values replaced, and rewrite the answer."""
+        if self.config.mode == "remove":
+            counts: Counter[str] = Counter()
+            asked = _rewritten(request, self._finder, _removing(counts))
+            return _with_counts(transformed(call_next(asked), self._remover), counts)
+        vault = Vault(_texts(request))
+        counts = Counter()
+        asked = _rewritten(request, self._finder, _counting(vault, counts))
+        if not vault.values:
+            return call_next(request)
+        return _with_counts(transformed(call_next(asked), lambda: _restorer(vault.values)), counts)
+
+    def _remover(self) -> AnswerTransform:
+        counts: Counter[str] = Counter()
+        remove = _removing(counts)
+        return AnswerTransform(
+            lambda: Scanner(self._finder, remove), lambda: ArgumentsScanner(self._finder, remove), counts
+        )
+
+
+def _restorer(values: Mapping[str, str]) -> AnswerTransform:
+    return AnswerTransform(lambda: Restorer(values), lambda: ArgumentsRestorer(values), {})
+
+
+def _removing(counts: Counter[str]) -> Replace:
+    def remove(kind: str, value: str) -> str:  # noqa: ARG001 - the value is what must not come out
+        counts[kind] += 1
+        return f"[{kind.upper()}]"
+
+    return remove
+
+
+def _counting(vault: Vault, counts: Counter[str]) -> Replace:
+    def hide(kind: str, value: str) -> str:
+        counts[kind] += 1
+        return vault.placeholder(kind, value)
+
+    return hide
+
+
+async def _with_counts(events: AsyncIterator[ModelEvent], counts: Mapping[str, int]) -> AsyncIterator[ModelEvent]:
+    """The events, after one that tells what was replaced in the request: how many times, by kind."""
+    async with closing(events):
+        if counts:
+            yield PluginEvent(REQUEST_EVENT, dict(counts))
+        async for event in events:
+            yield event
+
+
+# --- the request ------------------------------------------------------------------------------------------------------
+
+
+def _texts(request: ChatRequest) -> Iterator[str]:
+    """All that a model reads of a request."""
+    for message in request.messages:
+        yield from _texts_of(message.content)
+        yield from _texts_of(message.reasoning_content or "")
+        if message.function_call:
+            yield message.function_call.arguments
+    if request.functions:
+        yield dumps(list(map(dict, request.functions)))
+
+
+def _texts_of(content: str | Sequence[ContentItem]) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    else:
+        yield from (item.text for item in content if item.text is not None)
+
+
+def _rewritten(request: ChatRequest, finder: Finder, hide: Replace) -> ChatRequest:
+    """The request with the values in its messages replaced; the same object if there are none."""
+    messages = tuple(_rewritten_message(message, finder, hide) for message in request.messages)
+    if all(new is old for new, old in zip(messages, request.messages, strict=True)):
+        return request
+    return replace(request, messages=messages)
+
+
+def _rewritten_message(message: Message, finder: Finder, hide: Replace) -> Message:
+    changes: dict[str, Any] = {}
+    content = _rewritten_content(message.content, finder, hide)
+    if content is not message.content:
+        changes["content"] = content
+    reasoning = message.reasoning_content
+    if reasoning is not None and (new := _rewritten_content(reasoning, finder, hide)) is not reasoning:
+        changes["reasoning_content"] = new
+    call = message.function_call
+    if call is not None and (arguments := _rewritten_arguments(call.arguments, finder, hide)) != call.arguments:
+        changes["function_call"] = FunctionCall(call.name, arguments)
+    return message.replace(**changes) if changes else message
+
+
+def _rewritten_content(content: str | list[ContentItem], finder: Finder, hide: Replace) -> str | list[ContentItem]:
+    """The content with values replaced; the same object if there are none."""
+    if isinstance(content, str):
+        return replace_in(content, finder, hide)
+    items = [_rewritten_item(item, finder, hide) for item in content]
+    return content if all(new is old for new, old in zip(items, content, strict=True)) else items
+
+
+def _rewritten_item(item: ContentItem, finder: Finder, hide: Replace) -> ContentItem:
+    if item.text is None:
+        return item
+    text = replace_in(item.text, finder, hide)
+    return item if text is item.text else ContentItem(text=text)
+
+
+def _rewritten_arguments(arguments: str, finder: Finder, hide: Replace) -> str:
+    """The arguments with values replaced; as they were, escapes and all, if there are none."""
+    found = False
+
+    def noticing(kind: str, value: str) -> str:
+        nonlocal found
+        found = True
+        return hide(kind, value)
+
+    scanner = ArgumentsScanner(finder, noticing)
+    rewritten = scanner.feed(arguments) + scanner.finish()
+    return rewritten if found else arguments

@@ -1,0 +1,181 @@
+"""Find values in a text that arrives in pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import translate
+
+from jackfield_redaction.config import ALL_KINDS, PatternConfig, RedactionConfig
+from jackfield_redaction.detectors import CANDIDATE, CANDIDATE_REACH, DETECTORS, LOOKBEHIND, TRIGGER, Detector
+
+Replace = Callable[[str, str], str]
+"""From a kind and a value, what stands in its place."""
+
+_LONG = 64  # a reach of more characters is past all that only begins like a value
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """Where a value of a kind stands."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Undecided:
+    """Whether a value begins at `start` depends on text that has not arrived; `detector` is the one that waits."""
+
+    start: int
+    detector: Detector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    name: str
+    regex: re.Pattern[str]
+    max_length: int
+
+
+class Finder:
+    """What is looked for; made once from the settings, and never changed."""
+
+    def __init__(self, config: RedactionConfig) -> None:
+        kinds = ALL_KINDS if config.kinds is None else config.kinds
+        self._patterns = tuple(map(_compiled, config.patterns))
+        self._kept = re.compile("|".join(map(translate, config.keep)), re.IGNORECASE) if config.keep else None
+        self._by_first: dict[str, tuple[Detector, ...]] = {}
+        for detector in DETECTORS:
+            if detector.kind in kinds:
+                for character in detector.first:
+                    self._by_first[character] = (*self._by_first.get(character, ()), detector)
+
+    def is_kept(self, value: str) -> bool:
+        """Whether the settings say to leave this value alone."""
+        return bool(self._kept and self._kept.match(value))
+
+    def next_value(self, text: str, place: int, *, final: bool) -> _Value | _Undecided | None:
+        """The first value from `place` on; None if there is none. `final` says that the text is complete."""
+        candidate = self._next_candidate(text, place)
+        while place < len(text):
+            found = self._pattern_at(text, place, final=final) if self._patterns else None
+            if found is None and not self._patterns:
+                place = candidate
+            if found is None and place == candidate < len(text):
+                found = self._kind_at(text, place, final=final)
+                candidate = self._next_candidate(text, place + 1)
+            if found is not None:
+                return found
+            place += 1
+        return None
+
+    def _next_candidate(self, text: str, place: int) -> int:
+        """The next place, from `place` on, where a built-in kind may begin; the end of the text if there is none."""
+        while self._by_first:
+            trigger = TRIGGER.search(text, place)
+            nearest = trigger.start() if trigger else len(text)
+            candidate = CANDIDATE.search(text, max(place, nearest - CANDIDATE_REACH))
+            if candidate is None:
+                break
+            if text[candidate.start()] in self._by_first:
+                return candidate.start()
+            place = candidate.start() + 1
+        return len(text)
+
+    def _pattern_at(self, text: str, place: int, *, final: bool) -> _Value | _Undecided | None:
+        for pattern in self._patterns:
+            if not final and len(text) - place < pattern.max_length:
+                return _Undecided(place)
+            before = max(0, place - LOOKBEHIND)
+            found = pattern.regex.match(text[before : place + pattern.max_length], place - before)
+            if found and found[0]:
+                return _Value(pattern.name, place, place + len(found[0]))
+        return None
+
+    def _kind_at(self, text: str, place: int, *, final: bool) -> _Value | _Undecided | None:
+        for detector in self._by_first[text[place]]:
+            reach = detector.reach.match(text, place)
+            if reach is None:
+                continue
+            if reach.end() == len(text) and not final:
+                return _Undecided(place, detector)
+            end = detector.measure(text, place, reach.end())
+            if end:
+                return _Value(detector.kind, place, end)
+        return None
+
+
+def _compiled(pattern: PatternConfig) -> _Pattern:
+    return _Pattern(pattern.name, re.compile(pattern.regex), pattern.max_length)
+
+
+class Scanner:
+    """Replaces the values in one text.
+
+    It gives text back as soon as no text to come can make it part of a value. How the text is cut never changes the
+    whole of what it gives.
+    """
+
+    def __init__(self, finder: Finder, replace: Replace) -> None:
+        self._finder = finder
+        self._replace = replace
+        self._text = ""  # what is not decided, after a few characters that are
+        self._place = 0  # where in it the undecided begins
+        self._waiting: Detector | None = None  # whose long value may go on
+        self._seen = 0  # up to where that is known
+
+    def feed(self, text: str) -> str:
+        """Take more text; gives what is decided."""
+        self._text += text
+        if self._waiting and self._goes_on(self._waiting):
+            return ""
+        return self._advance(final=False)
+
+    def finish(self) -> str:
+        """The rest; the text is complete."""
+        return self._advance(final=True)
+
+    def _goes_on(self, detector: Detector) -> bool:
+        # Without this, every delta would be the reason to read a long value from its beginning.
+        assert detector.ends is not None  # noqa: S101 - `_wait_for` sees to it
+        if len(self._text) - self._place >= detector.longest or detector.ends.search(self._text, self._seen):
+            return False
+        self._seen = len(self._text)
+        return True
+
+    def _advance(self, *, final: bool) -> str:
+        text, given = self._text, self._place
+        place = given
+        pieces: list[str] = []
+        self._waiting = None
+        while True:
+            found = self._finder.next_value(text, place, final=final)
+            if not isinstance(found, _Value):
+                break
+            place = found.end
+            value = text[found.start : place]
+            if not self._finder.is_kept(value):
+                pieces += (text[given : found.start], self._replace(found.kind, value))
+                given = place
+        decided = len(text) if found is None else found.start
+        pieces.append(text[given:decided])
+        if found:
+            self._wait_for(found)
+        first = max(0, decided - LOOKBEHIND)
+        self._text, self._place, self._seen = text[first:], decided - first, len(text) - first
+        return "".join(pieces)
+
+    def _wait_for(self, undecided: _Undecided) -> None:
+        detector = undecided.detector
+        if detector and detector.ends and len(self._text) - undecided.start > _LONG:
+            self._waiting = detector
+
+
+def replace_in(text: str, finder: Finder, replace: Replace) -> str:
+    """A whole text with its values replaced; the same object if it has none."""
+    scanner = Scanner(finder, replace)
+    replaced = scanner.feed(text) + scanner.finish()
+    return text if replaced == text else replaced

@@ -1,0 +1,332 @@
+"""Record what a model answers, once; play it back ever after, without its backend, its key or a network.
+
+```python
+with Cassette("tests/cassettes/weather.json", mode="replay") as tape:
+    agent = FnCallAgent(llm=tape.chat_model("openai:gpt-x"), function_list=[weather])
+```
+
+The recording stands at the protocol between the core and its backends, so it serves any backend; retries, call formats
+and other processors run as they do without it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import threading
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from jackfield.config import GenerateConfig, LLMConfig
+from jackfield.errors import ModelServiceError
+from jackfield.events import ModelEvent, ModelFinished
+from jackfield.models import BaseChatModel, get_chat_model
+from jackfield.processors import Processor
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield.streams import closing
+from jackfield_testkit.redaction import Redaction, secrets_of_the_environment
+from jackfield_testkit.tape import (
+    Call,
+    CassetteError,
+    Json,
+    error_json,
+    error_of,
+    event_json,
+    event_of,
+    key_of,
+    read_tape,
+    redact_events,
+    request_json,
+    write_tape,
+)
+
+__all__ = ["Cassette", "CassetteError", "Mode", "TapedModel"]
+
+Mode = Literal["replay", "record", "auto"]
+_LONGEST_DIFFERENCE = 40  # lines
+
+
+class Cassette:
+    """Recorded answers, found by what was asked.
+
+    Calls are matched by model, messages, functions and options, whatever their order; equal calls are answered in the
+    order in which they were recorded. Options that only say how to wait do not count, nor do `metadata`, headers and
+    the caller's own `extra`. A local file counts by its content.
+
+    Args:
+        path: The JSON file. It is written when the block ends, also if it ends with an error.
+        mode: `replay` asks nobody; `record` asks for everything and writes the file anew; `auto` replays what is on
+            the tape and records what is not.
+        secrets: Texts that must not be written, besides the keys of the recorded models, the values of environment
+            variables that are named like keys, and what looks like a key. They are not put back.
+        names: Texts that differ from run to run, such as a temporary folder, each with what is written in its place.
+            They are put back.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        mode: Mode = "replay",
+        *,
+        secrets: Iterable[str] = (),
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        if mode not in ("replay", "record", "auto"):
+            raise ValueError(f"the mode of a cassette is 'replay', 'record' or 'auto', not {mode!r}")
+        self.path = Path(path)
+        self.mode: Mode = mode
+        self._redaction = Redaction([*secrets, *secrets_of_the_environment()], names)
+        self._models: dict[str, ModelFacts] = {}
+        self._calls: list[Call] = []
+        self._waiting: defaultdict[str, deque[Call]] = defaultdict(deque)
+        self._missed: list[CassetteError] = []
+        self._lock = threading.Lock()
+        self._opened = False
+        self._changed = mode == "record"
+
+    def __enter__(self) -> Self:
+        if self.mode == "replay" or (self.mode == "auto" and self.path.exists()):
+            self._models, self._calls = read_tape(self.path)
+            for call in self._calls:
+                self._waiting[call.key].append(call)
+        self._opened = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened = False
+        if self._changed:
+            # What was asked before an error was paid for, too.
+            whole = [call for call in self._calls if call.events or call.error]
+            write_tape(self.path, self._models, self._clean(whole))
+        if kind is None and self._missed:
+            # Somebody has made an answer of it, as agents do of the errors of their tools.
+            raise self._missed[0].with_traceback(None)
+
+    @property
+    def unplayed(self) -> int:
+        """How many recorded calls nobody has asked for."""
+        return sum(not call.played for call in self._calls)
+
+    # --- models ---
+
+    def wrap(self, model: BaseChatModel) -> TapedModel:
+        """The model, recorded or played back. Its processors stay in place."""
+        return TapedModel(self, model.config, backend=model.backend, inner=model)
+
+    def chat_model(self, cfg: str | Mapping[str, Any] | LLMConfig) -> TapedModel:
+        """A model from what `jackfield.get_chat_model` takes; to play it back, its backend need not be installed.
+
+        Raises:
+            CassetteError: It is no model of this tape, and only what is on the tape may be used.
+        """
+        if self.mode != "replay":
+            return self.wrap(get_chat_model(cfg))
+        config = _generic_config(cfg)
+        recorded = [name for name in self._models if name.partition(":")[2] == config.model]
+        backends = [name.partition(":")[0] for name in recorded]
+        backend = (config.model_type or "").rpartition("/")[2]
+        if backend not in backends and len(backends) != 1:
+            known = ", ".join(sorted(self._models)) or "none"
+            raise CassetteError(f"{self.path} has no model {backend}:{config.model}; it has: {known}. Record it")
+        return TapedModel(self, config, backend=backend if backend in backends else backends[0], inner=None)
+
+    def facts_of(self, name: str) -> ModelFacts:
+        """The facts of a recorded model.
+
+        Raises:
+            CassetteError: It is not on the tape.
+        """
+        if name not in self._models:
+            raise CassetteError(f"{self.path} has no model {name}: record it, with mode='record' or mode='auto'")
+        return self._models[name]
+
+    def add_model(self, name: str, facts: ModelFacts, secrets: Iterable[str]) -> None:
+        """Note a model that may be recorded."""
+        with self._lock:
+            self._redaction = self._redaction.with_secrets(secrets)
+            if self.mode != "replay":
+                self._models[name] = facts
+
+    # --- calls ---
+
+    def ask(self, name: str, request: ChatRequest) -> Call | None:
+        """The recorded answer to a request; None if the model is to be asked.
+
+        Raises:
+            CassetteError: There is none, and nobody may be asked; the text shows the nearest request.
+        """
+        if not self._opened:
+            raise CassetteError(f"the cassette {self.path} is not open: use the model inside of `with Cassette(…)`")
+        if self.mode == "record":
+            return None
+        asked = request_json(request, self._redaction)
+        key = key_of(name, asked)
+        with self._lock:
+            if self._waiting[key]:
+                call = self._waiting[key].popleft()
+                call.played = True
+                return call
+        if self.mode == "auto":
+            return None
+        error = CassetteError(self._absence(name, asked, key))
+        self._missed.append(error)
+        raise error
+
+    def start(self, name: str, request: ChatRequest) -> Call:
+        """Begin to record an answer."""
+        call = Call(name, request_json(request, self._redaction), played=True)
+        with self._lock:
+            self._changed = True
+            self._calls.append(call)
+        return call
+
+    def drop(self, call: Call) -> None:
+        """Forget what was begun: it ended with an error that is no part of the protocol."""
+        with self._lock:
+            self._calls = [one for one in self._calls if one is not call]
+
+    def played(self, call: Call) -> Iterable[ModelEvent]:
+        """The events of a recorded answer, as they came."""
+        return [event_of(self._redaction.restored(event)) for event in call.events]
+
+    def error_of(self, error: ModelServiceError) -> Json:
+        """An error as it is written."""
+        return error_json(error, self._redaction)
+
+    def _clean(self, calls: list[Call]) -> list[Call]:
+        # Once more and at the end: a key that was named late may stand in an early call.
+        return [
+            Call(
+                call.model,
+                self._redaction.value(call.request),
+                redact_events(call.events, self._redaction),
+                self._redaction.value(call.error),
+                call.left,
+            )
+            for call in calls
+        ]
+
+    def _absence(self, name: str, asked: Json, key: str) -> str:
+        same = sum(call.key == key for call in self._calls)
+        if same:
+            return (
+                f"{self.path}: {name} was asked the same once more; the tape has {same} answer(s) to it. "
+                f"Record it anew, or ask less often"
+            )
+        wanted = _shown(name, asked)
+        nearest = max(self._calls, key=lambda call: _likeness(wanted, _shown(call.model, call.request)), default=None)
+        if nearest is None:
+            return f"{self.path} is empty: record it, with mode='record'"
+        shown = _shown(nearest.model, nearest.request)
+        lines = list(difflib.unified_diff(shown, wanted, "on the tape", "asked now", n=1, lineterm=""))
+        more = [f"… {len(lines) - _LONGEST_DIFFERENCE} more lines"] if len(lines) > _LONGEST_DIFFERENCE else []
+        place = self._calls.index(nearest) + 1
+        return (
+            f"{self.path} has no answer to this request; the nearest is call {place} of {len(self._calls)}. "
+            f"If the change is wanted, record it anew (mode='record', or 'auto' to keep the rest):\n"
+            + "\n".join(lines[:_LONGEST_DIFFERENCE] + more)
+        )
+
+
+class TapedModel(BaseChatModel):
+    """A model whose answers are recorded or played back. Made by `Cassette.wrap` and `Cassette.chat_model`."""
+
+    backend = "cassette"
+
+    def __init__(self, tape: Cassette, config: LLMConfig, *, backend: str, inner: BaseChatModel | None) -> None:
+        # Of the instance, where a backend has them of its class: its errors and histories say what they say without
+        # the tape.
+        vars(self).update(backend=backend, config_class=type(config))
+        super().__init__(config, host=None if inner is None else inner.host)
+        self._tape = tape
+        self._inner = inner
+        self._name = f"{backend}:{config.model}"
+        if inner is not None:
+            tape.add_model(self._name, inner.facts, _secrets_of(config))
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What the model can do, as it is or as it was recorded."""
+        return self._tape.facts_of(self._name) if self._inner is None else self._inner.facts
+
+    def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
+        """The chain of the model itself."""
+        return super().processors(config) if self._inner is None else self._inner.processors(config)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Play the answer, or ask the model and record it."""
+        call = self._tape.ask(self._name, request)
+        events = self._recorded(request) if call is None else self._replayed(call)
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Close the model, if it was asked."""
+        if self._inner is not None and self._tape.mode != "replay":
+            await self._inner.aclose()
+
+    async def _replayed(self, call: Call) -> AsyncIterator[ModelEvent]:
+        for event in self._tape.played(call):
+            yield event
+        if call.error is not None:
+            raise error_of(call.error)
+        if call.left:
+            raise CassetteError(
+                f"{self._tape.path}: when this answer was recorded, its asker left before its end, and now it did not. "
+                f"Record it anew"
+            )
+
+    async def _recorded(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        inner = self._inner
+        if inner is None:
+            raise CassetteError(f"{self._tape.path}: {self._name} can only be played back; record with mode='record'")
+        call = self._tape.start(self._name, request)
+        call.left = True
+        try:
+            async with closing(inner.stream(request)) as events:
+                async for event in events:
+                    call.events.append(event_json(event))
+                    call.left = not isinstance(event, ModelFinished)
+                    yield event
+            call.left = False
+        except ModelServiceError as error:
+            call.left = False
+            call.error = self._tape.error_of(error)
+            raise
+        except Exception:
+            self._tape.drop(call)
+            raise
+
+
+def _generic_config(cfg: str | Mapping[str, Any] | LLMConfig) -> LLMConfig:
+    """What a configuration says that is no backend's own; keys and addresses are not needed any more."""
+    if isinstance(cfg, str):
+        backend, colon, model = cfg.partition(":")
+        cfg = {"model_type": backend, "model": model} if colon else {"model": cfg}
+    elif isinstance(cfg, LLMConfig):
+        cfg = {name: getattr(cfg, name) for name in cfg.model_fields_set}
+    kept = ("model", "model_type", "generate_cfg", "processors")
+    return LLMConfig.parse({name: cfg[name] for name in kept if name in cfg}, what="the model of a cassette")
+
+
+def _secrets_of(config: LLMConfig) -> list[str]:
+    key = config.api_key.get_secret_value() if config.api_key is not None else ""
+    # A header is a secret as a whole and in its words, so `Bearer …` hides what follows it; but no common word is.
+    headers = [word for value in config.generate_cfg.extra_headers.values() for word in (value, *value.split())]
+    return [key, *(word for word in headers if len(word) >= 8)]
+
+
+def _shown(model: str, request: Json) -> list[str]:
+    """A request as lines that can be compared."""
+    return json.dumps({"model": model, **request}, indent=1, ensure_ascii=False, sort_keys=True).splitlines()
+
+
+def _likeness(wanted: list[str], shown: list[str]) -> int:
+    """How many lines two requests have in common. Linear, where a true difference of all calls would be far slower."""
+    return 2 * (Counter(wanted) & Counter(shown)).total() - len(shown)

@@ -1,0 +1,218 @@
+"""Note what code does to the machine: files it writes, connections it makes, processes it starts.
+
+An audit hook hears what the interpreter does, whichever library asks for it. It cannot hear what another process or a
+C library does by itself.
+
+```python
+with watching(workspace=folder) as effects:
+    tool.call({"text": "a"})
+assert effects.kinds <= {"files"}
+```
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["files", "network", "processes"]
+"""As in `ComponentSpec.effects`."""
+
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# How many of an event's arguments are paths that are changed.
+_PATHS_OF = {
+    "os.mkdir": 1,
+    "os.remove": 1,
+    "os.rmdir": 1,
+    "os.truncate": 1,
+    "os.chmod": 1,
+    "os.chown": 1,
+    "os.utime": 1,
+    "os.setxattr": 1,
+    "os.rename": 2,
+    "os.link": 2,
+    "sqlite3.connect": 1,
+}
+_PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.spawn")
+_LOOK_UPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
+_CONNECTIONS = ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing that was done: of which kind, and to what, for people."""
+
+    kind: Kind
+    what: str
+
+
+@dataclass
+class Effects:
+    """What was done while somebody watched.
+
+    Attributes:
+        workspace: Where writing is nobody's business, as a real path; None for nowhere.
+        outside: What was done beyond the workspace, each thing once, in order.
+        inside: The files that were written in the workspace.
+        read: The files that were read, those of Python and of the system left out.
+    """
+
+    workspace: str | None = None
+    outside: list[Effect] = field(default_factory=list)
+    inside: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> set[Kind]:
+        """The kinds of effects that were seen outside of the workspace."""
+        return {effect.kind for effect in self.outside}
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Take one audit event."""
+        if event == "open":
+            self._hear_open(*arguments)
+        elif event in _PATHS_OF:
+            for path in arguments[: _PATHS_OF[event]]:
+                self._note_write(path, event)
+        elif event == "os.symlink":
+            self._note_write(arguments[1], event)
+        elif event.startswith(_PROCESSES):
+            self._note("processes", f"{event} {_short(arguments[0] if arguments else '')}".rstrip())
+        elif event.startswith(_LOOK_UPS):
+            self._note("network", f"looks up {_short(arguments[0])}")
+        elif event in _CONNECTIONS:
+            self._hear_connection(event, *arguments)
+
+    def _hear_open(self, path: Any, mode: str | None, flags: int | None) -> None:
+        # A descriptor in place of a path was opened before, and noted then.
+        if not isinstance(path, str | bytes | os.PathLike):
+            return
+        if bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITE_FLAGS):
+            self._note_write(path, "writes")
+        else:
+            name = _absolute(path)
+            if not _is_of_python(name) and name not in self.read:
+                self.read.append(name)
+
+    def _note_write(self, path: Any, how: str) -> None:
+        if not isinstance(path, str | bytes | os.PathLike):
+            return
+        name = _absolute(path)
+        if name.startswith(("/dev/", "/proc/self/")) or "__pycache__" in name:
+            return
+        if self.workspace is not None and (name == self.workspace or name.startswith(self.workspace + os.sep)):
+            self.inside.append(name)
+        else:
+            self._note("files", f"{how.removeprefix('os.')} {_short(name)}")
+
+    def _hear_connection(self, event: str, _: Any, address: Any = None) -> None:
+        if not isinstance(address, tuple):  # a Unix socket stays on this machine
+            return
+        # Many libraries try out at import what the machine can do, by binding to any port of its own.
+        if event == "socket.bind" and address[0] in _LOOPBACK and address[1] == 0:
+            return
+        verb = event.removeprefix("socket.")
+        self._note("network", f"{verb} {_short(':'.join(map(str, address[:2])))}")
+
+    def _note(self, kind: Kind, what: str) -> None:
+        effect = Effect(kind, what)
+        if effect not in self.outside:
+            self.outside.append(effect)
+
+
+class _Listener:
+    """The one audit hook of a process. Hooks cannot be taken away again: this one does nothing while nobody watches."""
+
+    def __init__(self) -> None:
+        self.watchers: list[Effects] = []
+        self.busy = threading.local()
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        # What the noting itself does is no effect of who is watched.
+        if not self.watchers or getattr(self.busy, "noting", False):
+            return
+        self.busy.noting = True
+        try:
+            for watcher in self.watchers:
+                watcher.hear(event, arguments)
+        finally:
+            self.busy.noting = False
+
+
+@cache
+def _listener() -> _Listener:
+    return _Listener()
+
+
+@contextmanager
+def watching(*, workspace: str | os.PathLike[str] | None = None) -> Iterator[Effects]:
+    """Note what this process does, in all its threads, until the block ends.
+
+    Args:
+        workspace: A folder in which everything may be written.
+    """
+    effects = Effects(None if workspace is None else os.path.realpath(workspace))
+    watchers = _listener().watchers
+    watchers.append(effects)
+    try:
+        yield effects
+    finally:
+        watchers.remove(effects)
+
+
+def undeclared(effects: Effects, declared: frozenset[str] | set[str]) -> list[str]:
+    """What was done and not declared, as texts for people."""
+    return [f"{effect.kind}: {effect.what}" for effect in effects.outside if effect.kind not in declared]
+
+
+def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
+    """What was declared and not seen.
+
+    Who starts processes may do the rest in these, where nobody sees it: then nothing is missed.
+    """
+    seen: set[str] = set(effects.kinds)
+    if effects.read or effects.inside:
+        seen.add("files")
+    return set() if "processes" in seen else set(declared) - seen
+
+
+# --- tidying up what the hook says ---
+
+
+def _absolute(path: Any) -> str:
+    text = os.fsdecode(path)
+    if "\0" in text:  # the call itself refuses it; an error from here would stand in place of that
+        return text
+    folder, name = os.path.split(text)
+    # Not the last part: a link that is removed or made is itself what changes.
+    return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - paths as text, of which there are many
+
+
+@cache
+def _python_folders() -> tuple[str, ...]:
+    roots = (sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(os.__file__).parent), *sys.path)
+    folders = dict.fromkeys(os.path.realpath(folder) for folder in roots if folder)
+    temporary = os.path.realpath(tempfile.gettempdir())
+    return tuple(folder + os.sep for folder in folders if folder not in ("/", temporary))
+
+
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/", "/lib/")
+
+
+def _is_of_python(name: str) -> bool:
+    return name.startswith((*_SYSTEM, *_python_folders())) or name.endswith((".py", ".pyc", ".so", ".pth"))
+
+
+def _short(value: Any) -> str:
+    text = os.fsdecode(value) if isinstance(value, bytes | os.PathLike) else str(value)
+    return text if len(text) <= 120 else text[:120] + "…"

@@ -1,0 +1,151 @@
+"""Tests stay on this machine: connections and look-ups that would leave it are refused, and told.
+
+An audit hook sees what asyncio, threads and plain sockets do alike. It does not see other processes, libraries
+that open sockets in C by themselves, and the look-up inside of `socket.connect((name, port))`, which raises no event;
+the connection that follows is seen.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+ALLOW = "JACKFIELD_TESTKIT_LIVE"
+MARK = "live"
+_ADDRESSED = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_LOOKED_UP = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
+
+
+class NetworkBlockedError(RuntimeError):
+    """A test reached for another machine. It is no OSError, which clients take for a fault of the network."""
+
+    def __init__(self, where: str, test: str) -> None:
+        super().__init__(
+            f"{test} reaches for {where}, and tests stay on this machine: answer from "
+            f"jackfield_testkit.server.FakeOpenAI or jackfield_testkit.cassette.Cassette. "
+            f"If it must be the real thing, mark it @pytest.mark.{MARK}, or set {ALLOW}=1 for all tests"
+        )
+        self.where = where
+        self.test = test
+
+
+class Watch:
+    """What one test reached for: the errors it was given, whether it told them or not."""
+
+    def __init__(self, test: str) -> None:
+        self.test = test
+        self.refused: list[NetworkBlockedError] = []
+
+    def refuse(self, where: str) -> None:
+        """Remember an attempt, and end it."""
+        error = NetworkBlockedError(where, self.test)
+        self.refused.append(error)
+        raise error
+
+
+class _Gate:
+    """The one audit hook of the process, which cannot be taken away again, and the tests that switch it on.
+
+    A flag of the process, no context variable: those do not reach threads that were started before, such as the loop of
+    the core's sync interface.
+    """
+
+    def __init__(self) -> None:
+        self.watches: list[Watch] = []
+        self._installed = False
+        self._lock = threading.Lock()
+
+    def install(self) -> None:
+        """Listen, from the first use on."""
+        with self._lock:
+            if not self._installed:
+                self._installed = True
+                sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.watches and event.startswith("socket."):
+            where = _destination(event, arguments)
+            if where:
+                self.watches[-1].refuse(where)
+
+
+_gate = _Gate()
+
+
+@contextmanager
+def blocked(test: str) -> Iterator[Watch]:
+    """Refuse all that leaves this machine while the block runs; errors name `test`."""
+    _gate.install()
+    watch = Watch(test)
+    _gate.watches.append(watch)
+    try:
+        yield watch
+    finally:
+        _gate.watches.remove(watch)
+
+
+@contextmanager
+def offline(item: pytest.Item) -> Iterator[None]:
+    """Run a test without the network, unless it is marked `live`.
+
+    Raises:
+        NetworkBlockedError: At the end, if it reached for the network and nobody saw: a client or a tool that turns
+            errors into answers must not hide it.
+    """
+    if is_live(item):
+        yield
+        return
+    with blocked(item.nodeid) as watch:
+        yield
+    if watch.refused:
+        raise watch.refused[0].with_traceback(None)
+
+
+def is_live(item: pytest.Item) -> bool:
+    """Whether a test may use the network: it is marked, or the environment allows it to all."""
+    return item.get_closest_marker(MARK) is not None or os.environ.get(ALLOW, "") not in ("", "0")
+
+
+def _destination(event: str, arguments: tuple[Any, ...]) -> str:
+    """Which other machine an event is about; '' for none."""
+    if event in _ADDRESSED:
+        connection, address = arguments[:2]
+        if not isinstance(address, tuple) or connection.family not in (socket.AF_INET, socket.AF_INET6):
+            return ""
+        return "" if _is_here(address[0]) else f"{address[0]}:{address[1]}"
+    if event in _LOOKED_UP:
+        host = arguments[0][0] if event == "socket.getnameinfo" else arguments[0]
+        # Nothing is asked for a numeric address, unless it is the name that is wanted.
+        wants_name = event in ("socket.gethostbyaddr", "socket.getnameinfo")
+        return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (a look-up of its name)"
+    return ""
+
+
+def _is_here(host: object) -> bool:
+    address = _address(host)
+    if address is not None:
+        mapped = getattr(address, "ipv4_mapped", None) or address
+        # The unspecified address, as a destination, is this machine.
+        return bool(mapped.is_loopback or mapped.is_unspecified)
+    return _text(host).rstrip(".").lower() in ("", "localhost", socket.gethostname().lower())
+
+
+def _address(host: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(_text(host).partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _text(host: object) -> str:
+    if host is None:
+        return ""
+    return host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else str(host)

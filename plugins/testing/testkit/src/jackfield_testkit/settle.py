@@ -1,0 +1,112 @@
+"""Load all components of a distribution in threads and in other processes: run by `PluginSuite`, in a fresh process.
+
+`python -m jackfield_testkit.settle DISTRIBUTION` writes a JSON object: what went wrong, by the way of loading.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from jackfield.plugins.descriptors import KINDS
+from jackfield.plugins.host import PluginHost
+from jackfield.settings import Settings
+
+THREADS = 8
+PATIENCE_S = 60.0
+
+
+def settle(distribution: str) -> dict[str, list[str]]:
+    """Load everything in eight threads at once, then in a child that is forked and in one that is spawned."""
+    report = {"threads": _in_threads(distribution)}
+    for method in ("fork", "spawn"):
+        if method in multiprocessing.get_all_start_methods():
+            report[method] = _in_process(method, distribution)
+    return report
+
+
+def load_all(distribution: str, host: PluginHost) -> dict[str, Any]:
+    """Every component of a distribution, by `kind.name`; an error as its text."""
+    loaded: dict[str, Any] = {}
+    for row in host.catalog.rows:
+        if row.distribution == distribution and row.kind in KINDS:
+            try:
+                loaded[row.id] = host.load_row(row)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
+                loaded[row.id] = f"{type(error).__name__}: {error}"
+    return loaded
+
+
+def _in_threads(distribution: str) -> list[str]:
+    """A host for each thread, so that nothing but Python's own lock stands between them."""
+    start = threading.Barrier(THREADS)
+    results: list[dict[str, Any]] = []
+
+    def work() -> None:
+        host = PluginHost(Settings())
+        start.wait()
+        results.append(load_all(distribution, host))
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    problems = []
+    for name in results[0]:
+        loaded = [result[name] for result in results]
+        problems += sorted({f"{name}: {one}" for one in loaded if isinstance(one, str)})
+        if not any(isinstance(one, str) for one in loaded) and any(one is not loaded[0] for one in loaded):
+            problems.append(f"{name}: {THREADS} threads got different objects")
+    return problems
+
+
+def _in_process(method: str, distribution: str) -> list[str]:
+    context: Any = multiprocessing.get_context(method)  # each method has a class of its own
+    here, there = context.Pipe()
+    child = context.Process(target=_answer, args=(there, distribution))
+    child.start()
+    there.close()
+    try:
+        answered = here.poll(PATIENCE_S)
+        problems: list[str] = here.recv() if answered else [f"it did not end within {PATIENCE_S:g} s"]
+    except EOFError:
+        child.join(PATIENCE_S)
+        problems = [f"the process ended with {child.exitcode}"]
+    finally:
+        child.kill()
+        child.join()
+    return problems
+
+
+def _answer(connection: Connection, distribution: str) -> None:
+    loaded = load_all(distribution, PluginHost(Settings()))
+    connection.send([f"{name}: {one}" for name, one in loaded.items() if isinstance(one, str)])
+    connection.close()
+
+
+def quietly(work: Callable[[], Any]) -> None:
+    """Do something whose result goes to standard output as JSON, and nothing else with it."""
+    answer_to = os.dup(1)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 1)
+        result = work()
+        sys.stdout.flush()
+    with os.fdopen(answer_to, "w") as answer:
+        json.dump(result, answer)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Settle the distribution that the first argument names."""
+    quietly(lambda: settle(arguments[0]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

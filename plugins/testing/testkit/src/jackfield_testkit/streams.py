@@ -1,0 +1,235 @@
+"""Streams of a model's answer, cut elsewhere, and what a processor or a call format makes of them."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from types import FrameType
+from typing import Any
+
+from jackfield import sync
+from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
+from jackfield.messages import ModelResponse
+from jackfield.models.fold import fold
+from jackfield.processors import Processor, StreamTransform
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+
+LIMIT_S = 60.0  # far more than any of these streams takes
+
+
+# --- cutting ---
+
+
+def pieces(text: str, cuts: Iterable[int]) -> list[str]:
+    """A text cut at these positions."""
+    places = [0, *sorted(set(cuts)), len(text)]
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> list[ModelEvent]:
+    """The same answer with each of its texts in other pieces."""
+    out: list[ModelEvent] = []
+    for event in events:
+        match event:
+            case TextDelta() | ReasoningDelta():
+                out += [replace(event, text=piece) for piece in cut(event.text)]
+            case FunctionCallDelta():
+                for piece in cut(event.arguments):
+                    out.append(replace(event, arguments=piece))
+                    event = replace(event, id="", name="")  # noqa: PLW2901 - they come once
+            case _:
+                out.append(event)
+    return out
+
+
+def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[ModelEvent]]:
+    """The same answer in many other pieces: whole, one character at a time, cut once anywhere, and at random.
+
+    Neighbouring texts are joined first, so that every cut of the original is undone in some of them.
+    """
+    whole = joined(events)
+    yield whole
+    yield recut(whole, lambda text: list(text) or [""])
+    yield recut(whole, lambda text: ["", *text[:1], "", *text[1:], ""] if text else [""])
+    longest = max((len(_text_of(event)) for event in whole), default=0)
+    for place in range(1, longest):
+        yield recut(whole, lambda text, place=place: pieces(text, [place] if place < len(text) else []))  # type: ignore[misc]
+    dice = random.Random(seed)  # noqa: S311 - the same pieces in every run
+    for most in (2, 3, 8, 8, 20, 20):
+        yield recut(whole, lambda text, most=most: _thrown(dice, text, most))  # type: ignore[misc]
+
+
+def joined(events: Sequence[ModelEvent]) -> list[ModelEvent]:
+    """The same answer in as few pieces as it has parts."""
+    out: list[ModelEvent] = []
+    for event in events:
+        match out[-1] if out else None, event:
+            case TextDelta(before), TextDelta(text):
+                out[-1] = TextDelta(before + text)
+            case ReasoningDelta(before), ReasoningDelta(text):
+                out[-1] = ReasoningDelta(before + text)
+            case _:
+                out.append(event)
+    return out
+
+
+def _thrown(dice: random.Random, text: str, most: int) -> list[str]:
+    return pieces(text, [dice.randrange(len(text) + 1) for _ in range(dice.randint(1, most))])
+
+
+def _text_of(event: ModelEvent) -> str:
+    match event:
+        case TextDelta() | ReasoningDelta():
+            return event.text
+        case FunctionCallDelta():
+            return event.arguments
+        case _:
+            return ""
+
+
+# --- running ---
+
+
+class Inner:
+    """Stands for the rest of the chain: answers each request with the same events, and notes what happens to it.
+
+    Attributes:
+        requests: What it was asked.
+        open: How many of its streams are neither at their end nor closed.
+        started: How many streams were begun.
+    """
+
+    def __init__(
+        self, events: Sequence[ModelEvent | Exception], *, before_each: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._events = events
+        self._before_each = before_each
+        self.requests: list[ChatRequest] = []
+        self.open = 0
+        self.started = 0
+
+    def __call__(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        self.requests.append(request)
+        return self._stream()
+
+    async def _stream(self) -> AsyncIterator[ModelEvent]:
+        self.started += 1
+        self.open += 1
+        try:
+            for number, event in enumerate(self._events):
+                self._before_each(number)
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            self.open -= 1
+
+
+def through(processor: Processor, request: ChatRequest, events: Sequence[ModelEvent]) -> list[ModelEvent]:
+    """What a processor makes of an answer."""
+    return sync.run(gathered(processor.wrap(Inner(events))(request)))
+
+
+async def gathered(events: AsyncIterator[ModelEvent]) -> list[ModelEvent]:
+    """All events of a stream."""
+    async with closing(events):
+        return [event async for event in events]
+
+
+def fed(transform: StreamTransform, events: Iterable[ModelEvent]) -> list[ModelEvent]:
+    """What a transform makes of an answer."""
+    return [out for event in events for out in transform.feed(event)]
+
+
+def folded(events: Sequence[ModelEvent]) -> ModelResponse:
+    """The whole answer that these events make."""
+    return fold(events)
+
+
+def shown(text: str) -> list[ModelEvent]:
+    """An answer in words, in one piece."""
+    return [TextDelta(text), ModelFinished("stop")]
+
+
+# --- counting what is done ---
+
+
+class CountedText(str):
+    """A text that counts the characters that somebody copies or looks through, its descendants included."""
+
+    __slots__ = ("_count",)
+    _count: list[int]
+
+    def __new__(cls, text: str, count: list[int]) -> CountedText:
+        made = super().__new__(cls, text)
+        made._count = count
+        return made
+
+    def __add__(self, other: str) -> CountedText:
+        return self._made(str.__add__(self, other))
+
+    def __radd__(self, other: str) -> CountedText:
+        return self._made(str.__add__(other, self))
+
+    def __getitem__(self, key: Any) -> CountedText:
+        return self._made(str.__getitem__(self, key))
+
+    def __contains__(self, part: object) -> bool:
+        self._count[0] += len(self)
+        return isinstance(part, str) and str.__contains__(self, part)
+
+    def _made(self, text: str) -> CountedText:
+        self._count[0] += len(text)
+        return CountedText(text, self._count)
+
+
+def _counted(name: str) -> Any:
+    plain = getattr(str, name)
+
+    def method(self: CountedText, *args: Any, **kwargs: Any) -> Any:
+        self._count[0] += len(self)
+        value = plain(self, *args, **kwargs)
+        if isinstance(value, str):
+            return CountedText(value, self._count)
+        if isinstance(value, list | tuple):
+            return type(value)(CountedText(part, self._count) for part in value)
+        return value
+
+    return method
+
+
+for _name in (
+    *("count", "find", "index", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind"),
+    *("rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "upper", "endswith", "casefold"),
+):
+    setattr(CountedText, _name, _counted(_name))
+
+
+def work_per_character(
+    make_events: Callable[[CountedText], list[ModelEvent]], run: Callable[..., object], n: int
+) -> float:
+    """How much is done for each of `n` characters: calls, lines that are run, and characters copied or looked through.
+
+    It is a count and no time, so that it is the same on every machine.
+    """
+    count = [0]
+    letters = [CountedText(letter, count) for letter in ("word word. " * (n // 11 + 1))[:n]]
+    events = [event for letter in letters for event in make_events(letter)]
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG001 - what the interpreter passes
+        nonlocal steps
+        steps += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run(events)
+    finally:
+        sys.settrace(before)
+    return (steps + count[0]) / n

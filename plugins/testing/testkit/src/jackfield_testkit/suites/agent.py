@@ -1,0 +1,463 @@
+"""The tests of an agent kind."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.agents import Agent, CancelToken, RunView, create_agent
+from jackfield.config import Limits
+from jackfield.errors import ModelRequestError, ToolServiceError
+from jackfield.events import (
+    ModelEvent,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    UsageReported,
+)
+from jackfield.messages import FUNCTION, ContentItem, Message, Usage
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield.tools import FunctionTool, tool
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+QUESTION = Message("user", "What is said twice?")
+FOREVER = 50  # turns of a model that never stops by itself
+T = TypeVar("T")
+
+
+class AgentSuite(Suite):
+    """What every agent kind must do whose model may call tools.
+
+    ```python
+    class TestAcme(AgentSuite):
+        component = "jackfield-acme/acme"
+    ```
+
+    Its model follows a script; its tools are `repeat`, `fail` and `wait`.
+
+    Attributes:
+        component: The address of the agent kind: `distribution/name`, or its name where that is unique.
+        config: Options of the kind, besides its model and its tools.
+        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    patience_s: ClassVar[float] = 20.0
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+
+    def make_agent(self, script: Script, tools: Sequence[FunctionTool] = (), **options: Any) -> Agent:
+        """An agent under test, whose model follows the script. Override it if yours needs more than `config`."""
+        llm = ScriptedModel(script)
+        return create_agent(
+            self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
+        )
+
+    # --- it ends ---
+
+    def test_it_answers_and_comes_to_an_end(self) -> None:
+        events = self._events(self.make_agent([answer("Twice.")]))
+        finished = _end(events)
+        assert finished.stop_reason == "finished"
+        assert finished.messages[-1].content == "Twice."
+        assert finished.messages[-1].role == "assistant"
+
+    def test_a_limit_of_turns_ends_it_and_says_so(self) -> None:
+        agent = self.make_agent(_forever, [repeat()], limits={"turns": 3})
+        finished = _end(self._events(agent))
+        assert finished.stop_reason == "turn_limit"
+        assert _turns(self._events(agent)) == 3
+        assert_calls_are_answered(finished.messages)
+
+    def test_without_any_wish_it_ends_all_the_same(self) -> None:
+        finished = _end(self._events(self.make_agent(_forever, [repeat()])))
+        assert finished.stop_reason == "turn_limit"
+        assert Limits().turns is not None
+
+    def test_other_limits_end_it_and_say_so(self) -> None:
+        for limits, reason in (({"tool_calls": 2}, "tool_call_limit"), ({"tokens": 3}, "token_limit")):
+            agent = self.make_agent(_forever, [repeat()], limits=limits)
+            assert _end(self._events(agent)).stop_reason == reason
+
+    def test_an_empty_reply_is_no_answer_and_no_endless_run(self) -> None:
+        finished = _end(self._events(self.make_agent(lambda _: answer(""))))
+        assert finished.stop_reason == "empty_reply"
+
+    # --- tools ---
+
+    def test_a_call_is_made_and_the_model_reads_the_result(self) -> None:
+        agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
+        finished = _end(self._events(agent))
+        results = [message for message in finished.messages if message.role == FUNCTION]
+        assert [(message.name, message.content) for message in results] == [("repeat", "ha ha")]
+        assert finished.messages[-1].content == "Done."
+        assert "ha ha" in _read_by_the_model(agent, -1)
+
+    def test_a_tool_that_does_not_exist_is_told_to_the_model(self) -> None:
+        agent = self.make_agent([calls(("no_such_tool", {})), answer("I do without.")], [repeat()])
+        finished = _end(self._events(agent))
+        assert finished.stop_reason == "finished"
+        assert "no_such_tool" in _read_by_the_model(agent, -1)
+        assert_calls_are_answered(finished.messages)
+
+    def test_a_tool_that_fails_is_told_to_the_model_and_ends_nothing(self) -> None:
+        wanted: list[dict[str, object]] = [{"how": "as tools do"}, {"how": "badly"}, {"nonsense": 1}]
+        for arguments in wanted:
+            agent = self.make_agent([calls(("fail", arguments)), answer("I see.")], [fail()])
+            events = self._events(agent)
+            assert _end(events).stop_reason == "finished"
+            assert [event.event.error for event in events if isinstance(event.event, ToolFinished)] != [""]
+            told = _read_by_the_model(agent, -1)
+            assert "Traceback" not in told
+            assert __file__ not in told
+
+    def test_calls_of_one_turn_run_beside_each_other_and_are_answered_in_order(self) -> None:
+        meeting = _Meeting(4)
+        wanted: list[tuple[str, dict[str, object]]] = [("meet", {"text": str(number)}) for number in range(4)]
+        agent = self.make_agent([calls(*wanted), answer("Done.")], [meeting.tool()])
+        finished = _end(self._events(agent))
+        results = [message.content for message in finished.messages if message.role == FUNCTION]
+        assert results == ["met 0", "met 1", "met 2", "met 3"], "calls of one turn wait for each other"
+        assert_calls_are_answered(finished.messages)
+
+    # --- its events ---
+
+    def test_events_are_numbered_and_the_last_says_how_it_ended(self) -> None:
+        script = [calls(("repeat", {"text": "ha"}), ("repeat", {"text": "ho"})), answer("Done.")]
+        events = self._events(self.make_agent(script, [repeat()]))
+        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        assert len({event.run_id for event in events}) == 1
+        assert isinstance(events[0].event, RunStarted)
+        assert isinstance(events[-1].event, RunFinished)
+        assert sum(isinstance(event.event, RunFinished) for event in events) == 1
+
+    def test_turns_and_calls_begin_before_they_end(self) -> None:
+        script = [calls(("repeat", {"text": "ha"}), ("repeat", {"text": "ho"})), answer("Done.")]
+        seen = [event.event for event in self._events(self.make_agent(script, [repeat()]))]
+        open_calls: set[str] = set()
+        open_turns = 0
+        for event in seen:
+            match event:
+                case TurnStarted():
+                    assert not open_turns
+                    open_turns = event.turn
+                case TurnFinished():
+                    assert open_turns == event.turn
+                    open_turns = 0
+                case ToolStarted():
+                    open_calls.add(event.call_id)
+                case ToolFinished():
+                    assert event.call_id in open_calls
+                    open_calls.discard(event.call_id)
+                case _:
+                    pass
+        assert (open_turns, open_calls) == (0, set())
+        assert sum(isinstance(event, ToolFinished) for event in seen) == 2
+
+    def test_what_it_cost_is_summed_over_its_turns(self) -> None:
+        first: list[ModelEvent] = [e for e in calls(("repeat", {"text": "ha"})) if not isinstance(e, UsageReported)]
+        first.insert(0, UsageReported(Usage(prompt_tokens=10, completion_tokens=1)))
+        agent = self.make_agent(
+            [first, answer("Done.", usage=Usage(prompt_tokens=20, completion_tokens=2))], [repeat()]
+        )
+        assert _end(self._events(agent)).usage.total_tokens == 33
+
+    def test_an_error_of_the_model_is_raised_and_is_the_last_event(self) -> None:
+        error = ModelRequestError("refused", backend="scripted")
+        agent = self.make_agent(lambda _: [*answer("Half")[:1], error])
+        seen: list[RunEvent] = []
+        with pytest.raises(ModelRequestError, match="refused"):
+            sync.run(_gathered_into(seen, agent.astream([QUESTION])))
+        assert isinstance(seen[-1].event, RunFailed)
+        assert [event.number for event in seen] == list(range(1, len(seen) + 1))
+
+    # --- one run, asked for in several ways ---
+
+    def test_all_ways_to_run_give_the_same(self) -> None:
+        def fresh() -> Agent:
+            script = [calls(("repeat", {"text": "ha"}), text="Let me see. "), answer("Done.", reasoning="Hm.")]
+            return self.make_agent(script, [repeat()])
+
+        expected = fresh().run_nonstream([QUESTION])
+        assert len(expected) >= 4
+        assert list(fresh().run([QUESTION]))[-1] == expected
+        assert sync.run(fresh().arun([QUESTION])) == expected
+        view = RunView(fresh().name)
+        for event in self._events(fresh()):
+            view.feed(event.event)
+        assert view.messages() == expected
+        assert _end(self._events(fresh())).messages == tuple(expected)
+        dicts = fresh().run_nonstream([QUESTION.model_dump()])
+        assert [Message(**entry) for entry in dicts] == expected
+
+    def test_lists_grow_and_those_given_out_never_change(self) -> None:
+        seen = threading.Event()
+
+        @tool(name="look_up", description="Waits until somebody has seen the beginning of the answer.")
+        def look_up() -> str:
+            return "seen" if seen.wait(self.patience_s) else "not seen"
+
+        agent = self.make_agent([calls(("look_up", {}), text="Let me see. "), answer("Done.")], [look_up])
+        given: list[tuple[list[Message], list[Any]]] = []
+        for messages in agent.run([QUESTION]):
+            given.append((messages, [message.model_dump() for message in messages]))
+            seen.set()
+        assert "seen" in [message.content for message in given[-1][0]], "nothing is shown before all is done"
+        assert all([message.model_dump() for message in messages] == before for messages, before in given)
+        lengths = [len(messages) for messages, _ in given]
+        assert lengths == sorted(lengths)
+
+    def test_the_messages_it_is_given_are_not_changed(self) -> None:
+        history = [Message("system", "Be brief."), Message("user", [ContentItem(text="What is said twice?")])]
+        before = [message.model_dump() for message in history]
+        agent = self.make_agent(
+            [calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()], system_message="You echo."
+        )
+        agent.run_nonstream(history)
+        assert [message.model_dump() for message in history] == before
+        assert len(history) == 2
+
+    def test_its_system_message_and_the_callers_both_reach_the_model(self) -> None:
+        agent = self.make_agent([answer("Yes.")], system_message="You echo.")
+        agent.run_nonstream([Message("system", "Be brief."), QUESTION])
+        sent = _requests(agent)[-1].messages
+        assert [message.role for message in sent].count("system") == 1
+        assert sent[0].role == "system"
+        assert "You echo." in sent[0].get_text_content()
+        assert "Be brief." in sent[0].get_text_content()
+
+    def test_a_conversation_goes_on_with_what_a_run_gave(self) -> None:
+        script = [calls(("repeat", {"text": "ha"})), answer("ha ha"), answer("Twice, as I said.")]
+        agent = self.make_agent(script, [repeat()])
+        first = agent.run_nonstream([QUESTION])
+        history = [Message(**message.model_dump()) for message in first]  # as from a file
+        second = agent.run_nonstream([QUESTION, *history, Message("user", "How often?")])
+        assert second[-1].content == "Twice, as I said."
+        told = _read_by_the_model(agent, -1)
+        assert "ha ha" in told
+        assert "How often?" in told
+
+    def test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call(self) -> None:
+        agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
+        broken_off = [message for message in agent.run_nonstream([QUESTION]) if message.role != FUNCTION][:-1]
+        again = self.make_agent([answer("Done.")], [repeat()])
+        response = again.run_nonstream([QUESTION, *broken_off])
+        assert [message.content for message in response if message.role == FUNCTION] == ["ha ha"]
+        assert response[-1].content == "Done."
+
+    def test_the_language_of_the_question_is_that_of_what_it_adds(self) -> None:
+        for text, lang in (("What is said twice?", "en"), ("什么说了两遍?", "zh")):
+            agent = self.make_agent([answer("Yes.")])
+            agent.run_nonstream([Message("user", text)])
+            assert {request.lang for request in _requests(agent)} == {lang}
+            agent = self.make_agent([answer("Yes.")])
+            agent.run_nonstream([Message("user", text)], lang="zh")
+            assert {request.lang for request in _requests(agent)} == {"zh"}
+
+    # --- stopping, and several runs ---
+
+    def test_a_cancelled_run_ends_with_a_history_that_is_valid(self) -> None:
+        cancel = CancelToken()
+        script = [calls(("wait", {}), ("repeat", {"text": "ha"})), answer("Too late.")]
+        agent = self.make_agent(script, [_Waiting(cancel).tool(), repeat()])
+        events = sync.run(_within(self.patience_s, _gathered(agent.astream([QUESTION], cancel=cancel))))
+        finished = _end(events)
+        assert finished.stop_reason == "cancelled"
+        assert_calls_are_answered(finished.messages)
+        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        again = self.make_agent([answer("Here again.")], [repeat()])
+        response = again.run_nonstream([QUESTION, *finished.messages, Message("user", "Are you there?")])
+        assert response[-1].content == "Here again."
+
+    def test_a_run_that_is_left_early_leaves_nothing_behind(self) -> None:
+        waiting = _Waiting()
+        agent = self.make_agent([calls(("wait", {})), answer("Second.")], [waiting.tool()])
+
+        async def leave() -> None:
+            async with closing(agent.astream([QUESTION])) as events:
+                async for event in events:
+                    if isinstance(event.event, ToolStarted):
+                        await waiting.began.wait()
+                        return
+
+        sync.run(_within(self.patience_s, leave()))
+        assert waiting.ended, "the call goes on in the background"
+        assert agent.run_nonstream([QUESTION])[-1].content == "Second."
+
+    def test_runs_at_the_same_time_do_not_mix(self) -> None:
+        def script(request: ChatRequest) -> Sequence[ModelEvent]:
+            word = next(m for m in request.messages if m.role == "user").get_text_content().split()[-1]
+            if request.messages[-1].role == FUNCTION:
+                return answer(f"It is {request.messages[-1].get_text_content()}")
+            return calls(("repeat", {"text": word}))
+
+        agent = self.make_agent(script, [repeat()])
+        words = [f"word{number}" for number in range(8)]
+
+        async def all_at_once() -> list[list[Any]]:
+            return await asyncio.gather(*(agent.arun([Message("user", f"Repeat {word}")]) for word in words))
+
+        responses = sync.run(_within(self.patience_s, all_at_once()))
+        assert [response[-1].content for response in responses] == [f"It is {word} {word}" for word in words]
+
+    # --- parts ---
+
+    def _events(self, agent: Agent) -> list[RunEvent]:
+        return sync.run(_within(self.patience_s, _gathered(agent.astream([QUESTION]))))
+
+
+# --- tools ---
+
+
+def repeat() -> FunctionTool:
+    """A tool that says a text twice."""
+
+    @tool(name="repeat", description="Says it twice.")
+    def say_twice(text: str) -> str:
+        return f"{text} {text}"
+
+    return say_twice
+
+
+def fail() -> FunctionTool:
+    """A tool that fails, with an error for the model or with any other."""
+
+    @tool(name="fail", description="Fails.")
+    def failing(how: str) -> str:
+        if how == "badly":
+            raise ZeroDivisionError("division by zero")
+        raise ToolServiceError("it does not work today")
+
+    return failing
+
+
+class _Waiting:
+    """A tool that waits for a long time, and first asks its own run to stop if it has its token."""
+
+    def __init__(self, cancel: CancelToken | None = None) -> None:
+        self._cancel = cancel
+        self.began = asyncio.Event()
+        self.ended = False
+
+    def tool(self) -> FunctionTool:
+        @tool(name="wait", description="Waits.")
+        async def waiting() -> str:
+            self.began.set()
+            if self._cancel:
+                self._cancel.cancel()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self.ended = True
+            return "never"
+
+        return waiting
+
+
+class _Meeting:
+    """A tool that answers once it runs as often at the same time as there are guests."""
+
+    def __init__(self, guests: int) -> None:
+        self._guests = guests
+        self._here = 0
+
+    def tool(self) -> FunctionTool:
+        @tool(name="meet", description="Meets the others.")
+        async def meet(text: str) -> str:
+            self._here += 1
+            for _ in range(1000):
+                if self._here == self._guests:
+                    break
+                await asyncio.sleep(0)
+            # The last to come is the first to go.
+            for _ in range(10 * (self._guests - int(text))):
+                await asyncio.sleep(0)
+            return f"{'met' if self._here == self._guests else 'alone'} {text}"
+
+        return meet
+
+
+# --- looking at what happened ---
+
+
+def assert_calls_are_answered(messages: Sequence[Message]) -> None:
+    """Fail unless each call is followed by its result: every provider refuses a history in which one is not."""
+    waiting: list[str | None] = []
+    for message in messages:
+        if message.function_call:
+            waiting.append(message.function_id)
+        elif message.role == FUNCTION:
+            assert message.function_id in waiting, f"a result answers no open call {waiting}: {message}"
+            waiting.remove(message.function_id)
+        else:
+            assert not waiting, f"the calls {waiting} have no result before the next message"
+    assert not waiting, f"the calls {waiting} have no result"
+
+
+def _forever(request: ChatRequest) -> Sequence[ModelEvent]:
+    if sum(message.role == FUNCTION for message in request.messages) >= FOREVER:
+        return answer("I give up before the agent does.")
+    return calls(("repeat", {"text": "again"}))
+
+
+def _end(events: Sequence[RunEvent]) -> RunFinished:
+    last = events[-1].event
+    assert isinstance(last, RunFinished), f"the last event is {last}"
+    return last
+
+
+def _turns(events: Sequence[RunEvent]) -> int:
+    return sum(isinstance(event.event, TurnFinished) for event in events)
+
+
+def _requests(agent: Agent) -> list[ChatRequest]:
+    model = agent.model
+    assert isinstance(model, ScriptedModel), "it asks another model than the one it was given"
+    return model.requests
+
+
+def _read_by_the_model(agent: Agent, number: int) -> str:
+    """All texts of one request to the model."""
+    return "\n".join(message.get_text_content() for message in _requests(agent)[number].messages)
+
+
+async def _gathered(events: AsyncIterator[RunEvent]) -> list[RunEvent]:
+    seen: list[RunEvent] = []
+    await _gathered_into(seen, events)
+    return seen
+
+
+async def _gathered_into(seen: list[RunEvent], events: AsyncIterator[RunEvent]) -> None:
+    async with closing(events):
+        async for event in events:
+            seen.append(event)  # noqa: PERF401 - what came before an error is looked at, too
+
+
+async def _within(patience_s: float, work: Awaitable[T]) -> T:
+    limit = asyncio.timeout(patience_s)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            pytest.fail(f"it does not come to an end within {patience_s:g} s")
+        raise

@@ -1,0 +1,266 @@
+"""The tests of a parser."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, get_args
+
+import pytest
+
+from jackfield import sync
+from jackfield.errors import DocParserError
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.descriptors import ParserSpec
+from jackfield.plugins.host import PluginHost
+from jackfield.retrieval import Block, BlockKind, Document, DocumentReader, Parser
+from jackfield.settings import Settings
+from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+Samples = Mapping[str, tuple[bytes, str]]
+
+_KINDS = get_args(BlockKind)
+_CUTS = 24  # how many beginnings of each sample are tried
+_DAMAGES = 40
+_MOST_MEMORY = 64 * 2**20  # bytes, for a small damaged file
+_BYTES_PER_BYTE = 400
+_EXTENSION = re.compile(r"[a-z0-9][a-z0-9+_-]*")
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+
+
+class ParserSuite(Suite):
+    """What every parser must do: read what it is for, and refuse all else in one way.
+
+    ```python
+    class TestAcme(ParserSuite):
+        component = "jackfield-acme/acme"
+        samples = {"letter.acme": (b"...", "a text that is in it")}
+    ```
+
+    Attributes:
+        component: The address of the parser: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+        samples: Files, small ones: the name, the content, and a text that is in it. At least one.
+        unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
+        make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    samples: ClassVar[Samples] = {}
+    unreadable: ClassVar[Mapping[str, bytes]] = {}
+    make_file: ClassVar[Callable[[int], bytes] | None] = None
+
+    def make_parser(self) -> Parser:
+        """A new parser under test. Override it if yours needs more than `config`."""
+        made = plain_host().load("parser", self.component)(dict(self.config))
+        assert isinstance(made, Parser), f"{self.component} is no jackfield.retrieval.Parser"
+        return made
+
+    # --- what it reads ---
+
+    def test_its_samples_are_read(self) -> None:
+        assert self.samples, "give it something to read: samples = {'name.ext': (content, 'a text that is in it')}"
+        for name, (data, expected) in self.samples.items():
+            document = self.make_parser().parse(data, source=name)
+            assert document.source == name
+            text = "\n".join(block.text for block in document.blocks)
+            assert expected in text, f"{name}: {expected!r} is not in {text[:2000]!r}"
+
+    def test_blocks_are_whole_and_stand_in_reading_order(self) -> None:
+        for name, document in self._documents():
+            assert isinstance(document.blocks, tuple)
+            for block in document.blocks:
+                assert isinstance(block, Block)
+                assert block.text.strip(), f"{name}: a block has no text"
+                assert block.kind in _KINDS, f"{name}: {block.kind!r} is no kind of a block"
+                assert (block.level >= 1) == (block.kind == "heading"), f"{name}: the level of {block}"
+
+    def test_pages_count_from_one_and_never_go_back(self) -> None:
+        for name, document in self._documents():
+            pages = [block.page for block in document.blocks]
+            numbers = [page for page in pages if page is not None]
+            assert len(numbers) in (0, len(pages)), f"{name}: some blocks have a page and some have none"
+            assert numbers == sorted(numbers), f"{name}: {numbers}"
+            assert all(number >= 1 for number in numbers), f"{name}: {numbers}"
+
+    def test_the_same_bytes_give_the_same_document(self) -> None:
+        parser = self.make_parser()
+        for name, (data, _) in self.samples.items():
+            first = parser.parse(data, source=name)
+            assert parser.parse(data, source=name) == first
+            assert self.make_parser().parse(data, source=name) == first
+            assert parser.parse(data, source="other").blocks == first.blocks
+
+    def test_several_threads_read_with_one_parser(self) -> None:
+        parser = self.make_parser()
+        alone = dict(self._documents())
+        came: list[tuple[str, Any]] = []
+
+        def read(name: str) -> None:
+            try:
+                came.append((name, parser.parse(self.samples[name][0], source=name)))
+            except Exception as error:  # noqa: BLE001 - told below
+                came.append((name, error))
+
+        names = [name for name in self.samples for _ in range(8)][:32]
+        threads = [threading.Thread(target=read, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(came) == len(names)
+        assert [(name, document) for name, document in came if document != alone[name]] == []
+
+    # --- what it refuses ---
+
+    def test_an_empty_file_is_refused(self) -> None:
+        with pytest.raises(DocParserError) as caught:
+            self.make_parser().parse(b"", source="empty file.bin")
+        assert "empty file.bin" in str(caught.value), "who asked for ten files must know which one it is"
+
+    def test_what_it_cannot_read_is_refused_by_name(self) -> None:
+        for name, data in self.unreadable.items():
+            with pytest.raises(DocParserError) as caught:
+                self.make_parser().parse(data, source=name)
+            assert name in str(caught.value)
+
+    def test_a_file_that_was_cut_off_is_read_or_refused(self) -> None:
+        parser = self.make_parser()
+        for name, (data, _) in self.samples.items():
+            for length in sorted({len(data) * part // _CUTS for part in range(_CUTS)} | {len(data) - 1}):
+                _read_or_refused(parser, data[:length], f"cut {name}")
+
+    def test_a_damaged_file_is_read_or_refused(self) -> None:
+        parser = self.make_parser()
+        for number, (name, (data, _)) in enumerate(self.samples.items()):
+            for damaged in _damaged(data, seed=number):
+                _read_or_refused(parser, damaged, f"damaged {name}")
+
+    def test_random_bytes_are_read_or_refused(self) -> None:
+        parser = self.make_parser()
+        dice = random.Random(3)  # noqa: S311 - the same bytes in every run
+        spec = self._spec()
+        for beginning in (b"", b"\0" * 500, *spec.magic):
+            for length in (1, 7, 64, 1000, 20_000):
+                _read_or_refused(parser, beginning + dice.randbytes(length), "random.bin")
+
+    # --- what it costs, and what it does besides ---
+
+    def test_memory_is_bounded_by_the_length_of_the_file(self) -> None:
+        parser = self.make_parser()
+        for name, (data, _) in self.samples.items():
+            _read_or_refused(parser, data, name)  # what is imported at the first file is not counted
+            for number, damaged in enumerate((data, *_damaged(data, seed=99))):
+                if number % 4 == 0:
+                    peak = _peak_bytes(lambda damaged=damaged, name=name: _read_or_refused(parser, damaged, name))  # type: ignore[misc]
+                    assert peak <= _MOST_MEMORY + _BYTES_PER_BYTE * len(damaged), f"{name} takes {peak} bytes"
+
+    def test_memory_grows_no_faster_than_the_file(self) -> None:
+        make_file = type(self).make_file
+        if make_file is None:
+            pytest.skip("it has nothing that makes files of any length (make_file)")
+        parser = self.make_parser()
+        parser.parse(make_file(2), source="x")
+        short, long = (
+            _peak_bytes(lambda count=count: parser.parse(make_file(count), source="x"))  # type: ignore[misc]
+            for count in (10, 40)
+        )
+        assert long <= 8 * short + 2**20, f"10 parts take {short} bytes, and 40 take {long}"
+
+    def test_it_does_what_it_declares_and_nothing_else(self) -> None:
+        with watching() as effects:
+            parser = self.make_parser()
+            for name, (data, _) in self.samples.items():
+                parser.parse(data, source=name)
+        assert undeclared(effects, self._spec().effects) == [], "say so in `effects` of its descriptor, or do not do it"
+
+    # --- how a file comes to it ---
+
+    def test_its_descriptor_says_which_files_it_reads(self) -> None:
+        spec = self._spec()
+        assert spec.extensions or spec.media_types or spec.magic, "nothing leads a file to it"
+        assert [text for text in spec.extensions if not _EXTENSION.fullmatch(text)] == [], "lower case, without the dot"
+        assert [text for text in spec.media_types if not _MEDIA_TYPE.fullmatch(text)] == []
+        assert b"" not in spec.magic, "every file begins with nothing"
+        for name, (data, _) in self.samples.items():
+            assert Path(name).suffix.removeprefix(".") in spec.extensions, f"{name} does not come to it by its name"
+            assert not spec.magic or data.startswith(tuple(spec.magic)), f"{name} begins with nothing of its `magic`"
+
+    def test_files_come_to_it_by_extension_and_by_their_first_bytes(self, tmp_path: Path) -> None:
+        row = self._row()
+        reader = DocumentReader(
+            PluginHost(Settings(allow=frozenset({row.distribution}))), parser_cfg={row.name: self.config}
+        )
+        for number, (name, (data, _)) in enumerate(self.samples.items()):
+            expected = self.make_parser().parse(data, source=name).blocks
+            ways = [name, name.upper()]
+            if self._spec().magic:
+                ways += [f"nameless{number}", f"{number}.unknown"]
+            for way in ways:
+                (tmp_path / way).write_bytes(data)
+                assert sync.run(reader.read(tmp_path / way)).blocks == expected, f"as {way!r} it is read otherwise"
+
+    # --- parts ---
+
+    def _row(self) -> Row:
+        return plain_host().find("parser", self.component)
+
+    def _spec(self) -> ParserSpec:
+        return plain_host().spec_of(self._row(), ParserSpec)
+
+    def _documents(self) -> Iterator[tuple[str, Document]]:
+        for name, (data, _) in self.samples.items():
+            yield name, self.make_parser().parse(data, source=name)
+
+
+def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | None:
+    """What is read of a file; None if it is refused as it should be. All else fails."""
+    try:
+        document = parser.parse(data, source=source)
+    except DocParserError as error:
+        if source not in str(error):
+            pytest.fail(f"the error does not say which file it is ({source}): {error}")
+        return None
+    except Exception as error:  # noqa: BLE001 - any other is the failure that is looked for
+        pytest.fail(
+            f"{source} ends in {type(error).__name__}: {error}. Refuse it with a DocParserError: {data[:200]!r}"
+        )
+    assert isinstance(document, Document)
+    return document
+
+
+def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
+    """The file with some bytes changed, with a part twice, with a part missing."""
+    dice = random.Random(seed)  # noqa: S311 - the same damages in every run
+    for number in range(_DAMAGES):
+        damaged = bytearray(data)
+        start, end = sorted(dice.randrange(len(data) + 1) for _ in range(2))
+        match number % 4:
+            case 0 | 1:
+                for _ in range(1 + number // 2):
+                    if damaged:
+                        damaged[dice.randrange(len(damaged))] = dice.randrange(256)
+            case 2:
+                del damaged[start:end]
+            case _:
+                damaged[start:start] = data[start:end]
+        yield bytes(damaged)
+
+
+def _peak_bytes(work: Callable[[], object]) -> int:
+    """The most memory that Python objects took at a time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

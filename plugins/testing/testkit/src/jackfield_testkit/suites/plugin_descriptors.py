@@ -1,0 +1,119 @@
+"""What is wrong with a descriptor: names, texts, types, sizes."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from jackfield.plugins.descriptors import KINDS, ComponentSpec, ToolSpec
+from jackfield.tools.schema import check_tool_name, check_tool_schema
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+EFFECTS = {"network", "files", "processes"}
+MAX_BYTES = 64 * 1024  # of a descriptor as JSON; a model reads most of it
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:\w+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_BYTES = "bytes:"
+
+
+def faults_of(spec: ComponentSpec) -> list[str]:
+    """What is wrong with a descriptor, a sentence each."""
+    faults = [*_names(spec), *_texts(spec), *_shape(spec)]
+    return [*faults, *_tool(spec)] if isinstance(spec, ToolSpec) and not faults else faults
+
+
+def _names(spec: ComponentSpec) -> Iterator[str]:
+    if not NAME.fullmatch(spec.name):
+        yield f"{spec.name!r:.80} is no name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
+    yield from (f"{name!r} is no environment variable" for name in spec.secrets if not _VARIABLE.fullmatch(name))
+    yield from (f"{word!r} is no effect: use {', '.join(sorted(EFFECTS))}" for word in set(spec.effects) - EFFECTS)
+    for what, target in (("target", spec.target), ("config", spec.config), ("check", spec.check)):
+        if (target or what == "target") and not _TARGET.fullmatch(target):
+            yield f"its {what} {target!r} is not module:name"
+    for address in spec.requires:
+        kind, dot, name = address.partition(".")
+        if kind not in KINDS or not dot or not NAME.fullmatch(name):
+            yield f"it requires {address!r}, which is not kind.name"
+    known = [field.name for field in fields(spec)]
+    for key in spec.extra:
+        near = difflib.get_close_matches(key, known, n=1)
+        # What is near to nothing may be the keyword of a newer core.
+        if near:
+            yield f"it says {key!r}, which no core knows; is {near[0]!r} meant?"
+
+
+def _texts(spec: ComponentSpec) -> Iterator[str]:
+    if "\n" in spec.summary:
+        yield "its summary is more than one line"
+    for place, text in _strings(_plain(spec)):
+        if _CONTROL.search(text):
+            yield f"its {place} has control characters: {text!r:.80}"
+
+
+def _strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            yield place, str(key)
+            yield from _strings(entry, place or str(key))
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry, place)
+
+
+def _shape(spec: ComponentSpec) -> Iterator[str]:
+    """Whether it comes back from JSON as it went in, and is of a size that everybody can carry."""
+    try:
+        written = json.dumps(_plain(spec), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        yield f"it is not made of JSON's values: {error}"
+        return
+    if len(written) > MAX_BYTES:
+        yield f"it is {len(written)} bytes of JSON; {MAX_BYTES} are the most"
+    read = json.loads(written)
+    for field in fields(spec):
+        value, back = getattr(spec, field.name), _restored(read[field.name], str(field.type))
+        # A read-only mapping is as good as a dict.
+        if back != value or not (type(back) is type(value) or isinstance(value, Mapping)):
+            yield f"its {field.name} is {value!r:.80}, and comes back from JSON as {back!r:.80}"
+
+
+def _plain(spec: ComponentSpec) -> dict[str, Any]:
+    return {field.name: _json(getattr(spec, field.name)) for field in fields(spec)}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [_json(entry) for entry in value]
+    if isinstance(value, bytes):
+        return _BYTES + value.decode("latin-1").encode("unicode_escape").decode()
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _restored(value: Any, annotation: str) -> Any:
+    if annotation.startswith("frozenset"):
+        return frozenset(value)
+    if not annotation.startswith("tuple"):
+        return value
+    if "bytes" in annotation:
+        return tuple(text.removeprefix(_BYTES).encode().decode("unicode_escape").encode("latin-1") for text in value)
+    return tuple(value)
+
+
+def _tool(spec: ToolSpec) -> Iterator[str]:
+    try:
+        check_tool_name(spec.name)
+        check_tool_schema(spec.name, spec.parameters)
+    except ValueError as error:
+        yield str(error)
+    texts = [spec.description] if isinstance(spec.description, str) else list(spec.description.values())
+    if not texts or not all(text.strip() for text in texts):
+        yield "nothing tells a model what the tool does, or a description is empty"

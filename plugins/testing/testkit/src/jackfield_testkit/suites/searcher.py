@@ -1,0 +1,295 @@
+"""The tests of a searcher."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from jackfield import sync
+from jackfield.plugins.descriptors import SearcherSpec
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+PASSAGES: Sequence[tuple[str, str]] = (
+    ("Green tea is brewed with water of eighty degrees.", "brewing green tea"),
+    ("The lighthouse keeper counted the ships every evening.", "lighthouse keeper"),
+    ("Volcanoes erupt when magma rises through cracks in the crust.", "volcano magma"),
+    ("Parliament passed the budget after a debate of nine hours.", "parliament budget debate"),
+    ("A violin has four strings tuned in fifths.", "violin strings"),
+    ("Penguins huddle together against the wind of Antarctica.", "penguins antarctica"),
+    ("The compiler reports an error when a semicolon is missing.", "compiler semicolon error"),
+    ("Rye bread rises slowly and keeps fresh for a week.", "rye bread"),
+    ("Der Zug nach München fährt um acht Uhr ab.", "Zug nach München"),
+    ("Le musée est fermé le lundi et le mardi.", "musée fermé"),
+    ("El río cruza la ciudad de norte a sur.", "río ciudad"),
+)
+CHINESE: Sequence[tuple[str, str]] = (
+    ("绿茶要用八十度的水冲泡。", "绿茶"),
+    ("长城建于明朝,全长两万多公里。", "长城"),
+    ("量子计算机利用叠加态进行计算。", "量子计算机"),
+    ("企鹅生活在南极洲。", "企鹅"),
+)
+ODD_TEXTS = (
+    "",
+    " ",
+    "?!",
+    "…",
+    "\0",
+    "🙂",
+    "half \ud83d",
+    "a" * 3000,
+    "the the the",
+    '{"a": ',
+    "-",
+    "AND OR NOT (",
+    '"',
+)
+
+
+class SearcherSuite(Suite):
+    """What every searcher must do.
+
+    ```python
+    class TestAcme(SearcherSuite):
+        component = "jackfield-acme/acme"
+    ```
+
+    Attributes:
+        component: The address of the searcher: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+
+    def make_searcher(self) -> Searcher:
+        """A new searcher under test. Override it if yours needs more than `config`."""
+        made = plain_host().load("searcher", self.component)(dict(self.config))
+        assert isinstance(made, Searcher), f"{self.component} is no jackfield.retrieval.Searcher"
+        return made
+
+    # --- what it finds ---
+
+    def test_it_finds_the_passage_that_answers(self) -> None:
+        corpus = corpus_of([text for text, _ in PASSAGES])
+        for number, (text, query) in enumerate(PASSAGES):
+            found = [hit.chunk.index for hit in self._search(query, corpus, limit=3)]
+            assert number in found, f"{query!r} does not find {text!r} among the first three"
+
+    def test_it_finds_chinese(self) -> None:
+        corpus = corpus_of([text for text, _ in (*PASSAGES, *CHINESE)])
+        for number, (text, query) in enumerate(CHINESE, start=len(PASSAGES)):
+            found = [hit.chunk.index for hit in self._search(query, corpus, limit=3)]
+            assert number in found, f"{query!r} does not find {text!r} among the first three"
+
+    def test_nothing_is_found_where_nothing_is(self) -> None:
+        assert self._search("tea", Corpus(()), limit=5) == []
+        for limit in (0, -1):
+            assert self._search("tea", self._corpus(), limit=limit) == []
+
+    def test_hits_are_chunks_of_the_corpus_and_no_more_than_asked_for(self) -> None:
+        corpus = corpus_of(_many_texts(60))
+        searcher = self.make_searcher()
+        for limit in (1, 2, 7, 60, 1000):
+            hits = _run(searcher, "stone river cloud", corpus, limit)
+            assert len(hits) <= limit
+            assert all(any(hit.chunk is chunk for chunk in corpus.chunks) for hit in hits), "it makes chunks of its own"
+            assert len({hit.chunk.id for hit in hits}) == len(hits), "it gives a chunk twice"
+
+    def test_the_best_come_first_whatever_the_limit(self) -> None:
+        corpus = corpus_of(_many_texts(60))
+        searcher = self.make_searcher()
+        everything = _run(searcher, "stone river cloud", corpus, 60)
+        scores = [hit.score for hit in everything]
+        assert all(math.isfinite(score) for score in scores)
+        assert scores == sorted(scores, reverse=True)
+        for limit in (1, 5, 20):
+            assert _seen(_run(searcher, "stone river cloud", corpus, limit)) == _seen(everything[:limit])
+
+    def test_equal_scores_stand_in_document_order(self) -> None:
+        corpus = corpus_of(["green tea", "black coffee", "green tea", "green tea", "red wine", "green tea"])
+        hits = self._search("green tea", corpus, limit=6)
+        assert [hit.chunk.index for hit in hits if hit.chunk.text == "green tea"] == [0, 2, 3, 5]
+        order = [(-hit.score, hit.chunk.index) for hit in hits]
+        assert order == sorted(order)
+
+    def test_places_count_from_one(self) -> None:
+        for rank, hit in enumerate(self._search("tea bread violin", self._corpus(), limit=5), start=1):
+            assert all(place >= 1 for place in hit.ranks.values())
+            assert not hit.ranks or rank in hit.ranks.values()
+
+    # --- odd things ---
+
+    def test_any_text_can_be_a_query(self) -> None:
+        searcher, corpus = self.make_searcher(), self._corpus()
+        for query in ODD_TEXTS:
+            hits = _run(searcher, query, corpus, 5)
+            assert isinstance(hits, list)
+            assert len(hits) <= 5
+        assert _seen(_run(searcher, "rye bread", corpus, 5)) == _seen(self._search("rye bread", corpus, limit=5))
+
+    def test_any_text_can_be_a_chunk(self) -> None:
+        for text in ODD_TEXTS:
+            assert isinstance(self._search("violin", corpus_of([text]), limit=3), list)
+        needle = "The violin is a small needle."
+        texts = [*ODD_TEXTS, "x", "filler words again " * 5000, needle, "数" * 3000]
+        hits = self._search("violin needle", corpus_of(texts), limit=3)
+        assert needle in [hit.chunk.text for hit in hits]
+
+    # --- an index kept, and one made anew ---
+
+    def test_the_same_search_gives_the_same(self) -> None:
+        corpus = corpus_of(_many_texts(60))
+        searcher = self.make_searcher()
+        first = _seen(_run(searcher, "stone river", corpus, 9))
+        _run(searcher, "another cloud", corpus, 9)
+        assert _seen(_run(searcher, "stone river", corpus, 9)) == first
+        assert _seen(self._search("stone river", corpus, limit=9)) == first
+
+    def test_a_corpus_that_has_grown_is_searched_as_a_new_one(self) -> None:
+        searcher = self.make_searcher()
+        texts = [text for text, _ in PASSAGES]
+        for end in (4, len(texts), 4):
+            corpus = corpus_of([*texts[:end], "The otter floats on its back."])
+            assert _seen(_run(searcher, "otter", corpus, 3)) == _seen(self._search("otter", corpus, limit=3))
+            hits = _run(searcher, "otter floats", corpus, 3)
+            assert any(hit.chunk is corpus.chunks[-1] for hit in hits)
+
+    def test_a_corpus_is_indexed_once_and_searched_often(self) -> None:
+        counted = [CountedChunk.of(chunk) for chunk in corpus_of(_many_texts(200)).chunks]
+        corpus = Corpus(tuple(counted))
+        searcher = self.make_searcher()
+        _run(searcher, "stone river", corpus, 3)
+        for chunk in counted:
+            chunk.read = 0
+        _run(searcher, "another cloud", Corpus(tuple(counted)), 3)
+        assert sum(chunk.read for chunk in counted) <= 50, (
+            "it reads the whole corpus again for a second query: keep the index (jackfield.retrieval.IndexCache)"
+        )
+
+    # --- many at once ---
+
+    def test_searches_at_the_same_time_give_what_they_give_alone(self) -> None:
+        corpora = [corpus_of(_many_texts(40, seed=seed)) for seed in (1, 2)]
+        wanted = [(query, corpus) for query in ("stone river", "cloud", "zebra", "moss") for corpus in corpora] * 2
+        alone = [_seen(self._search(query, corpus, limit=5)) for query, corpus in wanted]
+        searcher = self.make_searcher()
+
+        async def all_at_once() -> list[list[Hit]]:
+            return await asyncio.gather(*(searcher.search(query, corpus, limit=5) for query, corpus in wanted))
+
+        assert [_seen(hits) for hits in sync.run(all_at_once())] == alone
+
+    def test_searches_from_several_event_loops_give_what_they_give_alone(self) -> None:
+        corpus = corpus_of(_many_texts(40))
+        searcher = self.make_searcher()
+        came: list[Any] = [None] * 4
+        errors: list[Exception] = []
+
+        def search(number: int) -> None:
+            try:
+                came[number] = _seen(asyncio.run(searcher.search("stone river", corpus, limit=5)))
+            except Exception as error:  # noqa: BLE001 - told below
+                errors.append(error)
+
+        threads = [threading.Thread(target=search, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert came == [_seen(self._search("stone river", corpus, limit=5))] * 4
+
+    def test_it_does_what_it_declares_and_nothing_else(self) -> None:
+        host = plain_host()
+        with watching() as effects:
+            self._search("rye bread", self._corpus(), limit=3)
+        spec = host.spec_of(host.find("searcher", self.component), SearcherSpec)
+        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+
+    # --- parts ---
+
+    def _corpus(self) -> Corpus:
+        return corpus_of([text for text, _ in PASSAGES])
+
+    def _search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """What a new searcher finds."""
+        return _run(self.make_searcher(), query, corpus, limit)
+
+
+class CountedChunk(Chunk):
+    """A chunk that counts how often its text is read."""
+
+    __slots__ = ("read",)
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> CountedChunk:
+        """The same chunk."""
+        made = cls(chunk.id, chunk.source, chunk.text, chunk.index, chunk.tokens)
+        made.read = 0
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "text":
+            object.__setattr__(self, "read", object.__getattribute__(self, "read") + 1)
+        return object.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)  # the count changes, and nothing else
+
+
+def corpus_of(texts: Sequence[str]) -> Corpus:
+    """A corpus of these texts, one chunk each."""
+    return Corpus(
+        tuple(
+            Chunk(
+                hashlib.sha256(f"{number} {text}".encode(errors="replace")).hexdigest(),
+                "corpus.txt",
+                text,
+                number,
+                tokens=max(1, len(text) // 4),
+            )
+            for number, text in enumerate(texts)
+        )
+    )
+
+
+def _many_texts(count: int, *, seed: int = 0) -> list[str]:
+    dice = random.Random(seed)  # noqa: S311 - the same texts in every run
+    words = [
+        "stone",
+        "river",
+        "cloud",
+        "zebra",
+        "moss",
+        "violin",
+        "harbour",
+        "copper",
+        "another",
+        "meadow",
+        "lantern",
+        "orbit",
+    ]
+    return [" ".join(dice.choice(words) for _ in range(dice.randint(3, 12))) for _ in range(count)]
+
+
+def _run(searcher: Searcher, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+    return sync.run(_awaited(searcher, query, corpus, limit))
+
+
+async def _awaited(searcher: Searcher, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+    return await searcher.search(query, corpus, limit=limit)
+
+
+def _seen(hits: Sequence[Hit]) -> list[tuple[str, float]]:
+    """What can be compared of hits; scores but for the last digits, which depend on the order of sums."""
+    return [(hit.chunk.id, round(hit.score, 6)) for hit in hits]

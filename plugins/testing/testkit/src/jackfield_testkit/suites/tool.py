@@ -1,0 +1,508 @@
+"""The tests of a tool."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import json
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.events import ToolFinished, ToolProgress
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.plugins.descriptors import Texts, ToolSpec, in_language
+from jackfield.runs.resources import RunResources
+from jackfield.tools import BaseTool, PluginTool, ToolContext, ToolExecutor, ToolResult, Workspace, find_tool
+from jackfield.tools.executor import PlannedCall, call_tool
+from jackfield.tools.schema import ArgumentChecker, check_tool_name, check_tool_schema
+from jackfield_testkit.effects import undeclared, unseen, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+Expected = str | Callable[[Any], object]
+"""What a result must be like: a text that is in it, or a function of it that says whether it is right."""
+
+MOST_CHARS = 1_000_000  # of one result; what a tool gives is kept whole until the core cuts it
+ODD_TEXTS = (
+    "",
+    " ",
+    "héllo wörld",
+    "数据 🙂 \u202eabc",
+    "a\0b",
+    "half \ud83d",
+    "line\nbreak\ttab",
+    "x" * 5000,
+    '{"a": ',
+)
+WRONG_VALUES: Sequence[Any] = (None, 17, 2.5, True, "text", ["x", {}], {"key": []})
+_LANGUAGES = ("en", "zh", "fr")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)|File \"[^\"]+\", line \d+")
+
+
+class ToolSuite(Suite):
+    """What every tool must do.
+
+    ```python
+    class TestCounter(ToolSuite):
+        component = "jackfield-acme/counter"
+        examples = [({"text": "a b"}, "2 words")]
+    ```
+
+    Its flags and effects come from its descriptor. What it does is watched from inside its process: what a process that
+    it starts does by itself, nobody sees.
+
+    Attributes:
+        component: The address of the tool: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+        examples: Pairs of arguments and what the result must be like: a text that is in it, or a function that takes
+            the content and says whether it is right. At least one.
+        files: The files of the conversation: their names, and what is in them.
+        failures: Arguments that fit the schema, with which it must fail.
+        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    examples: ClassVar[Sequence[tuple[Mapping[str, Any], Expected]]] = ()
+    files: ClassVar[Mapping[str, bytes]] = {}
+    failures: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    patience_s: ClassVar[float] = 20.0
+
+    @classmethod
+    def make_tool(cls) -> PluginTool:
+        """The tool under test, as an agent gets it. Override it if yours needs more than `config`."""
+        return find_tool({"name": cls.component, **cls.config}, plain_host())
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def bench(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+        """The tool, with a workspace and what it opens there, for all tests of the class."""
+        bench = Bench.of(cls.make_tool(), tmp_path_factory.mktemp("tool"), cls.files)
+        yield bench
+        sync.run(bench.close())
+
+    # --- what a model sees ---
+
+    def test_a_model_is_told_what_it_does_and_what_each_argument_is(self) -> None:
+        tool = self.make_tool()
+        check_tool_name(tool.name)
+        check_tool_schema(tool.name, tool.parameters)
+        for lang in _LANGUAGES:
+            assert in_language(tool.description, lang).strip(), f"it has no description in {lang!r}, nor any other"
+            schema = tool.schema(lang)
+            assert json.loads(json.dumps(schema)) == schema, "its schema changes on its way through JSON"
+        bare = [name for name, entry in tool.parameters.get("properties", {}).items() if not entry.get("description")]
+        assert bare == [], "a model knows nothing about these arguments but their names: describe them in the schema"
+
+    def test_its_descriptor_and_its_class_say_the_same(self) -> None:
+        tool = self.make_tool()
+        made = tool.load()
+        names = ("name", "parameters", "read_only", "concurrent", "timeout_s", "file_access", "raw_argument")
+        differing = {name: (getattr(tool, name), getattr(made, name)) for name in names}
+        assert {name: pair for name, pair in differing.items() if pair[0] != pair[1]} == {}, (
+            "the first of each pair is the descriptor's, the second the class's: people who use the class get another "
+            "tool than those who name it"
+        )
+        assert _texts(tool.description) == _texts(made.description)
+
+    # --- what it answers ---
+
+    def test_its_examples_give_what_they_promise(self, bench: Bench) -> None:
+        assert self.examples, "say what it does: examples = [({argument: value}, 'a text that is in the result')]"
+        for arguments, expected in self.examples:
+            bench.tool.parse_arguments(arguments)
+            bench.expect(bench.call(arguments), arguments, expected)
+
+    def test_arguments_may_be_a_dict_or_json_text(self, bench: Bench) -> None:
+        for arguments, expected in self.examples:
+            bench.expect(bench.call_directly(json.dumps(arguments)), arguments, expected)
+            bench.expect(bench.call_directly(arguments), arguments, expected)
+
+    def test_a_call_does_not_change_its_arguments(self, bench: Bench) -> None:
+        for arguments, _ in self.examples:
+            given = copy.deepcopy(dict(arguments))
+            bench.call_directly(given)
+            assert given == arguments
+
+    def test_what_it_gives_fits_into_a_message(self, bench: Bench) -> None:
+        for arguments, _ in self.examples:
+            output = bench.call(arguments)
+            content = output.content if isinstance(output, ToolResult) else output
+            if not _is_items(content):
+                json.dumps(content)
+            if isinstance(output, ToolResult):
+                json.dumps(dict(output.metadata))
+            finished = bench.finish(arguments)
+            assert finished.error == ""
+            assert Message(**json.loads(finished.message.model_dump_json())) == finished.message
+
+    def test_a_long_result_can_be_cut_and_none_is_a_flood(self, bench: Bench) -> None:
+        for arguments, _ in self.examples:
+            assert len(_text_of(bench.call(arguments))) <= MOST_CHARS, "give a part, and say how to get the rest"
+            short = bench.finish(arguments, executor=bench.executor(max_result_chars=40)).message
+            assert len(short.get_text_content()) <= 120 * max(1, len(short.items))
+
+    def test_it_answers_on_any_event_loop_and_outside_of_a_run(self, bench: Bench) -> None:
+        arguments, expected = self._first_example()
+        tool = self.make_tool()
+        try:
+            bench.expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
+            output, error = _outside_of_a_run(tool, arguments)
+            assert error is None or isinstance(error, ToolServiceError), f"without a context it ends in {error!r}"
+            if not self.files:  # those of a conversation are not there
+                bench.expect(output, arguments, expected)
+        finally:
+            sync.run(_aclose(tool.load()))
+
+    def test_its_reports_are_texts(self, bench: Bench) -> None:
+        for arguments, _ in self.examples:
+            events = bench.events([arguments])
+            assert all(isinstance(event.text, str) for event in events if isinstance(event, ToolProgress))
+            assert sum(isinstance(event, ToolFinished) for event in events) == 1
+
+    # --- what it refuses ---
+
+    def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(self, bench: Bench) -> None:
+        arguments, _ = self._first_example()
+        bench.call(arguments)  # what it imports and opens at its first call is not what is looked for here
+        for wrong in _unfit(bench.tool, arguments):
+            with watching() as effects:
+                output, error = bench.attempt(wrong)
+            assert isinstance(error, ToolArgumentError), (
+                f"{wrong!r} gives {error or output!r}, and no ToolArgumentError"
+            )
+            assert (effects.outside, effects.inside) == ([], []), f"{wrong!r} is refused, but only after this"
+            assert bench.finish(wrong).error == "ToolArgumentError"
+
+    def test_text_that_is_no_object_is_refused_before_anything_is_done(self, bench: Bench) -> None:
+        if bench.tool.raw_argument:
+            pytest.skip(f"it takes any text for {bench.tool.raw_argument!r}, as its descriptor says")
+        for wrong in ("[1, 2]", '"text"', "{", "17", "just a text"):
+            with watching() as effects:
+                output, error = bench.attempt(wrong)
+            assert isinstance(error, ToolArgumentError), (
+                f"{wrong!r} gives {error or output!r}, and no ToolArgumentError"
+            )
+            assert (effects.outside, effects.inside) == ([], [])
+
+    def test_any_text_gives_a_result_or_an_error_for_the_model(self, bench: Bench) -> None:
+        for arguments in _with_texts(bench.tool, self._first_example()[0], ODD_TEXTS):
+            output, error = bench.attempt(arguments)
+            assert error is None or isinstance(error, ToolServiceError), (
+                f"{arguments!r} ends in {type(error).__name__}: {error}. Say in a ToolServiceError what a model can do"
+            )
+            bench.finish(arguments).message.model_dump_json().encode()
+            if error is None:
+                _text_of(output)
+        self._still_works(bench)
+
+    def test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path(self, bench: Bench) -> None:
+        arguments = self._first_example()[0]
+        tried = [*self.failures, *_unfit(bench.tool, arguments), *_with_texts(bench.tool, arguments, ODD_TEXTS)]
+        for number, wrong in enumerate(tried):
+            finished = bench.finish(wrong)
+            told = finished.message.get_text_content()
+            if number < len(self.failures):
+                assert finished.error, f"it must fail with {wrong!r}, and gives {told!r}"
+            if finished.error:
+                assert told.strip(), f"a model is told nothing of the failure with {wrong!r}"
+                assert not _TRACEBACK.search(told), told
+                assert not [path for path in bench.private_paths if path in told], told
+
+    # --- what it does ---
+
+    def test_it_does_what_it_declares_and_nothing_else(self, bench: Bench) -> None:
+        spec = _spec(bench.tool)
+        with watching(workspace=bench.workspace.root) as effects:
+            for arguments, _ in self.examples:
+                bench.call(arguments)
+            sync.run(_used_alone(self.make_tool(), self.examples, bench.context()))
+        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        for kind in sorted(unseen(effects, spec.effects)):
+            warnings.warn(f"{self.component} declares the effect {kind!r}, and no example shows it", stacklevel=1)
+
+    def test_what_only_reads_writes_nothing(self, bench: Bench) -> None:
+        if not bench.tool.read_only:
+            pytest.skip("its descriptor says that calling it changes something")
+        before = bench.written()
+        for arguments, _ in self.examples:
+            with watching() as effects:
+                bench.call(arguments)
+            assert [effect.what for effect in effects.outside if effect.kind == "files"] == []
+        assert bench.written() == before
+
+    def test_a_name_from_a_model_does_not_lead_out_of_the_workspace(self, bench: Bench) -> None:
+        canary = bench.folder / "canary.txt"
+        canary.write_text("SING-A-SONG")
+        before = bench.outside()
+        names = ("../canary.txt", str(canary), "%2e%2e/canary.txt", "a/../../canary.txt", "link/canary.txt")
+        link = bench.workspace.root / "link"
+        link.unlink(missing_ok=True)
+        link.symlink_to(bench.folder, target_is_directory=True)
+        try:
+            for arguments in _with_texts(bench.tool, self._first_example()[0], names):
+                assert "SING-A-SONG" not in bench.finish(arguments).message.get_text_content(), (
+                    f"{arguments!r} reads it"
+                )
+                assert canary.read_text() == "SING-A-SONG", f"{arguments!r} writes it"
+        finally:
+            link.unlink()
+        assert bench.outside() == before
+
+    # --- many calls, and calls that are given up ---
+
+    def test_calls_of_one_turn_give_what_they_give_alone(self, bench: Bench) -> None:
+        planned = [self.examples[number % len(self.examples)] for number in range(8)]
+        events = bench.events([arguments for arguments, _ in planned])
+        results = {event.index: event for event in events if isinstance(event, ToolFinished)}
+        for number, (arguments, expected) in enumerate(planned):
+            assert results[number].error == "", f"beside other calls: {results[number].message.get_text_content()}"
+            # A function may look at a value that a message has only as text.
+            if isinstance(expected, str):
+                bench.expect(results[number].message.content, arguments, expected)
+        if bench.tool.concurrent:
+            outputs = sync.run(_at_once(bench, [arguments for arguments, _ in planned]))
+            for output, (arguments, expected) in zip(outputs, planned, strict=True):
+                bench.expect(output, arguments, expected)
+
+    def test_a_cancelled_call_ends_and_the_next_one_is_answered(self, bench: Bench) -> None:
+        arguments, _ = self._first_example()
+        for steps, delay_s in ((1, 0.0), (2, 0.0), (5, 0.0), (20, 0.0), (20, 0.005), (20, 0.05)):
+            ended = sync.run(_cancelled_after(steps, delay_s, bench, arguments, self.patience_s))
+            assert ended != "running", f"cancelled, it goes on for more than {self.patience_s:g} s"
+            assert ended != "swallowed", "it swallows CancelledError: clean up in `finally`, or raise it again"
+        self._still_works(bench)
+
+    def test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered(self, bench: Bench) -> None:
+        arguments, _ = self._first_example()
+        for timeout_s in (0.0001, 0.01):
+            hasty = copy.copy(bench.tool)
+            hasty.timeout_s = timeout_s
+            finished = bench.finish(arguments, executor=ToolExecutor({hasty.name: hasty}))
+            assert finished.error in ("", "ToolTimeoutError"), finished.message.get_text_content()
+        self._still_works(bench)
+
+    # --- parts ---
+
+    def _first_example(self) -> tuple[Mapping[str, Any], Expected]:
+        assert self.examples, "say what it does: examples = [({argument: value}, 'a text that is in the result')]"
+        return self.examples[0]
+
+    def _still_works(self, bench: Bench) -> None:
+        arguments, expected = self._first_example()
+        bench.expect(bench.call(arguments), arguments, expected)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A tool with all that a run gives it. What it opens stays open over the tests of a class, as over a long run."""
+
+    tool: PluginTool
+    folder: Path
+    workspace: Workspace
+    resources: RunResources
+    files: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tool: PluginTool, folder: Path, files: Mapping[str, bytes]) -> Bench:
+        """A tool with a workspace and files in a folder."""
+        (folder / "workspace").mkdir()
+        (folder / "files").mkdir()
+        for name, content in files.items():
+            (folder / "files" / name).write_bytes(content)
+        paths = tuple(str(folder / "files" / name) for name in files)
+        return cls(tool, folder, Workspace(folder / "workspace"), RunResources(), paths)
+
+    async def close(self) -> None:
+        """End the run, as it were."""
+        await self.resources.aclose()
+        await _aclose(self.tool.load())
+
+    def context(self) -> ToolContext:
+        """What a call is given."""
+        return ToolContext(
+            run_id="run", call_id="1", files=self.files, workspace=self.workspace, resources=self.resources
+        )
+
+    def executor(self, **options: Any) -> ToolExecutor:
+        """What calls the tool in a run."""
+        return ToolExecutor({self.tool.name: self.tool}, **options)
+
+    def call(self, arguments: Mapping[str, Any]) -> Any:
+        """The output of a call with arguments that fit."""
+        return sync.run(call_tool(self.tool, dict(arguments), self.context()))
+
+    def call_directly(self, params: str | Mapping[str, Any]) -> Any:
+        """The output of a call with whatever a caller passes."""
+        return sync.run(call_tool(self.tool, params, self.context()))  # type: ignore[arg-type]
+
+    def attempt(self, params: str | Mapping[str, Any]) -> tuple[Any, Exception | None]:
+        """The output of a call, or the exception in which it ended."""
+        try:
+            return self.call_directly(params), None
+        except Exception as error:  # noqa: BLE001 - which one it is, is what is tested
+            return None, error
+
+    def finish(self, params: str | Mapping[str, Any], *, executor: ToolExecutor | None = None) -> ToolFinished:
+        """The result of a call that a model made."""
+        text = params if isinstance(params, str) else json.dumps(params)
+        planned = PlannedCall(0, "1", FunctionCall(self.tool.name, text))
+        return sync.run((executor or self.executor()).finish(planned, self.context()))
+
+    def events(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The events of one turn."""
+
+        async def gather() -> list[Any]:
+            planned = [
+                PlannedCall(index, f"call_{index}", FunctionCall(self.tool.name, json.dumps(arguments)))
+                for index, arguments in enumerate(calls)
+            ]
+            return [event async for event in self.executor().run(planned, self.context())]
+
+        return sync.run(gather())
+
+    def expect(self, output: Any, arguments: Mapping[str, Any], expected: Expected) -> None:
+        """Fail unless the output is as it must be."""
+        content = output.content if isinstance(output, ToolResult) else output
+        if isinstance(expected, str):
+            text = _text_of(content)
+            assert expected in text, f"{dict(arguments)!r} gives {text[:2000]!r}, and {expected!r} is not in it"
+        else:
+            assert expected(content), f"{dict(arguments)!r} gives {content!r}, which its example says is wrong"
+
+    @property
+    def private_paths(self) -> list[str]:
+        """Paths that are nobody's business."""
+        return [str(self.folder), str(Path.home()) + "/", sys.prefix + "/"]
+
+    def written(self) -> set[str]:
+        """What is in the workspace."""
+        return {str(path) for path in self.workspace.root.rglob("*")}
+
+    def outside(self) -> set[str]:
+        """What is around the workspace."""
+        inside = self.workspace.root
+        return {str(path) for path in self.folder.rglob("*") if inside not in path.parents and path != inside}
+
+
+async def _aclose(tool: BaseTool) -> None:
+    close = getattr(tool, "aclose", None)
+    if close is not None:
+        await close()
+
+
+async def _used_alone(
+    tool: PluginTool, examples: Sequence[tuple[Mapping[str, Any], Expected]], context: ToolContext
+) -> None:
+    """Load a tool and call it for the first time: some things are done only then."""
+    try:
+        for arguments, _ in examples[:1]:
+            await call_tool(tool, dict(arguments), context)
+    finally:
+        await _aclose(tool.load())
+
+
+async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, Any], bench: Bench) -> Any:
+    async with RunResources() as resources:
+        context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
+        return await call_tool(tool, dict(arguments), context)
+
+
+def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, Any]) -> tuple[Any, Exception | None]:
+    """The output of a call without a context, or the exception in which it ended."""
+
+    async def alone() -> Any:
+        called = tool.load().call(dict(arguments))
+        return await called if inspect.isawaitable(called) else called
+
+    try:
+        return sync.run(alone()), None
+    except Exception as error:  # noqa: BLE001 - which one it is, is what is tested
+        return None, error
+
+
+async def _at_once(bench: Bench, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return await asyncio.gather(*(call_tool(bench.tool, dict(arguments), bench.context()) for arguments in calls))
+
+
+async def _cancelled_after(
+    steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, Any], patience_s: float
+) -> str:
+    """How a call ends that is cancelled after some steps of the event loop, and some time."""
+    # The tool itself: a call by its descriptor begins with a hop to another thread, where it would be cancelled.
+    task = asyncio.create_task(call_tool(bench.tool.load(), dict(arguments), bench.context()))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    await asyncio.sleep(delay_s)
+    if task.done():
+        await task
+        return "done"
+    task.cancel()
+    await asyncio.wait([task], timeout=patience_s)
+    if not task.done():
+        return "running"
+    return "cancelled" if task.cancelled() else "swallowed"
+
+
+def _spec(tool: PluginTool) -> ToolSpec:
+    return plain_host().spec_of(tool.row, ToolSpec)
+
+
+def _texts(texts: Texts) -> dict[str, str]:
+    return {lang: in_language(texts, lang) for lang in _LANGUAGES}
+
+
+def _is_items(content: Any) -> bool:
+    return isinstance(content, list) and bool(content) and all(isinstance(item, ContentItem) for item in content)
+
+
+def _text_of(output: Any) -> str:
+    content = output.content if isinstance(output, ToolResult) else output
+    if isinstance(content, str):
+        return content
+    if _is_items(content):
+        return "\n".join(item.text for item in content if item.text is not None)
+    return json.dumps(content, ensure_ascii=False)
+
+
+def _unfit(tool: BaseTool, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Arguments that the tool's schema refuses: each differs in one thing from those that fit."""
+    checker = ArgumentChecker(tool.name, tool.parameters)
+    candidates: list[dict[str, Any]] = [{**arguments, "no_such_argument": 1}]
+    candidates += [
+        {key: value for key, value in arguments.items() if key != name} for name in tool.parameters.get("required", ())
+    ]
+    candidates += [
+        {**arguments, name: value} for name in tool.parameters.get("properties", {}) for value in WRONG_VALUES
+    ]
+    for candidate in candidates:
+        try:
+            checker.check(candidate)
+        except ToolArgumentError:
+            yield candidate
+
+
+def _with_texts(tool: BaseTool, arguments: Mapping[str, Any], texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The arguments with each of the texts in each place where the schema takes one."""
+    checker = ArgumentChecker(tool.name, tool.parameters)
+    for name in tool.parameters.get("properties", {}):
+        for text in texts:
+            for value in (text, [text]):
+                candidate = {**arguments, name: value}
+                try:
+                    checker.check(candidate)
+                except ToolArgumentError:
+                    continue
+                yield candidate

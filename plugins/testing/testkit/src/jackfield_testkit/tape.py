@@ -1,0 +1,377 @@
+"""How a cassette is written: requests, events and errors as JSON, and the text of the file.
+
+The file is one JSON object in which each message, function and event has a line of its own, so that a diff shows what
+changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from jackfield import errors
+from jackfield.errors import JackfieldError, ModelServiceError
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    RetryScheduled,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ContentItem, Message, Usage
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield_testkit.redaction import Redaction
+
+VERSION = 1
+_SHORT = 200  # longer media are written as their digest, in requests
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# What says how to wait, and for whom, changes no answer; headers carry keys.
+_LEFT_OUT = {"max_retries", "request_timeout", "deadline", "lang", "max_input_tokens", "extra_headers"}
+_ERROR_FACTS = ("backend", "code", "status", "retry_after_s", "request_id", "partial_text")
+Json = dict[str, Any]
+
+
+class CassetteError(JackfieldError):
+    """A cassette cannot be read, or does not have what is asked of it."""
+
+
+@dataclass
+class Call:
+    """One question and its answer.
+
+    Attributes:
+        model: `backend:model`.
+        request: What was asked, without what does not matter.
+        events: What was answered.
+        error: How the answer broke off, if it did.
+        left: Whether the asker left before its end.
+        played: Whether it was given as an answer.
+    """
+
+    model: str
+    request: Json
+    events: list[Json] = field(default_factory=list)
+    error: Json | None = None
+    left: bool = False
+    played: bool = False
+
+    @property
+    def key(self) -> str:
+        """What a request is found by."""
+        return key_of(self.model, self.request)
+
+
+def key_of(model: str, request: Json) -> str:
+    """What a request is found by: equal for requests that ask the same."""
+    return json.dumps([model, request], sort_keys=True)
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+def request_json(request: ChatRequest, redaction: Redaction) -> Json:
+    """What matters of a request: messages, functions and options."""
+    config = request.config.model_dump(mode="json", exclude_defaults=True, exclude=_LEFT_OUT)
+    asked: Json = {"messages": [_message_json(message) for message in request.messages]}
+    if request.functions:
+        asked["functions"] = [_plain(function) for function in request.functions]
+    if config:
+        asked["config"] = config
+    redacted: Json = redaction.value(asked)
+    return redacted
+
+
+def _message_json(message: Message) -> Json:
+    dumped = message.model_dump(mode="json", exclude={"extra"})
+    dumped = {name: value for name, value in dumped.items() if value != ""}
+    for name in ("content", "reasoning_content"):
+        if isinstance(dumped.get(name), list):
+            dumped[name] = [{kind: _medium(kind, value) for kind, value in item.items()} for item in dumped[name]]
+    return dumped | ({"function_id": message.function_id} if message.function_id else {})
+
+
+def _medium(kind: str, value: Any) -> Any:
+    """A medium as it is told apart: by its content, wherever it lies and however long it is."""
+    if kind == "text":
+        return value
+    if isinstance(value, list):
+        return [_medium(kind, one) for one in value]
+    if isinstance(value, Mapping):
+        return {name: _medium(kind, one) for name, one in value.items()}
+    if not isinstance(value, str):
+        return value
+    if "://" not in value and not value.startswith("data:") and len(value) < 4096:
+        path = Path(value)
+        return f"{path.name} ({_digest(path.read_bytes())})" if path.is_file() else value
+    if len(value) > _SHORT:
+        return f"{value[:40]}… ({_digest(value.encode('utf-8', 'surrogatepass'))})"
+    return value
+
+
+def _digest(content: bytes) -> str:
+    return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def _plain(value: Any) -> Any:
+    """JSON out of read-only mappings and tuples."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise CassetteError(f"{value!r:.100} cannot be recorded: it is no JSON")
+
+
+# --- events ---------------------------------------------------------------------------------------------------------
+
+
+def event_json(event: ModelEvent) -> Json:
+    """An event as one object, whose first key says its kind."""
+    match event:
+        case TextDelta():
+            return {"text": event.text}
+        case ReasoningDelta():
+            return {"reasoning": event.text}
+        case FunctionCallDelta():
+            told = {"id": event.id, "name": event.name, "arguments": event.arguments}
+            return {"call": event.index} | {name: value for name, value in told.items() if value}
+        case MediaDelta():
+            return {"media": event.item.model_dump(mode="json")}
+        case UsageReported():
+            return {"usage": event.usage.model_dump(mode="json")}
+        case ModelFinished():
+            facts: Json = {"model": event.model, "response_id": event.response_id, "created": event.created}
+            facts["data"] = None if event.data is None else _plain(event.data)
+            return {"finished": event.reason} | {
+                name: value for name, value in facts.items() if value not in ("", None)
+            }
+        case RetryScheduled():
+            return {"retry": event.attempt, "delay_s": event.delay_s, "error": event.error}
+        case StreamReset():
+            return {"reset": event.reason}
+        case PluginEvent():
+            return {"plugin": event.name, "data": _plain(event.data)}
+
+
+def event_of(told: Json) -> ModelEvent:
+    """The event that an object stands for.
+
+    Raises:
+        ValueError: It stands for none.
+    """
+    rest = dict(told)
+    kind = next(iter(rest), "")
+    value = rest.pop(kind, None)
+    match kind:
+        case "text":
+            return TextDelta(_a_text(value), **rest)
+        case "reasoning":
+            return ReasoningDelta(_a_text(value), **rest)
+        case "call":
+            return FunctionCallDelta(int(value), **rest)
+        case "media":
+            return MediaDelta(ContentItem(**value), **rest)
+        case "usage":
+            return UsageReported(Usage(**value), **rest)
+        case "finished":
+            return ModelFinished(_a_text(value), **rest)
+        case "retry":
+            return RetryScheduled(int(value), **rest)
+        case "reset":
+            return StreamReset(_a_text(value), **rest)
+        case "plugin":
+            return PluginEvent(_a_text(value), **rest)
+        case _:
+            known = "text, reasoning, call, media, usage, finished, retry, reset, plugin"
+            raise ValueError(f"an event begins with one of {known}, not with {kind!r}")
+
+
+def _a_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a text is wanted, not {value!r}")
+    return value
+
+
+def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
+    """Events without secrets, those included that were cut in two by the stream."""
+    redacted = [redaction.value(event) for event in events]
+    # A kind of delta makes one text; each call has its own arguments.
+    streams: dict[tuple[str, Any], list[int]] = {}
+    for number, event in enumerate(events):
+        kind = next(iter(event))
+        if kind in ("text", "reasoning"):
+            streams.setdefault((kind, None), []).append(number)
+        elif kind == "call" and "arguments" in event:
+            streams.setdefault(("arguments", event["call"]), []).append(number)
+    for (name, _), numbers in streams.items():
+        pieces = redaction.pieces([events[number][name] for number in numbers])
+        for number, piece in zip(numbers, pieces, strict=True):
+            redacted[number][name] = piece
+    return redacted
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def error_json(error: ModelServiceError, redaction: Redaction) -> Json:
+    """An error with its facts. A plugin's own class is written as the core's class it extends."""
+    known = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
+    facts = {name: getattr(error, name) for name in _ERROR_FACTS}
+    told = {"class": known, "message": error.message} | {k: v for k, v in facts.items() if v not in ("", None)}
+    redacted: Json = redaction.value(told)
+    return redacted
+
+
+def error_of(told: Json) -> ModelServiceError:
+    """The error that an object stands for.
+
+    Raises:
+        ValueError: It stands for none.
+    """
+    facts = dict(told)
+    name, message = facts.pop("class", None), facts.pop("message", "")
+    error_class = getattr(errors, str(name), None)
+    if not (isinstance(error_class, type) and issubclass(error_class, ModelServiceError)):
+        raise ValueError(f"{name!r} is no ModelServiceError of jackfield.errors")
+    made: ModelServiceError = error_class(message, **facts)
+    return made
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def write_tape(path: Path, models: Mapping[str, ModelFacts], calls: Iterable[Call]) -> None:
+    """Write a cassette whole or not at all."""
+    text = "\n".join(_lines(models, calls)) + "\n"
+    # A lone surrogate, which a model may well send, is no UTF-8; as an escape it is JSON.
+    text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def _lines(models: Mapping[str, ModelFacts], calls: Iterable[Call]) -> Iterator[str]:
+    yield "{"
+    yield f' "cassette": {VERSION},'
+    yield ' "models": {'
+    yield from _joined(f"  {_line(name)}: {_line(_told_facts(facts))}" for name, facts in sorted(models.items()))
+    yield " },"
+    yield ' "calls": ['
+    yield from _joined("\n".join(_call_lines(call)) for call in calls)
+    yield " ]"
+    yield "}"
+
+
+def _call_lines(call: Call) -> Iterator[str]:
+    yield f'  {{"model": {_line(call.model)},'
+    yield '   "request": {'
+    yield from _joined(f"    {_line(name)}: {_entries(value, '     ')}" for name, value in call.request.items())
+    yield "   },"
+    ending = ['   "left": true'] if call.left else []
+    ending += [f'   "error": {_line(call.error)}'] if call.error else []
+    yield from _joined([f'   "events": {_entries(call.events, "    ")}', *ending])
+    yield "  }"
+
+
+def _entries(value: Any, indent: str) -> str:
+    """A list with a line for each of its entries; anything else in one line."""
+    if not isinstance(value, list) or not value:
+        return _line(value)
+    return "[\n" + "\n".join(_joined(indent + _line(entry) for entry in value)) + "\n" + indent[1:] + "]"
+
+
+def _joined(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, each but the last with a comma."""
+    waiting = None
+    for line in lines:
+        if waiting is not None:
+            yield waiting + ","
+        waiting = line
+    if waiting is not None:
+        yield waiting
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _told_facts(facts: ModelFacts) -> Json:
+    default = asdict(ModelFacts())
+    return {name: value for name, value in asdict(facts).items() if value != default[name]}
+
+
+def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
+    """Read a cassette.
+
+    Raises:
+        CassetteError: It is not there, is cut off, or has an entry that cannot be; the text says which.
+    """
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CassetteError(f"there is no cassette {path}: record it, with mode='record'") from None
+    except json.JSONDecodeError as error:
+        raise CassetteError(
+            f"{path}, line {error.lineno}: the cassette is cut off or edited wrongly ({error.msg}); "
+            f"mend that line, or record it anew"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise CassetteError(f"{path} is no cassette: it is no UTF-8 ({error})") from None
+    if not isinstance(whole, dict) or whole.get("cassette") != VERSION:
+        found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__
+        raise CassetteError(f"{path}: a cassette of version {VERSION} is wanted, not {found}: record it anew")
+    models = {name: _read_facts(path, name, told) for name, told in _section(path, whole, "models", dict).items()}
+    calls = [_read_call(path, number, told) for number, told in enumerate(_section(path, whole, "calls", list), 1)]
+    return models, calls
+
+
+def _section(path: Path, whole: Json, name: str, wanted: type) -> Any:
+    section = whole.get(name)
+    if not isinstance(section, wanted):
+        raise CassetteError(f"{path}: {name!r} must be a {wanted.__name__}, not {type(section).__name__}")
+    return section
+
+
+def _read_facts(path: Path, name: str, told: Any) -> ModelFacts:
+    known = {one.name for one in fields(ModelFacts)}
+    if not isinstance(told, dict) or not known.issuperset(told):
+        raise CassetteError(f"{path}: the facts of the model {name!r} must be among {', '.join(sorted(known))}")
+    return ModelFacts(**told)
+
+
+def _read_call(path: Path, number: int, told: Any) -> Call:
+    where = f"{path}, call {number}"
+    try:
+        call = Call(**told)
+    except TypeError as error:
+        raise CassetteError(f"{where}: it has 'model', 'request' and 'events' ({error})") from None
+    if [type(told[name]) for name in ("model", "request")] != [str, dict] or type(call.events) is not list:
+        raise CassetteError(f"{where}: 'model' must be a text, 'request' an object and 'events' a list")
+    for place, event in enumerate(call.events, 1):
+        _check(f"{where}, event {place}", event, event_of)
+    if call.error is not None:
+        _check(f"{where}, error", call.error, error_of)
+    last = next(iter(call.events[-1])) if call.events else ""
+    if call.error is None and not call.left and last != "finished":
+        raise CassetteError(f"{where}: its answer has no end; the last event must be 'finished', not {last!r}")
+    return call
+
+
+def _check(where: str, told: Any, read: Any) -> None:
+    try:
+        read(told)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CassetteError(f"{where}: {str(error).partition(chr(10))[0]}: {_line(told)[:200]}") from None
