@@ -64,10 +64,15 @@ class LLMTests(Suite):
             }
         )
 
+    def make_server(self) -> FakeOpenAI:
+        """The server that is asked. Override it with one that speaks the backend's dialect: it takes the same replies,
+        and gives requests as Chat Completions would have them."""
+        return FakeOpenAI()
+
     @pytest.fixture
     def server(self) -> Iterator[FakeOpenAI]:
         """A server of this test alone."""
-        with FakeOpenAI() as server:
+        with self.make_server() as server:
             yield server
 
     @pytest.fixture
