@@ -13,11 +13,6 @@ from jackfield.errors import ConfigError, DocParserError
 from jackfield.events import PluginEvent
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_assistant.knowledge import knowledge_block
-from jackfield_testkit.suites import PluginSuite
-
-
-class TestPlugin(PluginSuite):
-    dist = "jackfield-assistant"
 
 
 @pytest.fixture

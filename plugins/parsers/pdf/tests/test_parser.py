@@ -12,13 +12,8 @@ from jackfield.plugins.host import PluginHost
 from jackfield.retrieval import DocumentReader
 from jackfield.settings import Settings
 from jackfield_pdf.parser import PdfParser
-from jackfield_testkit.suites import PluginSuite
 
 MakePdf = Callable[..., bytes]
-
-
-class TestPlugin(PluginSuite):
-    dist = "jackfield-pdf"
 
 
 def refusal(data: bytes, **cfg: object) -> str:

@@ -8,11 +8,6 @@ import pytest
 from jackfield.plugins.host import PluginHost
 from jackfield.retrieval import DocumentReader
 from jackfield.settings import Settings
-from jackfield_testkit.suites import PluginSuite
-
-
-class TestPlugin(PluginSuite):
-    dist = "jackfield-text"
 
 
 @pytest.mark.parametrize(

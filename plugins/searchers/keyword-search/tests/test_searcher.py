@@ -13,7 +13,6 @@ from jackfield.errors import ConfigError
 from jackfield.retrieval import Chunk, Corpus
 from jackfield_keyword_search.index import Index
 from jackfield_keyword_search.searcher import KeywordSearcher
-from jackfield_testkit.suites import PluginSuite
 
 MakeCorpus = Callable[[Sequence[str]], Corpus]
 
@@ -33,10 +32,6 @@ CHINESE = [
     "研究生可以在图书馆借阅二十本书。",
     "北京大学位于海淀区。",
 ]
-
-
-class TestPlugin(PluginSuite):
-    dist = "jackfield-keyword-search"
 
 
 def found(corpus: Corpus, query: str, limit: int = 10, **cfg: object) -> list[int]:

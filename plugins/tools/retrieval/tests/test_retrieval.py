@@ -13,12 +13,6 @@ from jackfield.errors import ConfigError, DocParserError, PluginNotFoundError, T
 from jackfield.plugins.host import default_host
 from jackfield.tools import ToolContext, Workspace, find_tool
 from jackfield_retrieval.tool import RetrievalTool
-from jackfield_testkit.suites import PluginSuite
-
-
-class TestPlugin(PluginSuite):
-    dist = "jackfield-retrieval"
-
 
 ANIMALS = ("otter", "badger", "heron", "lynx", "marten", "osprey")
 

@@ -13,6 +13,7 @@ from jackfield.errors import DocParserError
 from jackfield.events import PluginEvent
 from jackfield.messages import USER, Message, basename_of, with_system_text
 from jackfield.models import BaseChatModel
+from jackfield.streams import closing
 from jackfield.tools import find_tool
 from jackfield_assistant.knowledge import knowledge_block
 
@@ -82,8 +83,9 @@ class Assistant(FnCallAgent):
         if knowledge.event:
             yield knowledge.event
         informed = replace(run, messages=with_system_text(run.messages, knowledge.block, first=False))
-        async for event in super()._events(informed):
-            yield event
+        async with closing(super()._events(informed)) as events:
+            async for event in events:
+                yield event
 
     async def _knowledge(self, run: Run) -> _Knowledge:
         if "knowledge" in run.options:

@@ -32,6 +32,15 @@ def without_fence(code: str) -> str:
     return code if block is None else block
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be sent and stored: JSON can hold half of a character, and no file can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def first_block(text: str) -> str | None:
     """What stands in the first fenced block, its last newline included; None if there is no such block."""
     for opening in _OPENING.finditer(text):

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from jackfield.errors import ToolArgumentError
 from jackfield.tools import BaseTool, ToolContext, ToolResult
-from jackfield_code_interpreter.code_text import code_of, without_fence
+from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.launch import ISOLATION, stated_limits
 from jackfield_code_interpreter.plugin import DESCRIPTION, NAME, PARAMETERS, TIMEOUT_S
@@ -37,6 +37,7 @@ class CodeInterpreter(BaseTool):
     concurrent = False
     timeout_s = TIMEOUT_S
     file_access = True
+    raw_argument = "code"
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
@@ -85,6 +86,8 @@ class CodeInterpreter(BaseTool):
         code = self.parse_arguments(params)["code"]
         if not isinstance(code, str):
             raise ToolArgumentError(f"{NAME}: 'code' must be a text")
+        if not is_utf8(code):
+            raise ToolArgumentError(f"{NAME}: 'code' has half a character (a lone surrogate): write the whole one")
         return without_fence(code)
 
     async def _session(self, context: ToolContext | None) -> KernelSession:

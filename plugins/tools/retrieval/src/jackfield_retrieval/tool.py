@@ -75,8 +75,8 @@ def _allowed(name: str, files: Sequence[str], workspace: Workspace) -> str:
     known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
     try:
         path = workspace.resolve(name)
-    except ToolArgumentError:
-        path = None
-    if path is None or not path.is_file():
-        raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
-    return str(path)
+        if path.is_file():
+            return str(path)
+    except (ToolArgumentError, OSError):
+        pass  # it leads out, or is too long for a name: told like a name of nothing
+    raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")

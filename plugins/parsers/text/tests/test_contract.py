@@ -1,0 +1,73 @@
+"""This distribution keeps Jackfield's contracts."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from jackfield_testkit.suites import ParserSuite, PluginSuite
+
+MARKDOWN = """# Tea
+
+Green tea is *brewed* with hot water.
+
+- one
+- two
+
+## Sorts
+
+| name | water |
+|---|---|
+| black | boiling |
+
+```python
+print("tea")
+```
+"""
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-text"
+
+
+class TestText(ParserSuite):
+    component = "jackfield-text/text"
+    samples: ClassVar = {
+        "letter.txt": (b"Dear Ada,\n\nthe tea is ready.\n\fPage two.\n", "the tea is ready."),
+        "umlaut.log": ("Grüße aus Köln, schöne Straße, über Flüsse\n".encode("latin-1"), "Grüße"),
+        "中文.txt": ("数据分析是一门学问。\n\n第二段文字。".encode("gb18030"), "数据分析"),
+        "marked.text": ("Hello, world\n".encode("utf-16"), "Hello, world"),
+        "code.py": (b"def main():\n    return 42\n", "return 42"),
+    }
+    unreadable: ClassVar = {"picture.txt": bytes(range(256)) * 8, "white.txt": b" \n\t\n "}
+
+    @staticmethod
+    def make_file(count: int) -> bytes:
+        return b"A paragraph of some words, as long as the others.\n\n" * (40 * count)
+
+
+class TestMarkdown(ParserSuite):
+    component = "jackfield-text/markdown"
+    samples: ClassVar = {
+        "tea.md": (MARKDOWN.encode(), "Green tea is"),
+        "short.markdown": ("# 标题\n\n正文。".encode(), "正文"),
+    }
+    unreadable: ClassVar = {"picture.md": bytes(range(256)) * 8}
+
+    @staticmethod
+    def make_file(count: int) -> bytes:
+        return (MARKDOWN * (4 * count)).encode()
+
+
+class TestJson(ParserSuite):
+    component = "jackfield-text/json"
+    samples: ClassVar = {
+        "users.json": (json.dumps({"users": [{"name": "Ada"}, {"name": "Bo", "tags": ["x", None]}]}).encode(), "Ada"),
+        "lines.jsonl": (b'{"a": 1}\n{"a": "two"}\n', "two"),
+        "lines.ndjson": (b"[1, 2]\n[3]\n", "3"),
+    }
+    unreadable: ClassVar = {"cut.json": b'{"a": ', "text.json": b"just words", "deep.json": b"[" * 100_000}
+
+    @staticmethod
+    def make_file(count: int) -> bytes:
+        return json.dumps([{"name": "Ada", "age": 36}] * (40 * count)).encode()

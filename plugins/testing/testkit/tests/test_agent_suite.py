@@ -1,0 +1,61 @@
+"""The suite for agents lets correct ones pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import AgentSuite
+
+BROKEN = {
+    "SaysNothing": "test_it_answers_and_comes_to_an_end",
+    "KnowsNoLimits": "test_a_limit_of_turns_ends_it_and_says_so",
+    "NeverTires": "test_without_any_wish_it_ends_all_the_same",
+    "CountsTurnsOnly": "test_other_limits_end_it_and_say_so",
+    "TakesSilenceForAnAnswer": "test_an_empty_reply_is_no_answer_and_no_endless_run",
+    "LosesResults": "test_a_call_is_made_and_the_model_reads_the_result",
+    "NeedsItsTools": "test_a_tool_that_does_not_exist_is_told_to_the_model",
+    "FailsWithItsTools": "test_a_tool_that_fails_is_told_to_the_model_and_ends_nothing",
+    "OneByOne": "test_calls_of_one_turn_run_beside_each_other_and_are_answered_in_order",
+    "CountsFromZero": "test_events_are_numbered_and_the_last_says_how_it_ended",
+    "HidesBeginnings": "test_turns_and_calls_begin_before_they_end",
+    "BeginsTwice": "test_turns_and_calls_begin_before_they_end",
+    "CostsNothing": "test_what_it_cost_is_summed_over_its_turns",
+    "HidesErrors": "test_an_error_of_the_model_is_raised_and_is_the_last_event",
+    "GivesTheLast": "test_all_ways_to_run_give_the_same",
+    "GivesOneList": "test_lists_grow_and_those_given_out_never_change",
+    "ChangesMessages": "test_the_messages_it_is_given_are_not_changed",
+    "HearsItself": "test_its_system_message_and_the_callers_both_reach_the_model",
+    "Forgets": "test_a_conversation_goes_on_with_what_a_run_gave",
+    "GivesUpCalls": "test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call",
+    "SpeaksEnglish": "test_the_language_of_the_question_is_that_of_what_it_adds",
+    "LeavesCallsOpen": "test_a_cancelled_run_ends_with_a_history_that_is_valid",
+    "LeavesOpen": "test_a_run_that_is_left_early_leaves_nothing_behind",
+    "StaysBusy": "test_a_run_that_is_left_early_leaves_nothing_behind",
+    "MixesRuns": "test_runs_at_the_same_time_do_not_mix",
+}
+"""An agent kind of the zoo, and the test that is made for its fault."""
+
+SUITES = """
+from jackfield_testkit.suites import AgentSuite
+
+for name in NAMES:
+    globals()[f"Test{name}"] = type(f"Test{name}", (AgentSuite,), {"component": f"jackfield-zoo/{name}"})
+
+
+class TestFnCall(AgentSuite):
+    component = "fncall"
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(AgentSuite) if name.startswith("test_")}
+
+
+def test_correct_agents_pass_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = ["TestHonest", "TestFnCall", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
+    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+    assert outcomes.of("TestHonest", "passed") == outcomes.of("TestFnCall", "passed") == EVERY_TEST
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert set(BROKEN.values()) == EVERY_TEST

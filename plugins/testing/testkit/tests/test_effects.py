@@ -1,0 +1,108 @@
+"""Effects are noted while somebody watches, wherever in the process they come from."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jackfield_testkit.effects import undeclared, unseen, watching
+
+WRITES: dict[str, Callable[[Path], object]] = {
+    "open": lambda folder: (folder / "new.txt").write_text("x"),
+    "append": lambda folder: (folder / "old.txt").open("a").close(),
+    "update": lambda folder: (folder / "old.txt").open("r+").close(),
+    "os.open": lambda folder: os.close(os.open(folder / "new.txt", os.O_CREAT | os.O_WRONLY)),
+    "mkdir": lambda folder: (folder / "sub").mkdir(),
+    "remove": lambda folder: (folder / "old.txt").unlink(),
+    "rename": lambda folder: (folder / "old.txt").rename(folder / "new.txt"),
+    "truncate": lambda folder: os.truncate(folder / "old.txt", 0),
+    "chmod": lambda folder: (folder / "old.txt").chmod(0o600),
+    "link": lambda folder: (folder / "new.txt").hardlink_to(folder / "old.txt"),
+    "symlink": lambda folder: (folder / "new.txt").symlink_to(folder / "old.txt"),
+    "copy": lambda folder: shutil.copy(folder / "old.txt", folder / "new.txt"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a file."""
+    (tmp_path / "old.txt").write_text("old")
+    return tmp_path
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_writing_is_an_effect_outside_of_the_workspace_alone(folder: Path, write: Callable[[Path], object]) -> None:
+    with watching(workspace=folder / "workspace") as outside, watching(workspace=folder) as inside:
+        write(folder)
+    assert outside.kinds == {"files"}
+    assert (inside.kinds, bool(inside.inside)) == (set(), True)
+
+
+def test_a_link_out_of_the_workspace_is_outside(folder: Path) -> None:
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    (workspace / "link").symlink_to(folder, target_is_directory=True)
+    with watching(workspace=workspace) as effects:
+        (workspace / "link" / "new.txt").write_text("x")
+        (workspace / ".." / "more.txt").write_text("x")
+    assert [effect.what for effect in effects.outside] == [f"writes {folder}/new.txt", f"writes {folder}/more.txt"]
+
+
+def test_reading_is_no_effect_and_is_seen(folder: Path) -> None:
+    with watching() as effects:
+        (folder / "old.txt").read_text()
+    assert effects.kinds == set()
+    assert effects.read == [str(folder / "old.txt")]
+    assert unseen(effects, {"files", "network"}) == {"network"}
+
+
+def test_connections_and_look_ups_are_the_network_and_unix_sockets_are_not(folder: Path) -> None:
+    with watching() as effects, socket.socket() as connection:
+        connection.connect_ex(("127.0.0.1", 9))
+    assert [effect.what for effect in effects.outside] == ["connect 127.0.0.1:9"]
+    with watching() as effects:
+        socket.getaddrinfo("localhost", 80)
+    assert effects.kinds == {"network"}
+    with watching() as effects, socket.socket(socket.AF_UNIX) as connection:
+        connection.connect_ex(str(folder / "socket"))
+    assert effects.kinds == set()
+
+
+def test_processes_are_seen_and_hide_the_rest() -> None:
+    with watching() as effects:
+        subprocess.run(["true"], check=True)
+    assert "processes" in effects.kinds
+    assert unseen(effects, {"network", "processes"}) == set()
+    assert undeclared(effects, {"processes"}) == []
+    assert undeclared(effects, set()) == ["processes: subprocess.Popen true"]
+
+
+def test_threads_and_event_loops_are_watched_too(folder: Path) -> None:
+    def write(name: str) -> None:
+        (folder / name).write_text("x")
+
+    async def write_in_worker() -> None:
+        await asyncio.to_thread(write, "b")
+
+    with watching() as effects:
+        thread = threading.Thread(target=write, args=("a",))
+        thread.start()
+        thread.join()
+        asyncio.run(write_in_worker())
+    assert {effect.what.rpartition("/")[2] for effect in effects.outside} == {"a", "b"}
+
+
+def test_nothing_is_noted_afterwards_and_odd_paths_fail_as_ever(folder: Path) -> None:
+    with watching() as effects, pytest.raises(ValueError, match="null"):
+        Path("a\0b").write_text("x")
+    noted = len(effects.outside)
+    (folder / "later.txt").write_text("x")
+    assert len(effects.outside) == noted

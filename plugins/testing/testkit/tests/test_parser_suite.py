@@ -1,0 +1,67 @@
+"""The suite for parsers lets a correct one pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import ParserSuite
+
+BROKEN = {
+    "LosesTheEnd": "test_its_samples_are_read",
+    "RenamesSources": "test_its_samples_are_read",
+    "GivesBlanks": "test_blocks_are_whole_and_stand_in_reading_order",
+    "LevelsAll": "test_blocks_are_whole_and_stand_in_reading_order",
+    "CountsFromZero": "test_pages_count_from_one_and_never_go_back",
+    "GoesBack": "test_pages_count_from_one_and_never_go_back",
+    "Throws": "test_the_same_bytes_give_the_same_document",
+    "MixesThreads": "test_several_threads_read_with_one_parser",
+    "ReadsNothing": "test_an_empty_file_is_refused",
+    "HidesNames": "test_what_it_cannot_read_is_refused_by_name",
+    "ReadsAll": "test_what_it_cannot_read_is_refused_by_name",
+    "ChokesOnCuts": "test_a_file_that_was_cut_off_is_read_or_refused",
+    "ChokesOnDamage": "test_a_damaged_file_is_read_or_refused",
+    "ChokesOnNoise": "test_random_bytes_are_read_or_refused",
+    "Inflates": "test_memory_is_bounded_by_the_length_of_the_file",
+    "GrowsFaster": "test_memory_grows_no_faster_than_the_file",
+    "Writes": "test_it_does_what_it_declares_and_nothing_else",
+    "DotsExtensions": "test_its_descriptor_says_which_files_it_reads",
+    "ForgetsExtensions": "test_its_descriptor_says_which_files_it_reads",
+    "LooksAtNames": "test_files_come_to_it_by_extension_and_by_their_first_bytes",
+}
+"""A parser of the zoo, and the test that is made for its fault."""
+
+SUITES = """
+from jackfield_testkit.suites import ParserSuite
+
+
+def suite_for(name):
+    mark, extension = f"ZOO:{name}:".encode(), name.lower()
+    members = {
+        "component": f"jackfield-zoo/{name}",
+        "samples": {
+            f"lions.{extension}": (mark + "A lion.\\n\\nIt sleeps.\\fThe bear döst.\\nend".encode(), "The bear döst."),
+            f"bears.{extension}": (mark + b"A bear.\\nend", "A bear."),
+        },
+        "unreadable": {f"cats.{extension}": b"CATS and dogs, and none of them with a mark.\\nend"},
+        "make_file": staticmethod(lambda count: mark + b"A lion and a bear.\\n\\n" * (20 * count) + b"\\nend"),
+    }
+    return type(f"Test{name}", (ParserSuite,), members)
+
+
+for name in NAMES:
+    globals()[f"Test{name}"] = suite_for(name)
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(ParserSuite) if name.startswith("test_")}
+
+
+def test_a_correct_parser_passes_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = ["TestHonest", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
+    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+    assert outcomes.of("TestHonest", "passed") == EVERY_TEST
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert set(BROKEN.values()) == EVERY_TEST

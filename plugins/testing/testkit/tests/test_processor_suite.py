@@ -1,0 +1,63 @@
+"""The suite for processors lets correct ones pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import ProcessorSuite
+
+BROKEN = {
+    "SaysAnotherPhase": "test_it_stands_in_a_phase_and_says_the_same_in_its_descriptor",
+    "ReadsTheName": "test_another_processor_beside_it_changes_nothing",
+    "ChangesMessages": "test_the_request_is_not_changed_but_replaced",
+    "DropsTools": "test_tools_and_metadata_get_through",
+    "Improves": "test_what_does_not_concern_it_passes_as_it_is",
+    "DropsCalls": "test_calls_pass_as_they_are",
+    "ThinksAloud": "test_reasoning_passes_and_stays_apart_from_the_text",
+    "KnowsAll": "test_events_that_it_does_not_know_pass_in_their_order",
+    "EndsTwice": "test_an_answer_ends_once_and_nothing_comes_after",
+    "EndsAnew": "test_an_answer_ends_once_and_nothing_comes_after",
+    "LooksAtPieces": "test_cutting_the_stream_elsewhere_never_changes_the_answer",
+    "KeepsAfterReset": "test_after_a_reset_the_answer_begins_anew",
+    "CountsCalls": "test_streaming_and_waiting_give_the_same",
+    "WaitsForAll": "test_it_holds_back_no_more_than_it_says",
+    "ReadsAllAgain": "test_the_work_grows_with_the_length_and_not_with_its_square",
+    "Translates": "test_an_error_inside_comes_out_as_it_is_and_closes_everything",
+    "LeavesOpen": "test_leaving_early_closes_what_is_inside",
+    "GoesOn": "test_a_cancelled_call_closes_what_is_inside",
+    "SharesItsState": "test_a_call_leaves_nothing_behind_for_the_next",
+    "SharesItsState2": "test_calls_at_the_same_time_do_not_mix",
+}
+"""A processor of the zoo, and the test that is made for its fault; a figure tells two faults of one apart."""
+
+SUITES = """
+from jackfield.models.retry import Retry
+from jackfield_testkit.suites import ProcessorSuite
+
+TEXTS = ["It is [secret], or [secre", "[secret][secret] [[secret] [sec"]
+
+for name in NAMES:
+    globals()[f"Test{name}"] = type(f"Test{name}", (ProcessorSuite,), {
+        "component": f"jackfield-zoo/{name.rstrip('2')}", "texts": TEXTS, "max_held": 7, "patience_s": 0.5})
+
+
+class TestRetry(ProcessorSuite):
+    max_held = 0
+
+    def make_processor(self):
+        return Retry()
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(ProcessorSuite) if name.startswith("test_")}
+
+
+def test_correct_processors_pass_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = ["TestHonest", "TestRetry", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
+    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+    assert outcomes.of("TestHonest", "passed") == outcomes.of("TestRetry", "passed") == EVERY_TEST
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert set(BROKEN.values()) == EVERY_TEST

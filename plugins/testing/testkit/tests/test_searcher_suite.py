@@ -1,0 +1,51 @@
+"""The suite for searchers lets a correct one pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import SearcherSuite
+
+BROKEN = {
+    "FindsNothing": "test_it_finds_the_passage_that_answers",
+    "NoChinese": "test_it_finds_chinese",
+    "ChokesOnNothing": "test_nothing_is_found_where_nothing_is",
+    "AlwaysOne": "test_nothing_is_found_where_nothing_is",
+    "Generous": "test_hits_are_chunks_of_the_corpus_and_no_more_than_asked_for",
+    "MakesChunks": "test_hits_are_chunks_of_the_corpus_and_no_more_than_asked_for",
+    "WorstFirst": "test_the_best_come_first_whatever_the_limit",
+    "NoNumber": "test_the_best_come_first_whatever_the_limit",
+    "TiesBackwards": "test_equal_scores_stand_in_document_order",
+    "CountsFromZero": "test_places_count_from_one",
+    "NeedsWords": "test_any_text_can_be_a_query",
+    "NeedsWholeCharacters": "test_any_text_can_be_a_chunk",
+    "ReadsShortChunks": "test_any_text_can_be_a_chunk",
+    "Throws": "test_the_same_search_gives_the_same",
+    "KeepsTheFirst": "test_a_corpus_that_has_grown_is_searched_as_a_new_one",
+    "IndexesAgain": "test_a_corpus_is_indexed_once_and_searched_often",
+    "MixesCalls": "test_searches_at_the_same_time_give_what_they_give_alone",
+    "KeepsItsLoop": "test_searches_from_several_event_loops_give_what_they_give_alone",
+    "Connects": "test_it_does_what_it_declares_and_nothing_else",
+}
+"""A searcher of the zoo, and the test that is made for its fault."""
+
+SUITES = """
+from jackfield_testkit.suites import SearcherSuite
+
+for name in NAMES:
+    globals()[f"Test{name}"] = type(f"Test{name}", (SearcherSuite,), {"component": f"jackfield-zoo/{name}"})
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(SearcherSuite) if name.startswith("test_")}
+
+
+def test_a_correct_searcher_passes_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = ["TestHonest", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
+    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+    assert outcomes.of("TestHonest", "passed") == EVERY_TEST
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert set(BROKEN.values()) == EVERY_TEST

@@ -1,0 +1,81 @@
+"""The suite for tools lets a correct one pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import ToolSuite
+
+BROKEN = {
+    "Mumbles": "test_a_model_is_told_what_it_does_and_what_each_argument_is",
+    "TwoFaced": "test_its_descriptor_and_its_class_say_the_same",
+    "SaysTwoThings": "test_its_descriptor_and_its_class_say_the_same",
+    "Miscounts": "test_its_examples_give_what_they_promise",
+    "TakesDictsOnly": "test_arguments_may_be_a_dict_or_json_text",
+    "EatsArguments": "test_a_call_does_not_change_its_arguments",
+    "GivesAnything": "test_what_it_gives_fits_into_a_message",
+    "Floods": "test_a_long_result_can_be_cut_and_none_is_a_flood",
+    "KeepsItsLoop": "test_it_answers_on_any_event_loop_and_outside_of_a_run",
+    "NeedsARun": "test_it_answers_on_any_event_loop_and_outside_of_a_run",
+    "ReportsNumbers": "test_its_reports_are_texts",
+    "ActsFirst": "test_arguments_that_do_not_fit_are_refused_before_anything_is_done",
+    "BelievesAll": "test_arguments_that_do_not_fit_are_refused_before_anything_is_done",
+    "BelievesText": "test_text_that_is_no_object_is_refused_before_anything_is_done",
+    "NeedsWholeCharacters": "test_any_text_gives_a_result_or_an_error_for_the_model",
+    "TellsItsTraceback": "test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path",
+    "TellsItsPath": "test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path",
+    "NeverFails": "test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path",
+    "WritesOutside": "test_it_does_what_it_declares_and_nothing_else",
+    "Connects": "test_it_does_what_it_declares_and_nothing_else",
+    "Starts": "test_it_does_what_it_declares_and_nothing_else",
+    "StartsAtFirst": "test_it_does_what_it_declares_and_nothing_else",
+    "ReadsAndWrites": "test_what_only_reads_writes_nothing",
+    "Opens": "test_a_name_from_a_model_does_not_lead_out_of_the_workspace",
+    "Overwrites": "test_a_name_from_a_model_does_not_lead_out_of_the_workspace",
+    "MixesCalls": "test_calls_of_one_turn_give_what_they_give_alone",
+    "Swallows": "test_a_cancelled_call_ends_and_the_next_one_is_answered",
+    "GoesOn": "test_a_cancelled_call_ends_and_the_next_one_is_answered",
+    "StaysBusy": "test_a_cancelled_call_ends_and_the_next_one_is_answered",
+    "Renames": "test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered",
+}
+"""A tool of the zoo, and the test that is made for its fault."""
+
+SUITES = """
+from jackfield_testkit.suites import ToolSuite
+
+EXAMPLES = [({"text": "four"}, "4 characters"), ({"text": "grün 数据"}, lambda content: content == "7 characters")]
+
+for name in NAMES:
+    globals()[f"Test{name}"] = type(f"Test{name}", (ToolSuite,), {
+        "component": f"jackfield-zoo/{name}", "examples": EXAMPLES, "failures": [{"text": "fail"}], "patience_s": 0.5})
+
+
+class TestWithoutExamples(ToolSuite):
+    component = "jackfield-zoo/Honest"
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(ToolSuite) if name.startswith("test_")}
+FOR_READERS = {"test_what_only_reads_writes_nothing"}
+
+
+def test_a_correct_tool_passes_all(run_suites: Callable[..., Any]) -> None:
+    correct = ["TestHonest", "TestWaits", "TestBoasts"]
+    outcomes = run_suites(f"NAMES = ['Honest', 'Waits', 'Boasts']{SUITES}", correct, ZOO)
+    for name in correct:
+        assert outcomes.of(name, "failure") | outcomes.of(name, "error") == set()
+        assert outcomes.of(name, "skipped") == FOR_READERS
+        assert outcomes.of(name, "passed") == EVERY_TEST - FOR_READERS
+
+
+# One run for all of them: starting pytest costs more than most of these tests.
+def test_each_broken_tool_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = [f"Test{name}::{test}" for name, test in BROKEN.items()]
+    without = ["test_its_examples_give_what_they_promise", "test_a_cancelled_call_ends_and_the_next_one_is_answered"]
+    selected += [f"TestWithoutExamples::{test}" for test in without]
+    outcomes = run_suites(f"NAMES = {list(BROKEN)}{SUITES}", selected, ZOO)
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert outcomes.of("TestWithoutExamples", "failure") == set(without)

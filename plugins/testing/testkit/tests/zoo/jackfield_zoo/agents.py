@@ -1,0 +1,189 @@
+"""An agent that does all as it should, and agents that do one thing otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jackfield.agents import Event, FnCallAgent, Run, with_calls_closed
+from jackfield.config import Limits
+from jackfield.errors import ModelServiceError
+from jackfield.events import RunEvent, RunFinished, ToolFinished, ToolStarted, TurnStarted
+from jackfield.messages import FUNCTION, Message, Usage
+from jackfield.streams import closing
+
+
+class Honest(FnCallAgent):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super()._events(self.prepared(run))) as events:
+            async for event in events:
+                for out in self.changed(event):
+                    yield out
+
+    def prepared(self, run: Run) -> Run:
+        return run
+
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [event]
+
+
+class SaysNothing(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [replace(event, messages=())] if isinstance(event, RunFinished) else [event]
+
+
+class KnowsNoLimits(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, limits=Limits(turns=None))
+
+
+class NeverTires(Honest):
+    def __init__(self, *args: Any, limits: Any = None, **options: Any) -> None:
+        super().__init__(*args, limits=limits or {"turns": None}, **options)
+
+
+class CountsTurnsOnly(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, limits=Limits(turns=run.limits.turns))
+
+
+class TakesSilenceForAnAnswer(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [replace(event, stop_reason="finished")] if isinstance(event, RunFinished) else [event]
+
+
+class LosesResults(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, RunFinished):
+            return [replace(event, messages=tuple(m for m in event.messages if m.role != FUNCTION))]
+        return [event]
+
+
+class NeedsItsTools(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, ToolFinished) and "does not exist" in event.message.get_text_content():
+            raise KeyError(event.message.name)
+        return [event]
+
+
+class FailsWithItsTools(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, ToolFinished) and event.error == "ZeroDivisionError":
+            raise RuntimeError(event.error)
+        return [event]
+
+
+class OneByOne(Honest):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for made in self.function_map.values():
+            made.concurrent = False
+
+
+class CountsFromZero(Honest):
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        async for event in super().astream(*args, **options):
+            yield replace(event, number=event.number - 1)
+
+
+class HidesBeginnings(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [] if isinstance(event, ToolStarted) else [event]
+
+
+class BeginsTwice(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [event, event] if isinstance(event, TurnStarted) else [event]
+
+
+class CostsNothing(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [replace(event, usage=Usage())] if isinstance(event, RunFinished) else [event]
+
+
+class HidesErrors(Honest):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        try:
+            async for event in super()._events(run):
+                yield event
+        except ModelServiceError:
+            yield RunFinished("finished", (), Usage())
+
+
+class GivesTheLast(Honest):
+    def run_nonstream(self, *args: Any, **options: Any) -> list[Any]:
+        return super().run_nonstream(*args, **options)[-1:]
+
+
+class GivesOneList(Honest):
+    def run(self, *args: Any, **options: Any) -> Iterator[list[Any]]:
+        whole: list[Any] = []
+        for now in super().run(*args, **options):
+            whole[:] = now
+            yield whole
+
+
+class ChangesMessages(Honest):
+    def prepared(self, run: Run) -> Run:
+        run.messages[-1].content = "changed"
+        return run
+
+
+class HearsItself(Honest):
+    def prepared(self, run: Run) -> Run:
+        system = Message("system", self.system_message or "-")
+        return replace(run, messages=(system, *(m for m in run.messages if m.role != "system")))
+
+
+class Forgets(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, messages=run.messages[-1:])
+
+
+class GivesUpCalls(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, messages=tuple(with_calls_closed(run.messages)))
+
+
+class SpeaksEnglish(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, lang="en")
+
+
+class LeavesCallsOpen(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, RunFinished) and event.stop_reason == "cancelled":
+            return [replace(event, messages=tuple(m for m in event.messages if m.role != FUNCTION))]
+        return [event]
+
+
+class StaysBusy(Honest):
+    busy = False
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        if self.busy:
+            raise RuntimeError("busy")
+        self.busy = True
+        async with closing(super()._events(run)) as events:
+            async for event in events:
+                yield event
+        self.busy = False
+
+
+class MixesRuns(Honest):
+    current: Any = None
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        self.current = run
+        await asyncio.sleep(0)
+        async for event in super()._events(self.current):
+            yield event
+
+
+class LeavesOpen(Honest):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        self.kept = super()._events(run)  # so that it is not closed by chance
+        async for event in self.kept:
+            yield event

@@ -1,0 +1,166 @@
+"""A parser that does all as it should, and parsers that do one thing otherwise.
+
+The format: `ZOO:`, the name of its parser and `:`, then pages parted by form feeds, paragraphs parted
+by blank lines, and `end` on the last line.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+
+
+class Honest(Parser):
+    stated: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def mark(cls) -> bytes:
+        """What its files begin with: the parsers of one distribution must not be for the same files."""
+        return f"ZOO:{cls.__name__}:".encode()
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        self.check(data, source)
+        try:
+            text = data[len(self.mark()) : -4].decode()
+        except UnicodeDecodeError as error:
+            raise DocParserError(f"{source} is damaged") from error
+        blocks = tuple(self.blocks(text))
+        if not blocks:
+            raise DocParserError(f"{source} has no text")
+        return Document(source, blocks, content_hash="")
+
+    def check(self, data: bytes, source: str) -> None:
+        if not data.startswith(self.mark()) or not data.endswith(b"\nend"):
+            raise DocParserError(f"{source} is no file of the zoo, or not all of it")
+
+    def blocks(self, text: str) -> list[Block]:
+        return [
+            Block(part.strip(), page=page)
+            for page, paragraphs in enumerate(text.split("\f"), start=1)
+            for part in paragraphs.split("\n\n")
+            if part.strip()
+        ]
+
+
+class LosesTheEnd(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return super().blocks(text)[:1]
+
+
+class RenamesSources(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        return Document("file", super().parse(data, source=source).blocks, content_hash="")
+
+
+class GivesBlanks(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return [*super().blocks(text), Block(" ", page=9)]
+
+
+class LevelsAll(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return [Block(block.text, page=block.page, level=1) for block in super().blocks(text)]
+
+
+class CountsFromZero(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return [Block(block.text, page=(block.page or 0) - 1) for block in super().blocks(text)]
+
+
+class GoesBack(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return super().blocks(text)[::-1]
+
+
+class Throws(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return [Block(f"{block.text} {random.random()}", page=block.page) for block in super().blocks(text)]
+
+
+class MixesThreads(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        super().check(data, source)
+        self.source = source
+        time.sleep(0.01)
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        document = super().parse(data, source=source)
+        return Document(self.source, document.blocks, content_hash="")
+
+
+class ReadsNothing(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        return super().parse(data, source=source) if data else Document(source, (), content_hash="")
+
+
+class HidesNames(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        return super().parse(data, source="the file")
+
+
+class ReadsAll(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        if not data:
+            raise DocParserError(f"{source} is empty")
+
+
+class ChokesOnCuts(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        if data and not data.endswith(b"end"):
+            raise IndexError("string index out of range")
+        super().check(data, source)
+
+
+class ChokesOnDamage(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        if data.startswith(self.mark()) and data.endswith(b"\nend"):
+            data.decode()
+        return super().parse(data, source=source)
+
+
+class ChokesOnNoise(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        if len(data) > 10_000:
+            raise MemoryError
+        super().check(data, source)
+
+
+class Inflates(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        super().check(data, source)
+        bytearray(100 * 2**20)
+
+
+class GrowsFaster(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        bytearray(len(text) ** 2 // 8)
+        return super().blocks(text)
+
+
+class Writes(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        super().check(data, source)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+
+
+class DotsExtensions(Honest):
+    stated: ClassVar = {"extensions": (".DotsExtensions",), "magic": ()}
+
+
+class ForgetsExtensions(Honest):
+    stated: ClassVar = {"extensions": ("zoo",)}
+
+
+class LooksAtNames(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        document = super().parse(data, source=source)
+        if not source.endswith(".looksatnames"):
+            return Document(source, document.blocks[:1], content_hash="")
+        return document

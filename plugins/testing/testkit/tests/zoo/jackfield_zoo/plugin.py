@@ -1,0 +1,75 @@
+"""What the zoo offers. It need not be light: it is no plugin for anybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jackfield.plugins import AgentSpec, CallFormatSpec, ParserSpec, ProcessorSpec, SearcherSpec, ToolSpec, hook
+
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    from jackfield_zoo.tools import ALL
+
+    names = ("description", "parameters", "read_only", "concurrent", "timeout_s", "raw_argument")
+    specs = []
+    for made in ALL:
+        values: dict[str, Any] = {name: getattr(made, name) for name in names} | dict(made.stated)
+        specs.append(
+            ToolSpec(
+                name=made.__name__,
+                target=f"jackfield_zoo.tools:{made.__name__}",
+                effects=made.effects,
+                **values,
+            )
+        )
+    return specs
+
+
+def _classes(module: Any) -> list[Any]:
+    return [made for made in vars(module).values() if isinstance(made, type) and made.__module__ == module.__name__]
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    from jackfield_zoo import searchers as module
+
+    return [SearcherSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in _classes(module)]
+
+
+@hook.parsers
+def parsers() -> list[ParserSpec]:
+    from jackfield_zoo import parsers as module
+
+    specs = []
+    for made in _classes(module):
+        values: dict[str, Any] = {"extensions": (made.__name__.lower(),), "magic": (made.mark(),)} | dict(made.stated)
+        specs.append(ParserSpec(name=made.__name__, target=f"{made.__module__}:{made.__name__}", **values))
+    return specs
+
+
+@hook.processors
+def processors() -> list[ProcessorSpec]:
+    from jackfield_zoo import processors as module
+
+    return [
+        ProcessorSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}", phase=m.stated_phase)
+        for m in _classes(module)
+        if issubclass(m, module.Honest)
+    ]
+
+
+@hook.call_formats
+def call_formats() -> list[CallFormatSpec]:
+    from jackfield_zoo import call_formats as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    return [CallFormatSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]
+
+
+@hook.agents
+def agents() -> list[AgentSpec]:
+    from jackfield_zoo import agents as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    return [AgentSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]

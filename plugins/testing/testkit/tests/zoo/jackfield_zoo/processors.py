@@ -1,0 +1,210 @@
+"""A processor that does all as it should, and processors that do one thing otherwise.
+
+They write `[secret]` in capitals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from jackfield.errors import ModelServiceError
+from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, StreamReset, TextDelta
+from jackfield.processors import CallNext, Phase, Processor, transformed
+from jackfield.request import ChatRequest
+
+MARK = "[secret]"
+
+
+class Held:
+    """Rewrites one answer; what may be the beginning of the mark waits."""
+
+    def __init__(self) -> None:
+        self.held = ""
+
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        if isinstance(event, TextDelta):
+            text, self.held = (self.held + event.text).replace(MARK, MARK.upper()), ""
+            for length in range(min(len(MARK) - 1, len(text)), 0, -1):
+                if text.endswith(MARK[:length]):
+                    text, self.held = text[:-length], text[-length:]
+                    break
+            return [TextDelta(text)] if text else []
+        if isinstance(event, ModelFinished):
+            text, self.held = self.held, ""
+            return [TextDelta(text), event] if text else [event]
+        return [event]
+
+
+class Honest(Processor):
+    name = "Honest"
+    phase: ClassVar[Phase] = "output"
+    stated_phase = "output"
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__name__
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return transformed(call_next(request), self.start)
+
+    def start(self) -> Any:
+        return Held()
+
+
+class By(Honest):
+    """An answer rewritten by a function of each event."""
+
+    def start(self) -> Any:
+        held = Held()
+        feed = self.feed
+
+        class Both:
+            def feed(self, event: ModelEvent) -> list[ModelEvent]:
+                return [last for out in held.feed(event) for last in feed(out)]
+
+        return Both()
+
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [event]
+
+
+class SaysAnotherPhase(Honest):
+    stated_phase = "input"
+
+
+class ReadsTheName(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        if "function" in getattr(call_next, "__qualname__", "") or "wrap" in getattr(call_next, "__qualname__", ""):
+            return call_next(request)
+        return super().around(request, call_next)
+
+
+class ChangesMessages(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        request.messages[0].content = "changed"
+        return super().around(request, call_next)
+
+
+class DropsTools(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return super().around(replace(request, functions=(), metadata={}), call_next)
+
+
+class Improves(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [replace(event, text=event.text.upper())] if isinstance(event, TextDelta) else [event]
+
+
+class DropsCalls(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [] if isinstance(event, FunctionCallDelta) and event.index else [event]
+
+
+class ThinksAloud(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [TextDelta(event.text)] if isinstance(event, ReasoningDelta) else [event]
+
+
+class KnowsAll(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        known = (TextDelta, ReasoningDelta, FunctionCallDelta, ModelFinished, StreamReset)
+        return [event] if isinstance(event, known) else []
+
+
+class EndsTwice(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [event, event] if isinstance(event, ModelFinished) else [event]
+
+
+class EndsAnew(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [ModelFinished(event.reason)] if isinstance(event, ModelFinished) else [event]
+
+
+class LooksAtPieces(Honest):
+    def start(self) -> Any:
+        class Pieces:
+            def feed(self, event: ModelEvent) -> list[ModelEvent]:
+                if isinstance(event, TextDelta):
+                    return [TextDelta(event.text.replace(MARK, MARK.upper()))]
+                return [event]
+
+        return Pieces()
+
+
+class KeepsAfterReset(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        held = Held()
+        async for event in call_next(request):
+            for out in held.feed(event):
+                yield out
+
+
+class CountsCalls(Honest):
+    calls = 0
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        self.calls += 1
+        number = self.calls
+        async for event in super().around(request, call_next):
+            yield TextDelta(f"{number}{event.text}") if number > 1 and isinstance(event, TextDelta) else event
+
+
+class WaitsForAll(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        for event in [event async for event in super().around(request, call_next)]:
+            yield event
+
+
+class ReadsAllAgain(Honest):
+    def start(self) -> Any:
+        class Again:
+            text = ""
+
+            def feed(self, event: ModelEvent) -> list[ModelEvent]:
+                if isinstance(event, TextDelta):
+                    self.text = self.text + event.text
+                    return []
+                return [TextDelta(self.text.replace(MARK, MARK.upper())), event] if self.text else [event]
+
+        return Again()
+
+
+class Translates(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().around(request, call_next):
+                yield event
+        except ModelServiceError as error:
+            raise ModelServiceError("something failed", backend="zoo") from error
+
+
+class LeavesOpen(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        held = Held()
+        kept.append(events := call_next(request))
+        async for event in events:
+            for out in held.feed(event):
+                yield out
+
+
+class GoesOn(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().around(request, call_next):
+                yield event
+        except asyncio.CancelledError:
+            await asyncio.sleep(3600)
+
+
+class SharesItsState(Honest):
+    def __init__(self) -> None:
+        self.shared = Held()
+
+    def start(self) -> Any:
+        return self.shared
+
+
+kept: list[Any] = []  # so that what is left open is not closed by chance

@@ -1,0 +1,154 @@
+"""A searcher that does all as it should, and searchers that do one thing otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+
+
+class Honest(Searcher):
+    """Counts shared words, letters of Chinese each being one."""
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self.indexes: dict[str, list[Counter[str]]] = {}
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        if limit < 1:
+            return []
+        ranked = self.ranked(self.words(query), self.index(corpus))
+        return [
+            Hit(corpus.chunks[number], score, {"honest": rank})
+            for rank, (score, number) in enumerate(ranked[:limit], start=1)
+        ]
+
+    def index(self, corpus: Corpus) -> list[Counter[str]]:
+        if corpus.content_hash not in self.indexes:
+            self.indexes[corpus.content_hash] = [Counter(self.words(chunk.text)) for chunk in corpus.chunks]
+        return self.indexes[corpus.content_hash]
+
+    def words(self, text: str) -> list[str]:
+        spaced = "".join(f" {char} " if "\u4e00" <= char <= "\u9fff" else char for char in text.lower())
+        return [word.rstrip(".") for word in spaced.split()]
+
+    def ranked(self, words: list[str], index: list[Counter[str]]) -> list[tuple[float, int]]:
+        scores = [(float(sum(min(counts[word], 1) for word in words)), n) for n, counts in enumerate(index)]
+        return sorted((pair for pair in scores if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
+
+
+class FindsNothing(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        return []
+
+
+class NoChinese(Honest):
+    def words(self, text: str) -> list[str]:
+        return [word.strip(".,") for word in text.lower().split()]
+
+
+class ChokesOnNothing(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        assert corpus.chunks[0]
+        return await super().search(query, corpus, limit=limit)
+
+
+class AlwaysOne(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        return await super().search(query, corpus, limit=max(limit, 1)) if corpus.chunks else []
+
+
+class Generous(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        return await super().search(query, corpus, limit=limit + 3) if limit > 0 else []
+
+
+class MakesChunks(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit)
+        return [Hit(Chunk(h.chunk.id, "x", h.chunk.text, h.chunk.index, 1), h.score) for h in hits]
+
+
+class WorstFirst(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        return (await super().search(query, corpus, limit=limit))[::-1]
+
+
+class NoNumber(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        return [Hit(hit.chunk, float("nan")) for hit in await super().search(query, corpus, limit=limit)]
+
+
+class TiesBackwards(Honest):
+    def ranked(self, words: list[str], index: list[Counter[str]]) -> list[tuple[float, int]]:
+        return sorted(super().ranked(words, index), reverse=True)
+
+
+class CountsFromZero(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit)
+        return [Hit(hit.chunk, hit.score, {"x": rank}) for rank, hit in enumerate(hits)]
+
+
+class NeedsWords(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        if not query.strip():
+            raise ValueError("no query")
+        return await super().search(query, corpus, limit=limit)
+
+
+class NeedsWholeCharacters(Honest):
+    def words(self, text: str) -> list[str]:
+        return super().words(text.encode().decode())
+
+
+class ReadsShortChunks(Honest):
+    def index(self, corpus: Corpus) -> list[Counter[str]]:
+        return [Counter(self.words(chunk.text[:3000])[: 10**6 // len(chunk.text)]) for chunk in corpus.chunks]
+
+
+class Throws(Honest):
+    def ranked(self, words: list[str], index: list[Counter[str]]) -> list[tuple[float, int]]:
+        found = super().ranked(words, index)
+        random.shuffle(found)
+        return found
+
+
+class KeepsTheFirst(Honest):
+    def index(self, corpus: Corpus) -> list[Counter[str]]:
+        self.indexes.setdefault("first", [Counter(self.words(chunk.text)) for chunk in corpus.chunks])
+        return self.indexes["first"][: len(corpus.chunks)]
+
+
+class IndexesAgain(Honest):
+    def index(self, corpus: Corpus) -> list[Counter[str]]:
+        return [Counter(self.words(chunk.text)) for chunk in corpus.chunks]
+
+
+class MixesCalls(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        self.query = query
+        await asyncio.sleep(0)
+        return await super().search(self.query, corpus, limit=limit)
+
+
+class KeepsItsLoop(Honest):
+    loop: Any = None
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        self.loop = self.loop or asyncio.get_running_loop()
+        if self.loop is not asyncio.get_running_loop():
+            raise RuntimeError("attached to a different loop")
+        return await super().search(query, corpus, limit=limit)
+
+
+class Connects(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        with socket.socket() as connection:
+            connection.connect_ex(("127.0.0.1", 9))
+        return await super().search(query, corpus, limit=limit)

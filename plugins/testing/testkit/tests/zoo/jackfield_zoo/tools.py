@@ -1,0 +1,284 @@
+"""A tool that does all as it should, and tools that do one thing otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from jackfield.errors import ToolServiceError
+from jackfield.tools import BaseTool, ToolContext, ToolResult
+
+Params = str | Mapping[str, Any]
+
+
+class Honest(BaseTool):
+    """Counts characters."""
+
+    name = "Honest"
+    description = "Counts the characters of a text."
+    parameters: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "What to count"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    effects: ClassVar[frozenset[str]] = frozenset()
+    stated: ClassVar[Mapping[str, Any]] = {}  # what the descriptor says otherwise
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__name__
+
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        text = self.parse_arguments(params)["text"]
+        if text == "fail":
+            raise ToolServiceError("There is nothing to count; give another text.")
+        return self.answer(text, context)
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return f"{len(text)} characters"
+
+
+class Mumbles(Honest):
+    parameters: ClassVar = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+class TwoFaced(Honest):
+    read_only = True
+    stated: ClassVar = {"read_only": False}
+
+
+class SaysTwoThings(Honest):
+    stated: ClassVar = {"description": "Counts sheep."}
+
+
+class Miscounts(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return f"{len(text) + 1} characters"
+
+
+class TakesDictsOnly(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        return f"{len(params['text'])} characters"  # type: ignore[index]
+
+
+class EatsArguments(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        output = super().call(params, context=context)
+        if isinstance(params, dict):
+            params.clear()
+        return output
+
+
+class GivesAnything(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return ToolResult(f"{len(text)} characters", {"set": {1, 2}})
+
+
+class Floods(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return f"{len(text)} characters" * 100_000
+
+
+class KeepsItsLoop(Honest):
+    loop: Any = None
+
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        self.loop = self.loop or asyncio.get_running_loop()
+        if self.loop is not asyncio.get_running_loop():
+            raise RuntimeError("attached to a different loop")
+        return super().call(params, context=context)
+
+
+class NeedsARun(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return f"{len(text)} characters for {context.run_id[:0]}"  # type: ignore[union-attr]
+
+
+class ReportsNumbers(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        if context:
+            context.report(17)  # type: ignore[arg-type]
+        return f"{len(text)} characters"
+
+
+class ActsFirst(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        if context:
+            (context.workspace.root / "log.txt").write_text("called")
+        return super().call(params, context=context)
+
+
+class BelievesAll(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        arguments = params if isinstance(params, Mapping) else json.loads(params)
+        return f"{len(arguments.get('text') or '')} characters"
+
+
+class BelievesText(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        if isinstance(params, str) and not params.startswith("{"):
+            return f"{len(params)} characters"
+        return super().call(params, context=context)
+
+
+class NeedsWholeCharacters(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        text.encode()
+        return f"{len(text)} characters"
+
+
+class TellsItsTraceback(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        if "half" in text:
+            try:
+                int(text)
+            except ValueError:
+                raise ToolServiceError(traceback.format_exc()) from None
+        return super().answer(text, context)
+
+
+class TellsItsPath(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        if "half" in text and context:
+            raise ToolServiceError(f"Nothing in {context.workspace.root} helps.")
+        return super().answer(text, context)
+
+
+class NeverFails(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        return f"{len(self.parse_arguments(params)['text'])} characters"
+
+
+class WritesOutside(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"secret")
+        return f"{len(text)} characters"
+
+
+class Connects(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        with socket.socket() as connection:
+            connection.connect_ex(("127.0.0.1", 9))
+        return f"{len(text)} characters"
+
+
+class Starts(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        subprocess.run(["true"], check=True)
+        return f"{len(text)} characters"
+
+
+class StartsAtFirst(Honest):
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        subprocess.run(["true"], check=True)
+
+
+class Boasts(Honest):
+    effects: ClassVar = frozenset({"network"})
+
+
+class ReadsAndWrites(Honest):
+    read_only = True
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        if context:
+            (context.workspace.root / f"{len(text)}.txt").write_text(text, errors="replace")
+        return f"{len(text)} characters"
+
+
+class Opens(Honest):
+    """Takes any text for the name of a file."""
+
+    effects: ClassVar = frozenset({"files"})
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        try:
+            content = (context.workspace.root / text).read_text() if context else ""
+        except (OSError, ValueError):
+            content = ""
+        return f"{len(text)} characters {content}"
+
+
+class Overwrites(Honest):
+    """Takes any text for the name of a file to write."""
+
+    effects: ClassVar = frozenset({"files"})
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        try:
+            if context and text.endswith(".txt"):
+                (context.workspace.root / text).write_text("mine")
+        except (OSError, ValueError):
+            pass
+        return f"{len(text)} characters"
+
+
+class MixesCalls(Honest):
+    text: str = ""
+
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        self.text = self.parse_arguments(params)["text"]
+        await asyncio.sleep(0)
+        return f"{len(self.text)} characters"
+
+
+class Waits(Honest):
+    """Waits a while, as it may; what it does when it is cancelled is the matter of others."""
+
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        for _ in range(3):
+            await asyncio.sleep(0.01)
+        return super().call(params, context=context)
+
+
+class Swallows(Waits):
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        try:
+            return await super().call(params, context=context)
+        except asyncio.CancelledError:
+            return "never mind"
+
+
+class GoesOn(Waits):
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        for _ in range(200):
+            try:
+                await asyncio.sleep(0.01 if params["text"] != "go" else 0)  # type: ignore[index,call-overload]
+            except asyncio.CancelledError:
+                continue
+        return Honest.call(self, params, context=context)
+
+
+class StaysBusy(Waits):
+    busy = False
+
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        if self.busy:
+            raise ToolServiceError("I am busy.")
+        self.busy = True
+        output = await super().call(params, context=context)
+        self.busy = False
+        return output
+
+
+class Renames(Waits):
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        try:
+            return await super().call(params, context=context)
+        except asyncio.CancelledError:
+            raise ValueError("cancelled") from None
+
+
+ALL = [
+    made
+    for made in list(globals().values())
+    if isinstance(made, type) and issubclass(made, Honest) and made.__module__ == __name__
+]
