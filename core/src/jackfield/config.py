@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from jackfield.errors import ConfigError
+from jackfield.modelling import BaseModel
 from jackfield.settings import closest
 
 Lang = Literal["en", "zh"]

@@ -12,10 +12,11 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, Self, TypeAlias, get_args
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import dumps, loads_lenient
+from jackfield.modelling import BaseModel
 
 Role = Literal["system", "user", "assistant", "function"]
 SYSTEM: Literal["system"] = "system"

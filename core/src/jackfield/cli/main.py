@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(given)
     except JackfieldError as error:
-        sys.stderr.write(f"jackfield: {error}\n")
+        from jackfield.cli.tables import printable
+
+        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("\n")

@@ -177,20 +177,15 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
 
 
 def _distribution_facts(row: Row) -> dict[str, Any]:
-    import importlib_metadata
-
     from jackfield.plugins.conformance import read_conformance
+    from jackfield.plugins.distributions import read_distribution
 
-    conformance = read_conformance(row)
-    facts: dict[str, Any] = {"conformance": conformance.sentence() if conformance else "", "location": row.location}
-    try:
-        metadata = importlib_metadata.metadata(row.distribution)
-    except importlib_metadata.PackageNotFoundError:
-        return facts
+    found, conformance = read_distribution(row.location), read_conformance(row)
     return {
-        "licence": metadata.get("License-Expression") or metadata.get("License") or "",
-        "needs": importlib_metadata.requires(row.distribution) or [],
-        **facts,
+        "licence": found.licence if found else "",
+        "needs": list(found.requires) if found else "its METADATA cannot be read",
+        "conformance": conformance.sentence() if conformance else "",
+        "location": row.location,
     }
 
 

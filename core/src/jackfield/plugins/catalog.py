@@ -2,7 +2,7 @@
 
 It reads `*.dist-info/entry_points.txt` on `sys.path` and keeps those that name our group. That takes about 7 µs for a
 distribution; the standard library's `entry_points()` needs a multiple of it and fails as a whole on one malformed file.
-Zip files on the path are left to `importlib_metadata`, as is everything else about a distribution.
+What else there is to know of a distribution, `distributions` reads.
 """
 
 from __future__ import annotations
@@ -100,15 +100,19 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
 
 
 def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
-    stem = location.rpartition("/")[2].rpartition(".")[0]
-    name, _, version = stem.partition("-")
-    distribution = _NAME_SEPARATORS.sub("-", name).lower()
     try:
         raw = _read(location + "/entry_points.txt")
     except OSError:
         return
-    if not _MENTIONS_A_GROUP.search(raw):
-        return  # 99 of 100 distributions end here
+    if _MENTIONS_A_GROUP.search(raw):  # 99 of 100 distributions end here
+        _take(raw, location, seen, rows, problems)
+
+
+def _take(raw: bytes, location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
+    """Add the rows of one `entry_points.txt`; `location` is the folder it is in, which names the distribution."""
+    stem = location.rpartition("/")[2].rpartition(".")[0]
+    name, _, version = stem.partition("-")
+    distribution = _NAME_SEPARATORS.sub("-", name).lower()
     if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
         problems.append(Problem(repr(name)[1:81], f"is no distribution's name and version: {stem[:120]!r}", location))
         return
@@ -131,7 +135,8 @@ def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], pro
 def _read(path: str) -> bytes:
     """The file, or a little more than its permitted size of it."""
     # os.read: a file object, and a buffer for the largest permitted file, would double the time of the scan.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    # Not blocking: a pipe that somebody left there would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         raw = os.read(descriptor, 8192)
         if len(raw) == 8192:
@@ -172,14 +177,16 @@ def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None
 def _read_zip(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
     if not path.endswith((".zip", ".whl", ".pyz", ".egg")):
         return
-    import importlib_metadata
+    import zipfile
 
     try:
-        for distribution in importlib_metadata.distributions(path=[path]):
-            text = distribution.read_text("entry_points.txt") or ""
-            name = _NAME_SEPARATORS.sub("-", distribution.metadata["Name"]).lower()
-            if _MENTIONS_A_GROUP.search(text.encode()) and name not in seen:
-                seen[name] = path
-                _parse(text, Row("", "", "", name, distribution.version, 0, path), rows, problems)
+        with zipfile.ZipFile(path) as archive:
+            for name in sorted(archive.namelist()):
+                folder, _, file = name.rpartition("/")
+                if file == "entry_points.txt" and folder.endswith(".dist-info") and "/" not in folder:
+                    with archive.open(name) as entry:
+                        raw = entry.read(_MAX_FILE_BYTES + 1)  # however much it would inflate to
+                    if _MENTIONS_A_GROUP.search(raw):
+                        _take(raw, f"{path}/{folder}", seen, rows, problems)
     except Exception as error:  # noqa: BLE001 - a broken archive on the path costs its own names only
         problems.append(Problem(os.path.basename(path), f"cannot be read: {error}", path))  # noqa: PTH119

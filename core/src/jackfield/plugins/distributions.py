@@ -31,6 +31,7 @@ class Distribution:
         requires: Its requirements as they stand in the metadata, markers and all.
         extras: The names of its optional parts.
         requires_python: '' if it runs on any.
+        licence: As it says, '' if it says nothing.
         installer: Who put it there, such as `pip` or `uv`; '' if nobody signed.
         requested: Whether somebody asked for it by name; None where the installer does not tell, as uv.
         direct: What it was installed from, where that was no index (PEP 610); empty otherwise.
@@ -42,6 +43,7 @@ class Distribution:
     requires: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     requires_python: str = ""
+    licence: str = ""
     installer: str = ""
     requested: bool | None = None
     direct: Mapping[str, Any] | None = None
@@ -82,6 +84,7 @@ def read_distribution(location: str) -> Distribution | None:
         requires=_texts(headers, "Requires-Dist"),
         extras=tuple(normalise(extra) for extra in _texts(headers, "Provides-Extra")),
         requires_python=_text(headers, "Requires-Python"),
+        licence=(_text(headers, "License-Expression") or _text(headers, "License"))[:200],
         installer=installer,
         requested=(folder / "REQUESTED").is_file() if installer == "pip" else None,
         direct=_direct(folder),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import signal
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -137,8 +141,8 @@ class _Neighbours:
             self.packages[row.module.partition(".")[0]].add(row.distribution)
         self.prefer = host.settings.prefer
 
-    def verdicts(self, row: Row) -> Iterator[Verdict]:
-        """What neighbours make wrong with a component."""
+    def verdicts(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
+        """What neighbours make wrong with a component; `failed` is whether it could not be loaded."""
         rivals = self.addresses[row.id]
         if len(rivals) > 1 and row.id not in self.prefer:
             why = f"{row.id} is offered by {', '.join(rivals)}"
@@ -147,7 +151,7 @@ class _Neighbours:
         owners = self.packages[row.module.partition(".")[0]] - {row.distribution}
         if owners:
             why = f"the package {row.module.partition('.')[0]!r} belongs to {', '.join(sorted(owners))}, too"
-            yield "duplicate", why, "uninstall one of them, and reinstall the other"
+            yield ("broken" if failed else "duplicate"), why, "uninstall one of them, and reinstall the other"
         near = [name for name in self.addresses if name != row.id and _differs_by_one(name, row.id)]
         others = [address for name in near for address in self.addresses[name] if _of_other(address, row)]
         if others and not _is_first_of_pair(row, others):
@@ -192,8 +196,9 @@ def _examine_one(
         status, why, fix = _kept_out(rows[0], host)
         return finding(status, None, why, fix)
     answer = probe_apart(host, distribution, *(["--deep"] if deep else []), timeout_s=timeout_s)
-    verdicts = [*_of_answer(rows, answer, host), *_of_installation(rows[0], installation)]
-    verdicts += [verdict for row in usable for verdict in neighbours.verdicts(row)]
+    failed = bool(answer["errors"])
+    verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
+    verdicts += [*_of_answer(rows, answer, host), *_of_installation(rows[0], installation)]
     if all(row.kind in ENABLED_KINDS and not is_enabled(row, host.settings) for row in usable):
         names = " ".join(f"{row.kind}.{row.address}" for row in usable)
         why = "it acts only when it is enabled, or named in code"
@@ -278,17 +283,34 @@ def probe_apart(
     A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
     """
     command = [sys.executable, "-B", "-m", "jackfield.plugins.probe", distribution, *options]
-    try:
-        done = subprocess.run(  # noqa: S603 - our own module, in our own interpreter
-            command, input=pickle.dumps(host), capture_output=True, timeout=timeout_s, check=False
+    # Files and not pipes: a process that a plugin leaves behind would hold a pipe open, and us up.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(  # noqa: S603 - our own module, in our own interpreter
+            command, stdin=subprocess.PIPE, stdout=out, stderr=said, start_new_session=True
         )
-    except subprocess.TimeoutExpired:
-        return {**_NO_ANSWER, "errors": [f"loading it did not end within {timeout_s:g} s"]}
+        try:
+            process.communicate(pickle.dumps(host), timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return {**_NO_ANSWER, "errors": [f"loading it did not end within {timeout_s:g} s"]}
+        finally:
+            _end_all_of(process)
+        out.seek(0)
+        said.seek(0)
+        return _read_answer(process.returncode, out.read(), said.read())
+
+
+def _end_all_of(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a session, and whatever it has left behind there."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read_answer(code: int, out: bytes, said: bytes) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(out)
     except ValueError:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2][:300]
-        ended = f"by signal {-done.returncode}" if done.returncode < 0 else f"with code {done.returncode}"
-        why = f"loading it ended the process {ended}" + (f": {said}" if said else "")
-        return {**_NO_ANSWER, "errors": [why]}
+        last = said.decode(errors="replace").strip().rpartition("\n")[2][:300]
+        ended = f"by signal {-code}" if code < 0 else f"with code {code}"
+        return {**_NO_ANSWER, "errors": [f"loading it ended the process {ended}" + (f": {last}" if last else "")]}
     return answer

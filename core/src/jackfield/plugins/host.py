@@ -206,7 +206,9 @@ class PluginHost:
 
         try:
             return [spec.name for spec in answers_of(self._manager, self._register(row), kind)]
-        except (Exception, SystemExit):  # noqa: BLE001 - who asks for one of them is told
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - who asks for one of them is told
             return []
 
     def _describe(self, row: Row) -> ComponentSpec:
@@ -216,7 +218,9 @@ class PluginHost:
 
         try:
             offers = answers_of(self._manager, plugin_name, row.kind)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise _broken(row, f"its hook for {row.kind}s failed", error) from error
         for spec in offers:
             if spec.name == row.name:
@@ -255,7 +259,9 @@ class PluginHost:
                 return row.module
             try:
                 self._manager.register(module, row.module)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
                 return _broken(row, "its hooks do not fit", error)
         return row.module
 
@@ -330,7 +336,9 @@ class PluginHost:
                     f"which is not installed: pip install --upgrade {row.distribution}"
                 ) from error
             raise _broken(row, f"{module_name} cannot be imported", error) from error
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise _broken(row, f"{module_name} cannot be imported", error) from error
         finally:
             if self.settings.trace:
@@ -346,11 +354,20 @@ def _again(error: PluginError) -> PluginError:
 
 
 def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:
-    cause = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    cause = f"{type(error).__name__}: {_text_of(error)}".strip().rstrip(":")
     return BrokenPluginError(
         f"{row.distribution} is broken, {what} ({cause}). Try: pip install --upgrade {row.distribution}; "
         f"everything else works without it"
     )
+
+
+def _text_of(error: BaseException) -> str:
+    """What an error of a plugin says, in a line that fits a terminal and cannot command it."""
+    try:
+        text = str(error)[:500]
+    except Exception:  # noqa: BLE001 - it is the plugin's own code that makes the text
+        return "(it has no text)"
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:

@@ -74,8 +74,12 @@ def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dic
             answer["checks"] += [str(text) for text in check()]
     except PluginError as error:
         answer["errors"].append(str(error))
-    except Exception as error:  # noqa: BLE001 - it is told to who asked
-        answer["errors"].append(f"{row.distribution}: its check of {row.id} failed: {type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - it is told to who asked
+        answer["errors"].append(
+            f"{row.distribution}: its check of {row.id} failed: {type(error).__name__}: {error!s:.500}"
+        )
 
 
 def as_json(spec: ComponentSpec) -> dict[str, Any]:
