@@ -15,7 +15,7 @@ INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh $(PROJECTS
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test check bench format dist constraints known clean system
+.PHONY: help demo test check bench format release size constraints known clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
@@ -23,7 +23,8 @@ help:
 	@echo "make check        what CI runs: style, types, layers, then make test"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
 	@echo "make format       put the code into the house's form"
-	@echo "make dist         build and check every distribution, into dist/"
+	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
+	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
 	@echo "make constraints  move constraints.txt to the newest versions"
 	@echo "make known        write the core's list of known plugins anew"
 	@echo "make clean        remove whatever these made"
@@ -65,10 +66,11 @@ format: .venv/.installed-dev
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-dist: .venv/.installed-dev
-	rm -rf dist
-	$(BIN)/uv build --quiet --all-packages --out-dir dist
-	$(BIN)/twine check --strict dist/*
+release: .venv/.installed-dev
+	@$(BIN)/python scripts/release.py $(ARGS)
+
+size: .venv/.installed-dev
+	@$(BIN)/python scripts/install_size.py $(ARGS)
 
 constraints: .venv/.installed-dev
 	scripts/constraints.sh

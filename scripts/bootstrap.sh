@@ -4,7 +4,8 @@
 #   scripts/bootstrap.sh [options for `uv pip install`, such as --group dev]
 #
 # It needs Python 3.11 or newer and pip. uv comes from the PATH; where there is none that is recent enough, pip puts one
-# into .tools/. Nothing outside of this folder is changed but the caches of pip and uv. PYTHON names another interpreter.
+# into .tools/. Nothing outside of this folder is changed but the caches of pip and uv. PYTHON names another interpreter,
+# CONSTRAINTS another file of versions (/dev/null for none).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,4 +52,4 @@ editable=()
 for project in core/pyproject.toml plugins/*/*/pyproject.toml; do
   [ -f "$project" ] && editable+=(--editable "$(dirname "$project")")
 done
-VIRTUAL_ENV="$PWD/.venv" "$uv" pip install --quiet --constraints constraints.txt "${editable[@]}" "$@"
+VIRTUAL_ENV="$PWD/.venv" "$uv" pip install --quiet --constraints "${CONSTRAINTS:-constraints.txt}" "${editable[@]}" "$@"

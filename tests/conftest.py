@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from jackfield_testkit.site import site
+
+__all__ = ["site"]
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUP = "jackfield.v1"
@@ -82,6 +87,33 @@ class Environment:
         """Install wheels, folders or requirements, at the versions of the repository's constraints."""
         constraints = ("--constraints", str(ROOT / "constraints.txt"))
         run([self.uv, "pip", "install", "--quiet", "--python", str(self.python), *constraints, *map(str, what)])
+
+    def jackfield(
+        self, words: Sequence[str], *, cwd: Path, path: Path | None = None, timeout_s: float = 120, **env: str
+    ) -> tuple[int, str, str]:
+        """Run the command; gives its exit code and what it said, bytes that are no text included.
+
+        Args:
+            words: Its arguments.
+            cwd: Where; its home, too, so that nobody's settings matter.
+            path: A folder to put on `sys.path`.
+            timeout_s: How long it may take.
+            env: More variables.
+        """
+        variables = {**plain_environment(cwd), **({"PYTHONPATH": str(path)} if path else {}), **env}
+        done = subprocess.run(
+            [self.script("jackfield"), *words],
+            cwd=cwd,
+            env=variables,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        return (
+            done.returncode,
+            done.stdout.decode(errors="surrogateescape"),
+            done.stderr.decode(errors="surrogateescape"),
+        )
 
     def installed(self) -> set[str]:
         """The names of what is installed, normalised."""
@@ -158,17 +190,61 @@ def uv() -> str:
     return found
 
 
+class Wheels(Mapping[str, Path]):
+    """A wheel of every distribution, by name: built when first asked for, once, however many workers there are."""
+
+    def __init__(self, folder: Path, uv: str) -> None:
+        self.folder = folder
+        self._uv = uv
+        self._sources = {one.name: one for one in all_distributions()}
+
+    def __getitem__(self, name: str) -> Path:
+        source, folder = self._sources[name], self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / "lock"):
+            if not list(folder.glob("*.whl")):
+                staging = folder / "part"
+                run([self._uv, "build", "--quiet", "--wheel", "--out-dir", staging, source.folder], cwd=folder)
+                for built in staging.glob("*.whl"):
+                    built.rename(folder / built.name)
+        return next(folder.glob("*.whl"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+
 @pytest.fixture(scope="session")
-def wheels(tmp_path_factory: pytest.TempPathFactory, uv: str) -> dict[str, Path]:
-    """A wheel of every distribution, by name; built once, however many workers there are."""
-    folder = shared_folder(tmp_path_factory) / "wheels"
-    with locked(folder.with_suffix(".lock")):
-        if not folder.exists():
-            staging = folder.with_suffix(".part")
-            for distribution in all_distributions():
-                run([uv, "build", "--quiet", "--wheel", "--out-dir", staging, distribution.folder], cwd=staging.parent)
-            staging.rename(folder)
-    return {path.name.split("-")[0].replace("_", "-"): path for path in sorted(folder.glob("*.whl"))}
+def wheels(tmp_path_factory: pytest.TempPathFactory, uv: str) -> Wheels:
+    """A wheel of every distribution, by name."""
+    return Wheels(shared_folder(tmp_path_factory) / "wheels", uv)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[], Any]], Any]:
+    """Makes a value (of JSON's types) once, however many workers ask for it by its name."""
+
+    def made(name: str, make: Callable[[], Any]) -> Any:
+        file = shared_folder(tmp_path_factory) / f"{name}.json"
+        with locked(file.with_suffix(".lock")):
+            if not file.exists():
+                file.write_text(json.dumps(make()), encoding="utf-8")
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def lean(tmp_path_factory: pytest.TempPathFactory, uv: str, wheels: Mapping[str, Path]) -> Environment:
+    """An environment with the core from its wheel, and no plugin; for all tests that change nothing in it."""
+    environment = Environment(shared_folder(tmp_path_factory) / "lean", uv)
+    with locked(environment.folder.with_suffix(".lock")):
+        if not environment.folder.exists():
+            run([uv, "venv", "--quiet", "--python", sys.executable, environment.folder])
+            environment.install(wheels["jackfield"])
+    return environment
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
-"""Each distribution works from its wheel in an environment where nothing is but what it declares."""
+"""Each distribution does its own job from its wheel, in an environment where nothing is but what it declares."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +51,196 @@ print(agent.run_nonstream([{"role": "user", "content": "What is 20 + 22?"}])[-1]
 """
 
 
+@dataclass(frozen=True)
+class Job:
+    """What a distribution is there for, as a script that does it once.
+
+    Attributes:
+        script: Given the address of a model server and an empty folder but for the documents of the examples.
+        prints: What its output must have in it.
+        beside: The distributions whose components it asks the core for, because its user chooses them.
+    """
+
+    script: str
+    prints: str
+    beside: tuple[str, ...] = ()
+
+
+DOCUMENT = """
+import asyncio
+from jackfield.retrieval import DocumentReader
+for block in asyncio.run(DocumentReader().read({file!r})).blocks:
+    print(block.text)
+"""
+CORPUS = """
+import asyncio
+from jackfield.plugins.host import default_host
+from jackfield.retrieval import Block, Document, corpus_of
+texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
+corpus = corpus_of([Document("house.txt", tuple(map(Block, texts)), content_hash="1")], size_tokens=15, overlap_chars=0)
+searcher = default_host().load("searcher", "{name}")()
+print(asyncio.run(searcher.search("Where can I run in new shoes?", corpus, limit=1))[0].chunk.text)
+"""
+
+# Every distribution has to be here.
+JOBS: Mapping[str, Job] = {
+    "jackfield": Job(
+        """
+from jackfield import FnCallAgent, tool
+from jackfield.testing import ScriptedModel, answer, calls
+
+@tool
+def double(number: int) -> int:
+    "Double a number."
+    return 2 * number
+
+agent = FnCallAgent([double], ScriptedModel([calls(("double", {"number": 21})), answer("It is 42.")]))
+print([message["content"] for message in agent.run_nonstream([{"role": "user", "content": "Double 21."}])])
+""",
+        "['', '42', 'It is 42.']",
+    ),
+    "jackfield-assistant": Job(
+        """
+from jackfield import create_agent
+from jackfield.testing import ScriptedModel, answer
+model = ScriptedModel([answer("Twenty.")])
+agent = create_agent("assistant", llm=model, files=["tools.zh.md"])
+agent.run_nonstream([{"role": "user", "content": "默认超时是多少秒？"}])
+print(model.requests[0].messages[0].content)
+""",
+        "默认超时是 300 秒",
+        beside=("jackfield-keyword-search", "jackfield-text"),
+    ),
+    "jackfield-call-formats": Job(
+        """
+from jackfield import FnCallAgent, tool
+from jackfield.config import LLMConfig
+from jackfield.testing import ScriptedModel, answer
+
+@tool
+def double(number: int) -> int:
+    "Double a number."
+    return 2 * number
+
+script = [answer('<tool_call>\\n{"name": "double", "arguments": {"number": 21}}\\n</tool_call>'), answer("Done.")]
+model = ScriptedModel(script, config=LLMConfig(model="scripted", generate_cfg={"fncall_prompt_type": "nous"}))
+FnCallAgent([double], model).run_nonstream([{"role": "user", "content": "Double 21."}])
+print(model.requests[1].messages[-1].content)
+""",
+        "<tool_response>\n42\n</tool_response>",
+    ),
+    "jackfield-code-interpreter": Job(
+        """
+import asyncio
+from jackfield.plugins.host import default_host
+
+async def main():
+    tool = default_host().load("tool", "code_interpreter")()
+    try:
+        await tool.call({"code": "x = 41"})
+        print((await tool.call({"code": "print(x + 1)"})).content)
+    finally:
+        await tool.aclose()
+
+asyncio.run(main())
+""",
+        "42",
+    ),
+    "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
+    "jackfield-new": Job(
+        """
+from pathlib import Path
+from jackfield.cli.main import main
+code = main(["new", "tool", "tide-table", "--description", "When the tide comes in."])
+print(code, sorted(path.name for path in Path("jackfield-tide-table").rglob("*.py")))
+""",
+        "'plugin.py'",
+    ),
+    "jackfield-offline": Job(
+        """
+from jackfield import FnCallAgent, tool
+
+@tool
+def add(numbers: str) -> int:
+    "Add numbers that stand between plus signs."
+    return sum(int(number) for number in numbers.split("+"))
+
+agent = FnCallAgent([add], "offline:extractive")
+print(agent.run_nonstream([{"role": "user", "content": "call add: 40 + 2"}])[-1]["content"])
+""",
+        "42",
+    ),
+    "jackfield-openai": Job(AGENT, "It is 42."),
+    "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
+    "jackfield-redaction": Job(
+        """
+from jackfield.plugins.host import default_host
+from jackfield.testing import ScriptedModel, answer
+redaction = default_host().load("processor", "redaction")()
+model = ScriptedModel([answer("Written to.")], processors=[redaction])
+model.chat([{"role": "user", "content": "Write to ann@example.org, please."}], stream=False)
+sent = model.requests[0].messages[-1].content
+print("redacted" if "ann@example.org" not in sent and "Write to" in sent else sent)
+""",
+        "redacted",
+    ),
+    "jackfield-retrieval": Job(
+        """
+import asyncio
+from jackfield.plugins.host import default_host
+from jackfield.tools import ToolContext
+tool = default_host().load("tool", "retrieval")()
+context = ToolContext(files=("tools.zh.md",))
+print(asyncio.run(tool.call({"query": "默认超时"}, context=context)).content)
+""",
+        "默认超时是 300 秒",
+        beside=("jackfield-keyword-search", "jackfield-text"),
+    ),
+    "jackfield-testkit": Job(
+        """
+import json
+from urllib.request import urlopen
+from jackfield_testkit.server import FakeOpenAI, text
+from jackfield_testkit.suites import PluginSuite
+with FakeOpenAI() as server:
+    server.reply(text("hello"))
+    question = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    print(json.load(urlopen(f"{server.url}/chat/completions", question))["choices"][0]["message"]["content"])
+""",
+        "hello",
+    ),
+    "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒"),
+}
+
+
+@pytest.fixture
+def model_server() -> Iterator[FakeOpenAI]:
+    """A server with a model that wants a tool called, once."""
+    with FakeOpenAI() as server:
+        server.reply(tool_call("add", {"first": 20, "second": 22}), text("It is 42."))
+        yield server
+
+
+@pytest.fixture
+def does_its_job(
+    execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, root: Path, model_server: FakeOpenAI
+) -> Callable[[Any, str], None]:
+    """Runs the job of a distribution in an environment, and fails if it is not done."""
+
+    def do(environment: Any, name: str) -> None:
+        folder = tmp_path / "job"
+        shutil.copytree(root / "examples/documents-and-code/documents", folder)
+        command = [environment.python, "-I", "-c", JOBS[name].script, model_server.url]
+        said = execute(command, cwd=folder, env={**clean_env, "PYTHONUTF8": "1"}).stdout
+        assert JOBS[name].prints in said, said
+
+    return do
+
+
 @pytest.fixture
 def installed(
-    make_environment: Callable[[str], Any], wheels: dict[str, Path], distributions: list[Any]
-) -> Callable[[str], Any]:
+    make_environment: Callable[[str], Any], wheels: Mapping[str, Path], distributions: list[Any]
+) -> Callable[..., Any]:
     """Makes an environment with a distribution of ours from its wheel, and with those of ours that it requires."""
     by_name = {one.name: one for one in distributions}
 
@@ -61,20 +249,26 @@ def installed(
         needed = {required for text in requirements if (required := Requirement(text).name) in by_name}
         return {name}.union(*map(ours_needed, needed))
 
-    def install(name: str) -> Any:
+    def install(*names: str) -> Any:
         environment = make_environment("clean")
-        environment.install(*(wheels[one] for one in sorted(ours_needed(name))))
+        environment.install(*(wheels[one] for one in sorted(set().union(*map(ours_needed, names)))))
         return environment
 
     return install
 
 
-def test_nothing_is_installed_but_what_is_declared_and_it_works(
+def test_every_distribution_has_a_job(distributions: list[Any]) -> None:
+    assert set(JOBS) == {one.name for one in distributions}
+
+
+def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     distribution: Any,
-    installed: Callable[[str], Any],
+    installed: Callable[..., Any],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
+    wheels: Mapping[str, Path],
+    does_its_job: Callable[[Any, str], None],
 ) -> None:
     environment = installed(distribution.name)
     declared = json.loads(execute([environment.python, "-I", "-c", DECLARED, distribution.name], env=clean_env).stdout)
@@ -84,13 +278,51 @@ def test_nothing_is_installed_but_what_is_declared_and_it_works(
     doctor = [environment.script("jackfield"), "plugins", "doctor", "--deep", "--json"]
     findings = json.loads(execute(doctor, cwd=tmp_path, env=clean_env).stdout)
     ours = [one for one in findings if one["distribution"] == distribution.name]
-    # `slow` is the doctor's word for a busy machine, too: no fault of what is installed.
-    assert [one for one in ours if one["status"] not in ("ok", "slow")] == []
+    # `slow` is the doctor's word for a busy machine, too, and `inactive` for what nobody has enabled: no faults.
+    assert [one for one in ours if one["status"] not in ("ok", "slow", "inactive")] == []
     assert len(ours) == bool(distribution.entry_points)
+    job = JOBS[distribution.name]
+    if job.beside:
+        environment.install(*(wheels[name] for name in job.beside))
+    does_its_job(environment, distribution.name)
+
+
+def has_floors_of_its_own(distribution: Any) -> bool:
+    """Whether it requires anything of others: if not, the core's test is one of it, too."""
+    names = {Requirement(text).name for text in distribution.metadata["project"]["dependencies"]}
+    return not all(name.startswith("jackfield") for name in names)
+
+
+def test_the_oldest_versions_it_allows_do_its_job(
+    distribution: Any,
+    make_environment: Callable[[str], Any],
+    distributions: list[Any],
+    wheels: Mapping[str, Path],
+    execute: Callable[..., Any],
+    does_its_job: Callable[[Any, str], None],
+) -> None:
+    if not has_floors_of_its_own(distribution):
+        assert JOBS[distribution.name]
+        return
+    by_name = {one.name: one for one in distributions}
+    open_, ours, floors = [distribution.name, *JOBS[distribution.name].beside], {"jackfield"}, set()
+    while open_:
+        ours.add(name := open_.pop())
+        for requirement in map(Requirement, by_name[name].metadata["project"]["dependencies"]):
+            if requirement.name not in by_name:
+                floors.add(str(requirement))
+            elif requirement.name not in ours:
+                open_.append(requirement.name)
+    floors |= set(distributions[0].metadata["project"]["dependencies"])
+    environment = make_environment("oldest")
+    # Named on the command line, their requirements are direct ones.
+    oldest = ("--resolution", "lowest-direct", *sorted(floors), *(wheels[name] for name in sorted(ours)))
+    execute([environment.uv, "pip", "install", "--quiet", "--python", environment.python, *oldest])
+    does_its_job(environment, distribution.name)
 
 
 def test_the_core_alone_says_what_to_install(
-    installed: Callable[[str], Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
+    installed: Callable[..., Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
 ) -> None:
     environment = installed("jackfield")
     jackfield = environment.script("jackfield")
@@ -104,19 +336,21 @@ def test_the_core_alone_says_what_to_install(
 
 
 def test_the_core_and_one_backend_run_an_agent_against_a_server(
-    installed: Callable[[str], Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
+    installed: Callable[..., Any],
+    execute: Callable[..., Any],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+    model_server: FakeOpenAI,
 ) -> None:
     environment = installed("jackfield-openai")
-    with FakeOpenAI() as server:
-        server.reply(tool_call("add", {"first": 20, "second": 22}), text("It is 42."))
-        done = execute([environment.python, "-I", "-c", AGENT, server.url], cwd=tmp_path, env=clean_env)
-        assert done.stdout == "It is 42.\n"
-        sent = server.requests[-1].json["messages"]
-        assert [(message["role"], message["content"]) for message in sent[-1:]] == [("tool", "42")]
+    done = execute([environment.python, "-I", "-c", AGENT, model_server.url], cwd=tmp_path, env=clean_env)
+    assert done.stdout == "It is 42.\n"
+    sent = model_server.requests[-1].json["messages"]
+    assert [(message["role"], message["content"]) for message in sent[-1:]] == [("tool", "42")]
 
 
 def test_a_removed_plugin_is_gone_and_nothing_else_is(
-    installed: Callable[[str], Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
+    installed: Callable[..., Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
 ) -> None:
     environment = installed("jackfield-openai")
     listing = [environment.script("jackfield"), "plugins", "list", "--json"]

@@ -57,6 +57,7 @@ class PluginHost:
         self._specs: dict[Row, ComponentSpec | PluginError] = {}
         self._classes: dict[Row, Any] = {}
         self._lock = threading.RLock()
+        self._cells: dict[object, Any] = {}
         _hosts.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -239,14 +240,22 @@ class PluginHost:
         key = (row.distribution, row.module)
         known = self._registered.get(key)
         if known is None:
-            known = self._registered[key] = self._try_to_register(row)
+            with self._cell(key):
+                known = self._registered.get(key)
+                if known is None:
+                    known = self._registered[key] = self._try_to_register(row)
         if isinstance(known, PluginError):
             raise _again(known)
         return known
 
+    def _cell(self, key: object) -> Any:
+        """A lock for one thing that is loaded once; others are loaded meanwhile."""
+        with self._lock:
+            return self._cells.setdefault(key, threading.RLock())
+
     def _try_to_register(self, row: Row) -> str | PluginError:
         try:
-            module = self._import(row, row.module)  # outside of the lock: it may wait for another import
+            module = self._import(row, row.module)  # outside of the host's lock: it may wait for another import
         except PluginError as error:
             return error
         with self._lock:
@@ -279,11 +288,14 @@ class PluginHost:
         """The class of a row."""
         found = self._classes.get(row)
         if found is None:
-            try:
-                found = self._load_target(row, self.spec_of(row, ComponentSpec).target)
-            except PluginError as error:
-                found = error
-            found = self._classes.setdefault(row, found)
+            with self._cell(row):
+                found = self._classes.get(row)
+                if found is None:
+                    try:
+                        found = self._load_target(row, self.spec_of(row, ComponentSpec).target)
+                    except PluginError as error:
+                        found = error
+                    self._classes[row] = found
         if isinstance(found, PluginError):
             raise _again(found)
         return found
@@ -391,6 +403,7 @@ def _new_locks() -> None:
     _default_lock = threading.Lock()
     for host in _hosts:
         host._lock = threading.RLock()
+        host._cells = {}
 
 
 if hasattr(os, "register_at_fork"):

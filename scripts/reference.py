@@ -1,0 +1,500 @@
+"""Write docs/reference/ from the code: the API from signatures and docstrings, the commands from their parser.
+
+python scripts/reference.py            writes it
+python scripts/reference.py --check    only says what is out of date; 1 if something is
+
+The API is read from source by griffe and nothing of it is imported, so that any Python writes the same pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+from jackfield import config, errors
+from jackfield.cli.main import _parser
+from jackfield.plugins.descriptors import KINDS, STABLE_KINDS, ComponentSpec, hook_name
+from jackfield.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs/reference"
+SOURCES = {"jackfield": ROOT / "core/src", "jackfield_testkit": ROOT / "plugins/testing/testkit/src"}
+HEADER = "<!-- Written by scripts/reference.py from the code. Change the code, then: make reference -->\n\n"
+
+# The public modules, with a page each, in the order of the navigation.
+MODULES = (
+    "jackfield.agents",
+    "jackfield.models",
+    "jackfield.processors",
+    "jackfield.tools",
+    "jackfield.retrieval",
+    "jackfield.runs",
+    "jackfield.messages",
+    "jackfield.events",
+    "jackfield.request",
+    "jackfield.streams",
+    "jackfield.sync",
+    "jackfield.jsontext",
+    "jackfield.tokens",
+    "jackfield.plugins",
+    "jackfield.plugins.host",
+    "jackfield.testing",
+    "jackfield_testkit.server",
+    "jackfield_testkit.replies",
+    "jackfield_testkit.cassette",
+    "jackfield_testkit.network",
+    "jackfield_testkit.fixtures",
+    "jackfield_testkit.site",
+)
+SUITES = (
+    "PluginSuite",
+    "LLMBackendSuite",
+    "ToolSuite",
+    "SearcherSuite",
+    "ParserSuite",
+    "ProcessorSuite",
+    "CallFormatSuite",
+    "AgentSuite",
+    "CommandSuite",
+)
+CONFIGS = (
+    config.AgentConfig,
+    config.LLMConfig,
+    config.GenerateConfig,
+    config.Limits,
+    config.RAGConfig,
+)
+VARIABLES = {
+    "JACKFIELD_PLUGINS": "Only these distributions may load, separated by commas; empty: none. As `allow`.",
+    "JACKFIELD_PLUGINS_BLOCK": "These never load: distributions, `kind.name` or `distribution/name`. Added to `block`.",
+    "JACKFIELD_PLUGINS_ENABLED": "Processors and observers that act in every run. Added to `enabled`.",
+    "JACKFIELD_SAFE": "1: no plugin loads. As `safe`.",
+    "JACKFIELD_PLUGINS_STRICT": "1: any problem with a plugin is an error. As `strict`.",
+    "JACKFIELD_PLUGINS_TRACE": "1: every load is told on standard error, with its time.",
+    "JACKFIELD_MODEL": "The model of `jackfield run` and `chat` where `--model` is not given: `backend:model`.",
+    "JACKFIELD_WORKSPACE": "The folder in which tools write files; `workspace` in the working directory otherwise.",
+}
+_BASES = {
+    "llm": "jackfield.BaseChatModel",
+    "tool": "jackfield.BaseTool",
+    "searcher": "jackfield.retrieval.Searcher",
+    "processor": "jackfield.processors.Processor",
+    "agent": "jackfield.Agent",
+    "call_format": "jackfield.processors.CallFormat",
+    "parser": "jackfield.retrieval.Parser",
+    "observer": "jackfield.runs.Observer",
+    "command": "a function: `list[str]` → exit code",
+}
+
+
+def pages() -> dict[Path, str]:
+    """Every page by its path below docs/reference/."""
+    packages = {name: _loaded(name, folder) for name, folder in SOURCES.items()}
+    found = {
+        Path("commands.md"): _commands_page(),
+        Path("settings.md"): _settings_page(packages["jackfield"]),
+        Path("configuration.md"): _configuration_page(),
+        Path("descriptors.md"): _descriptors_page(packages["jackfield"]),
+        Path("errors.md"): _errors_page(packages["jackfield"]),
+        Path("suites.md"): _suites_page(packages["jackfield_testkit"]),
+    }
+    for name in MODULES:
+        package, _, rest = name.partition(".")
+        found[Path("api", f"{name}.md")] = _module_page(packages[package][rest])
+    return {path: f"{HEADER}{text.rstrip()}\n" for path, text in found.items()}
+
+
+def _loaded(name: str, folder: Path) -> griffe.Module:
+    logging.getLogger("griffe").setLevel(logging.ERROR)
+    loaded = griffe.load(name, search_paths=[folder], docstring_parser="google", resolve_aliases=True)
+    assert isinstance(loaded, griffe.Module)  # noqa: S101 - both are packages
+    return loaded
+
+
+# --- the API ---
+
+
+def _module_page(module: griffe.Module) -> str:
+    parts = [f"# `{module.path}`\n\n{_docstring(module)}"]
+    for name, member in _public(module):
+        parts.append(_member(name, member, level=2))
+    return "\n\n".join(parts)
+
+
+def _public(module: griffe.Module) -> Iterator[tuple[str, Any]]:
+    """The public names: those of `__all__`, else what is defined here, in the order of the source."""
+    exported = [name for name in module.exports or () if isinstance(name, str)]
+    names = exported or [
+        name for name, member in module.members.items() if not name.startswith("_") and not member.is_alias
+    ]
+    for name in names:
+        member = module[name]
+        if member.is_module and name in member.members:
+            member = member[name]  # a function of the name of its module: griffe has the module
+        if not member.is_module:
+            yield name, member.final_target if member.is_alias else member
+
+
+def _member(name: str, member: Any, *, level: int) -> str:
+    heading = f"{'#' * level} `{name}`"
+    if member.is_function:
+        return _joined(heading, _code(_signature(member)), _docstring(member))
+    if member.is_class:
+        return _class(name, member, heading, level)
+    value = str(member.value)
+    return _joined(heading, _code(f"{name} = {value}") if len(value) < 400 else "", _docstring(member))
+
+
+def _class(name: str, member: griffe.Class, heading: str, level: int) -> str:
+    bases = [str(base) for base in member.bases]
+    told = f"Extends {', '.join(f'`{base}`' for base in bases)}." if bases else ""
+    is_config = any(base in ("Config", "BaseModel", "Protocol", "TypedDict") for base in bases)
+    signature = _code(f"class {name}{_parameters(member.parameters)}" if not is_config else f"class {name}")
+    parts = [heading, signature, told, _docstring(member)]
+    for short, method in member.members.items():
+        if short.startswith("_") or method.is_alias or not (method.is_function or _is_property(method)):
+            continue
+        text = _docstring(method)
+        if text:
+            shown = f"{'#' * (level + 1)} `{name}.{short}`"
+            code = "" if _is_property(method) else _code(_signature(method))
+            returns = getattr(method, "annotation", None) if _is_property(method) else None
+            parts.append(_joined(shown, code, f"A property: `{returns}`." if returns else "", text))
+    return _joined(*parts)
+
+
+def _is_property(member: Any) -> bool:
+    return "property" in member.labels or "cached_property" in member.labels
+
+
+def _signature(function: Any) -> str:
+    prefix = "async def " if "async" in function.labels else "def "
+    returns = f" -> {function.returns}" if function.returns is not None else ""
+    return f"{prefix}{function.name}{_parameters(function.parameters)}{returns}"
+
+
+def _parameters(parameters: Iterable[griffe.Parameter]) -> str:
+    """As in the source, on one line if it is short."""
+    texts: list[str] = []
+    star = slash = False
+    for parameter in parameters:
+        if parameter.name in ("self", "cls"):
+            continue
+        kind = parameter.kind.value if parameter.kind else ""
+        if kind == "keyword-only" and not star:
+            texts.append("*")
+            star = True
+        star = star or kind == "variadic positional"
+        if slash and kind != "positional-only":
+            texts.append("/")
+        slash = kind == "positional-only"
+        prefix = {"variadic positional": "*", "variadic keyword": "**"}.get(kind, "")
+        told = f": {parameter.annotation}" if parameter.annotation is not None else ""
+        default = "" if parameter.default is None or prefix else f" = {parameter.default}"
+        texts.append(f"{prefix}{parameter.name}{told}{default}")
+    if slash:
+        texts.append("/")
+    line = f"({', '.join(texts)})"
+    return line if len(line) < 90 else "(\n" + "".join(f"    {text},\n" for text in texts) + ")"
+
+
+def _docstring(thing: Any) -> str:
+    if thing.docstring is None:
+        return ""
+    return _joined(*(_section(section) for section in thing.docstring.parsed))
+
+
+def _section(section: Any) -> str:
+    match section.kind.value:
+        case "text":
+            return _plain(section.value)
+        case "parameters" | "other parameters" | "attributes":
+            title = "Attributes" if section.kind.value == "attributes" else "Arguments"
+            return _list(title, ((one.name, one.description) for one in section.value))
+        case "raises":
+            return _list("Raises", ((str(one.annotation), one.description) for one in section.value))
+        case "returns" | "yields":
+            return _joined("**Returns**", *(_plain(one.description) for one in section.value))
+        case "admonition":
+            return f"*{section.title}:* {_plain(section.value.description)}"
+    raise SystemExit(f"a docstring has a section {section.kind.value!r}, which scripts/reference.py cannot write")
+
+
+def _list(title: str, entries: Iterable[tuple[str, str]]) -> str:
+    lines = [f"- {', '.join(f'`{part}`' for part in name.split(', '))}: {_indented(text)}" for name, text in entries]
+    return f"**{title}**\n\n" + "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    return _plain(text).replace("\n", "\n  ")
+
+
+def _plain(text: str) -> str:
+    """Text for Markdown: what would be a tag is none, and a piece of code that cannot run alone is no example."""
+    parts = re.split(r"(```.*?```|`[^`\n]+`)", text, flags=re.DOTALL)
+    return "".join(
+        part.replace("```python", "```py") if index % 2 else part.replace("<", "&lt;")
+        for index, part in enumerate(parts)
+    )
+
+
+def _code(text: str) -> str:
+    # `py`, not `python`: blocks of the latter are examples, and a test runs them.
+    return f"```py\n{text}\n```"
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+# --- commands ---
+
+
+def _commands_page() -> str:
+    parser = _parser()
+    intro = (
+        "What the core brings. Plugins add commands of their own: `jackfield plugins list` shows them, and "
+        "`jackfield NAME --help` explains one. Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."
+    )
+    return _joined("# Commands", intro, *_command(parser, "jackfield", ""))
+
+
+def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator[str]:
+    """A command, and those below it."""
+    no_argument = (argparse._SubParsersAction, argparse._HelpAction)
+    own = [action for action in parser._actions if not isinstance(action, no_argument)]
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    yield f"## `{name}`"
+    yield f"{help_[:1].upper()}{help_[1:]}." if help_ else ""
+    usage = parser.usage or " ".join([name, *map(_usage, own), *(str(action.metavar) for action in below)])
+    yield f"```text\n{usage}\n```"
+    rows = [(_spelled(action), _cell(action)) for action in own]
+    yield _table(("argument", "meaning"), rows) if rows else ""
+    for action in below:
+        told = {choice.dest: choice.help or "" for choice in action._choices_actions}
+        for short, sub in action.choices.items():
+            yield from _command(sub, f"{name} {short}", told.get(short, ""))
+
+
+def _usage(action: argparse.Action) -> str:
+    if not action.option_strings:
+        shown = str(action.metavar or action.dest.upper())
+        return {"*": f"[{shown} ...]", "+": f"{shown} [{shown} ...]", "?": f"[{shown}]"}.get(str(action.nargs), shown)
+    return f"[{action.option_strings[-1]}{_value(action)}]"
+
+
+def _spelled(action: argparse.Action) -> str:
+    return f"`{', '.join(action.option_strings) or action.metavar or action.dest.upper()}{_value(action)}`"
+
+
+def _value(action: argparse.Action) -> str:
+    if not action.option_strings or action.nargs == 0:
+        return ""
+    choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+    return f" {action.metavar or choices or action.dest.upper()}"
+
+
+def _cell(action: argparse.Action) -> str:
+    return (action.help or "") if action.dest != "version" else "Say which version this is"
+
+
+# --- settings and configuration ---
+
+
+def _settings_page(core: griffe.Module) -> str:
+    used = {name for path in (ROOT / "core/src").rglob("*.py") for name in _variables_in(path)}
+    if used != set(VARIABLES):
+        raise SystemExit(f"scripts/reference.py describes other variables than are used: {used ^ set(VARIABLES)}")
+    module = core["settings"]
+    attributes = next(part.value for part in module["Settings"].docstring.parsed if part.kind.value == "attributes")
+    told = {one.name: one.description for one in attributes}
+    keys = [(f"`{_key(name)}`", _plain(told[name]).replace("\n", " ")) for name in _setting_names()]
+    return _joined(
+        "# Settings",
+        _docstring(module),
+        "## Keys",
+        "In `[tool.jackfield]` of a project's `pyproject.toml`, and at the top of the user's `config.toml`, which may "
+        "have a table `[secrets]`, too: environment variable → value.",
+        _table(("key", "meaning"), keys),
+        "## Environment variables",
+        _table(("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]),
+        "The keys of providers have names of their own: `jackfield plugins info NAME` tells them.",
+    )
+
+
+def _variables_in(path: Path) -> list[str]:
+    return re.findall(r"\bJACKFIELD_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+
+
+def _setting_names() -> list[str]:
+    # `trace` is no key of a file: it is for one run.
+    return [field.name for field in fields(Settings) if field.name not in ("origins", "_secrets", "trace")]
+
+
+def _key(name: str) -> str:
+    return "settings" if name == "options" else name
+
+
+def _configuration_page() -> str:
+    parts = [
+        "# Configuration",
+        "What an agent's file and the dicts in code may say. An unknown key is an error that names the nearest one.",
+    ]
+    for model in CONFIGS:
+        rows = [(f"`{name}`", *_field(field)) for name, field in model.model_fields.items()]
+        parts += [
+            f"## `{model.__name__}`",
+            _plain((model.__doc__ or "").strip()),
+            _table(("key", "default", "meaning"), rows),
+        ]
+    return _joined(*parts)
+
+
+def _field(field: Any) -> tuple[str, str]:
+    if field.is_required():
+        return "required", field.description or ""
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, config.Config):
+        shown = f"see `{type(default).__name__}`"
+    else:
+        shown = "" if default in (None, (), {}, "") else f"`{json.dumps(default, default=str)}`"
+    return shown, field.description or ""
+
+
+# --- descriptors, errors, suites ---
+
+
+def _descriptors_page(core: griffe.Module) -> str:
+    module = core["plugins.descriptors"]
+    rows = [
+        (
+            f"`{kind}`",
+            "stable" if kind in STABLE_KINDS else "provisional",
+            f"`@hook.{hook_name(kind)}`",
+            f"[`{spec.__name__}`](api/jackfield.plugins.md#{spec.__name__.lower()})",
+            _BASES.get(kind, "not settled yet").join(("`", "`") if "." in _BASES.get(kind, "") else ("", "")),
+        )
+        for kind, spec in KINDS.items()
+    ]
+    own = [
+        _joined(f"## `{spec.__name__}`", _plain(_first_line(spec)), _fields_table(module, spec))
+        for spec in (ComponentSpec, *KINDS.values())
+        if spec is ComponentSpec or len(fields(spec)) > len(fields(ComponentSpec))
+    ]
+    return _joined(
+        "# Kinds, hooks and descriptors",
+        _docstring(module),
+        "The group of entry points is `jackfield.v1`, an entry's name `<kind>.<name>`, and its value the light module.",
+        _table(("kind", "state", "hook", "descriptor", "the target is, or extends"), rows),
+        "A descriptor that is not below has the fields of `ComponentSpec` and no others. All fields are keywords.",
+        *own,
+    )
+
+
+def _first_line(spec: type) -> str:
+    return (spec.__doc__ or "").strip().partition("\n")[0]
+
+
+def _fields_table(module: griffe.Module, spec: type[ComponentSpec]) -> str:
+    described = module[spec.__name__]
+    told = {
+        one.name: one.description
+        for section in described.docstring.parsed
+        if section.kind.value == "attributes"
+        for one in section.value
+    }
+    inherited = {field.name for field in fields(ComponentSpec)} if spec is not ComponentSpec else set()
+    rows = []
+    for parameter in described.parameters:
+        if parameter.name != "self" and parameter.name not in inherited:
+            default = "required" if parameter.default is None else f"`{parameter.default}`"
+            if "lambda" in default:
+                default = "an object without properties"
+            text = _plain(told.get(parameter.name, "")).replace("\n", " ")
+            rows.append((f"`{parameter.name}`", f"`{parameter.annotation}`", default, text))
+    return _table(("field", "type", "default", "meaning"), rows)
+
+
+def _errors_page(core: griffe.Module) -> str:
+    module = core["errors"]
+    parts = ["# Errors", _docstring(module).replace("```\n", "```text\n", 1)]
+    for name, member in _public(module):
+        if member.is_class:
+            parts.append(_member(name, member, level=2))
+    missing = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    if missing - {name for name, _ in _public(module)}:
+        raise SystemExit("errors.py has an error that the page would leave out")
+    return _joined(*parts)
+
+
+def _suites_page(testkit: griffe.Module) -> str:
+    parts = [
+        "# Contract suites",
+        "Subclass them in the tests of a plugin: pytest runs what they inherit. Every name is a sentence that must "
+        "stay true. How levels and expected failures work is in "
+        "[Contract tests](../authors/contract-tests.md).",
+    ]
+    for name in SUITES:
+        suite = testkit["suites"][name].final_target
+        parts += [f"## `{name}`", _docstring(suite)]
+        tests = list(dict.fromkeys(_tests_of(suite)))
+        parts.append(f"{len(tests)} tests:")
+        parts.append("\n".join(f"- {_sentence(test)}" for test in tests))
+    return _joined(*parts)
+
+
+def _tests_of(suite: griffe.Class) -> Iterator[str]:
+    for base in suite.resolved_bases:
+        if isinstance(base, griffe.Class):
+            yield from _tests_of(base)
+    yield from (name for name in suite.members if name.startswith("test_"))
+
+
+def _sentence(test: str) -> str:
+    words = test.removeprefix("test_").replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *([_escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ")
+
+
+# --- writing ---
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write, or check; 1 if the pages were checked and some are out of date."""
+    wanted = pages()
+    found = {path.relative_to(REFERENCE): path.read_text(encoding="utf-8") for path in REFERENCE.rglob("*.md")}
+    changed = sorted(path for path in {*wanted, *found} if wanted.get(path) != found.get(path))
+    for path in changed:
+        sys.stdout.write(f"{'out of date' if '--check' in arguments else 'written'}: docs/reference/{path}\n")
+        if "--check" not in arguments:
+            _write(REFERENCE / path, wanted.get(path))
+    return int("--check" in arguments and bool(changed))
+
+
+def _write(path: Path, text: str | None) -> None:
+    if text is None:
+        path.unlink()
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,280 @@
+"""Rehearse and mark releases: every distribution is built, checked and tried as its users will get it.
+
+python scripts/release.py [DIST …]            all steps, for these distributions or all, in the order of dependence
+python scripts/release.py --tag [DIST …]      the same, then a tag for each; pushing a tag is what publishes
+python scripts/release.py name TAG            what a tag is of, as GitHub's outputs: name, version, folder
+python scripts/release.py order [DIST …]      print them in the order in which they must be published
+
+Nothing here talks to a registry but to install dependencies; nothing is uploaded. docs/releasing.md has the story.
+"""
+
+# ruff: noqa: T201 - what a script prints is its answer
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+TAG = re.compile(r"(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)-v(?P<version>\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)")
+HEADING = re.compile(r"^## (?P<version>\d\S*)(?: — (?P<date>\d{4}-\d\d-\d\d|unreleased))?$", re.MULTILINE)
+
+
+class ReleaseError(Exception):
+    """A distribution cannot be released as it is; the message says why, and what to change."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A distribution in the repository."""
+
+    folder: Path
+    project: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.project["name"])
+
+    @property
+    def version(self) -> str:
+        return str(self.project["version"])
+
+    @property
+    def package(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def tag(self) -> str:
+        return f"{self.name}-v{self.version}"
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        return [Requirement(text) for text in self.project.get("dependencies", ())]
+
+
+def sources(root: Path) -> dict[str, Source]:
+    """Every distribution of the repository, by name."""
+    paths = [root / "core/pyproject.toml", *sorted(root.glob("plugins/*/*/pyproject.toml"))]
+    found = [Source(path.parent, tomllib.loads(path.read_text(encoding="utf-8"))["project"]) for path in paths]
+    return {source.name: source for source in found}
+
+
+def in_order(wanted: Sequence[str], ours: Mapping[str, Source]) -> list[Source]:
+    """The wanted distributions (all, if none is named), each after those it needs; ties by name.
+
+    Raises:
+        ReleaseError: There is none of that name.
+    """
+    for name in wanted:
+        if name not in ours:
+            raise ReleaseError(f"there is no distribution {name!r}; there are: {', '.join(ours)}")
+    graph = {name: sorted(set(needs(ours[name], ours)) - {name}) for name in sorted(ours)}
+    return [ours[name] for name in TopologicalSorter(graph).static_order() if not wanted or name in wanted]
+
+
+def needs(source: Source, ours: Mapping[str, Source]) -> list[str]:
+    """Those of our distributions that one needs, and those that these need, and itself."""
+    found = [source.name]
+    for name in found:
+        wanted = (canonicalize_name(requirement.name) for requirement in ours[name].requirements)
+        found += [one for one in wanted if one in ours and one not in found]
+    return found
+
+
+def named_by(tag: str, ours: Mapping[str, Source]) -> Source:
+    """The distribution that a tag releases.
+
+    Raises:
+        ReleaseError: The tag is none of ours, or not of the version that stands in the repository.
+    """
+    match = TAG.fullmatch(tag)
+    if match is None or match["name"] not in ours:
+        raise ReleaseError(f"{tag!r} is no tag of a release: it must be NAME-vVERSION, such as jackfield-v1.2.3")
+    source = ours[match["name"]]
+    if source.version != match["version"]:
+        raise ReleaseError(f"the tag says {match['version']}, but {source.folder}/pyproject.toml says {source.version}")
+    return source
+
+
+# --- checks ---
+
+
+def faults(source: Source, ours: Mapping[str, Source], *, final: bool) -> list[str]:
+    """What its files have against a release. `final` is for a real one: its changelog entry must have a date."""
+    return [*_version_faults(source), *_changelog_faults(source, final=final), *_floor_faults(source, ours)]
+
+
+def _version_faults(source: Source) -> list[str]:
+    return [
+        f"{path.name} has __version__ = {other}, but pyproject.toml says {source.version}"
+        for path in sorted((source.folder / "src" / source.package).glob("*.py"))
+        for other in re.findall(r'^__version__ = "(.+)"$', path.read_text(encoding="utf-8"), re.MULTILINE)
+        if other != source.version
+    ]
+
+
+def _changelog_faults(source: Source, *, final: bool) -> list[str]:
+    path = source.folder / "CHANGELOG.md"
+    if not path.is_file():
+        return ["there is no CHANGELOG.md: begin one, as docs/releasing.md says"]
+    first = HEADING.search(path.read_text(encoding="utf-8"))
+    if first is None or first["version"] != source.version:
+        return [f"CHANGELOG.md must have '## {source.version}' as its first version"]
+    if final and first["date"] in (None, "unreleased"):
+        return [f"CHANGELOG.md: put the day of the release after '## {source.version}', as '— 2030-01-31'"]
+    return []
+
+
+def _floor_faults(source: Source, ours: Mapping[str, Source]) -> list[str]:
+    found = []
+    for requirement in source.requirements:
+        other = ours.get(canonicalize_name(requirement.name))
+        if other and not requirement.specifier.contains(other.version, prereleases=True):
+            found.append(f"it requires {requirement}, but the repository has {other.version}")
+        elif not any(specifier.operator in (">=", "==", "~=") for specifier in requirement.specifier):
+            found.append(f"it requires {requirement} without saying since which version")
+    return found
+
+
+# --- steps ---
+
+
+def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, final: bool) -> None:
+    """Take each through all steps; what they made is in `out` afterwards.
+
+    Raises:
+        ReleaseError: One cannot be released.
+    """
+    if out.exists():
+        shutil.rmtree(out)
+    for source in wanted:
+        found = faults(source, ours, final=final)
+        if found:
+            raise ReleaseError("\n".join(f"{source.name}: {fault}" for fault in found))
+        built = build(source, out)
+        run(["twine", "check", "--strict", *built])
+        print(f"{source.tag}: {', '.join(path.name for path in built)}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        # What a distribution needs of ours and is not released now: beside it, and not among what is published.
+        beside = Path(folder)
+        for source in wanted:
+            for name in needs(source, ours):
+                if not list(out.glob(f"{ours[name].package}-*.whl")) and not list(
+                    beside.glob(f"{ours[name].package}-*.whl")
+                ):
+                    build(ours[name], beside)
+        for source in wanted:
+            try_out(source, ours, wheels=[*out.glob("*.whl"), *beside.glob("*.whl")])
+            print(f"{source.tag}: works where nothing else is", flush=True)
+
+
+def build(source: Source, out: Path) -> list[Path]:
+    """Build the sdist, and the wheel from the sdist: what is missing in the one cannot be in the other."""
+    run(["uv", "build", "--quiet", "--out-dir", out, source.folder])
+    mine = sorted(out.glob(f"{source.package}-{source.version}[-.]*"))
+    if len(mine) != 2:
+        raise ReleaseError(
+            f"{source.name}: an sdist and a wheel were expected, there are: {[one.name for one in mine]}"
+        )
+    return mine
+
+
+def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path]) -> None:
+    """Install the wheel into an empty environment, import it, and have its plugins examined.
+
+    Raises:
+        ReleaseError: It cannot be installed or imported, or the doctor finds something.
+    """
+    packages = {ours[name].package for name in needs(source, ours)}
+    mine = [wheel for wheel in wheels if wheel.name.partition("-")[0] in packages]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Path(folder, "venv")
+        python = environment / "bin/python"
+        run(["uv", "venv", "--quiet", "--python", sys.executable, environment])
+        run(["uv", "pip", "install", "--quiet", "--python", python, "--constraints", ROOT / "constraints.txt", *mine])
+        run([python, "-I", "-c", f"import {source.package}"], cwd=folder)
+        said = run(
+            [python, "-I", "-m", "jackfield", "plugins", "doctor", "--deep", "--json"], cwd=folder, may_fail=True
+        )
+    findings = [one for one in json.loads(said) if one["distribution"] == source.name]
+    offers = bool(source.project.get("entry-points", {}).get("jackfield.v1"))
+    if len(findings) != offers or any(one["status"] not in ("ok", "slow", "inactive") for one in findings):
+        raise ReleaseError(f"{source.name}: the doctor says {findings or 'nothing of it'}")
+
+
+def tag(wanted: Sequence[Source]) -> None:
+    """Put the tags, here only.
+
+    Raises:
+        ReleaseError: Something is not committed.
+    """
+    if run(["git", "status", "--porcelain"], cwd=ROOT).strip():
+        raise ReleaseError("there are changes that are not committed; a tag would not have them")
+    for source in wanted:
+        run(["git", "tag", "--annotate", source.tag, "--message", f"{source.name} {source.version}"], cwd=ROOT)
+        print(f"git push origin {source.tag}")
+
+
+def run(command: Sequence[str | Path], *, cwd: str | Path | None = None, may_fail: bool = False) -> str:
+    """Run a command to its end; gives what it printed.
+
+    Raises:
+        ReleaseError: It failed; the message has all it said.
+    """
+    first = Path(command[0])
+    # Of the environment this runs in, whether it is activated or not; a path stays as it is.
+    beside = Path(sys.executable).parent / first
+    line = [str(beside if beside.exists() else first), *map(str, command[1:])]
+    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603 - our own commands
+    if done.returncode and not may_fail:
+        raise ReleaseError(f"{' '.join(line)} gave {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line says; 1 if something stands against a release."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="DIST", help="distributions; or `name TAG`, or `order [DIST …]`")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where to build (dist/)")
+    parser.add_argument("--final", action="store_true", help="the changelog entries must have their day")
+    parser.add_argument("--tag", action="store_true", help="put the tags, if all is well; implies --final")
+    parser.add_argument("--dry-run", action="store_true", help="say which tags would be put")
+    options = parser.parse_args(arguments)
+    ours = sources(ROOT)
+    try:
+        match options.words:
+            case ["name", text]:
+                source = named_by(text, ours)
+                folder = source.folder.relative_to(ROOT)
+                print(f"distribution={source.name}\nversion={source.version}\nfolder={folder}")
+            case ["order", *names]:
+                print("\n".join(source.name for source in in_order(names, ours)))
+            case names:
+                wanted = in_order(names, ours)
+                release(wanted, ours, out=options.out, final=options.final or options.tag)
+                if options.tag and not options.dry_run:
+                    tag(wanted)
+                elif options.dry_run:
+                    print("would put the tags: " + " ".join(source.tag for source in wanted))
+    except ReleaseError as error:
+        sys.stderr.write(f"release: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
