@@ -26,7 +26,7 @@ help:
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
 	@echo "make constraints  move constraints.txt to the newest versions"
-	@echo "make known        write the core's list of known plugins anew"
+	@echo "make known        write anew what is made from the code: the known plugins, and the index of the core's API"
 	@echo "make clean        remove whatever these made"
 
 .venv/.installed: $(INSTALL_INPUTS)
@@ -77,6 +77,7 @@ constraints: .venv/.installed-dev
 
 known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
+	$(BIN)/python -m jackfield_testkit.api_index plugins/testing/testkit/src/jackfield_testkit/api
 
 clean:
 	rm -rf .venv .tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
