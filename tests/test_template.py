@@ -1,12 +1,15 @@
-"""What the template makes is a complete plugin: it is built, installed, found, used and tested as it comes."""
+"""What the template makes is a complete plugin: it is built, installed, found, used, tested and removed as it comes."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import sys
+import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +17,53 @@ import pytest
 import yaml
 from copier import run_copy
 
-KINDS = ("tool", "llm", "searcher", "parser", "processor", "call_format", "agent")
+from jackfield.cli.main import main as jackfield
+
+KINDS = ("tool", "llm", "searcher", "parser", "processor", "call_format", "agent", "command")
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"
+WORKFLOWS = ".github/workflows"
+# What a step may use that only GitHub has; its other steps are rehearsed here.
+SERVICES = {
+    "actions/checkout",
+    "actions/upload-artifact",
+    "actions/download-artifact",
+    "astral-sh/setup-uv",
+    "pypa/gh-action-pypi-publish",
+}
 
+Made = Mapping[str, Path]
 Render = Callable[..., Path]
 
 
 @pytest.fixture
-def render(tmp_path: Path) -> Render:
-    """Makes a plugin; gives its folder."""
+def render(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Render:
+    """Makes a plugin with `jackfield new`; gives its folder."""
 
-    def make(**answers: Any) -> Path:
-        folder = tmp_path / "made" / str(len(list(tmp_path.glob("made/*"))))
-        given = {"name": "tide-table", "author": "A. Uthor", "description": "Tides, for a test.", **answers}
-        run_copy(str(TEMPLATE), folder, data=given, defaults=True, quiet=True, unsafe=False, vcs_ref=None)
+    def make(kind: str = "tool", name: str = "tide-table", *options: str) -> Path:
+        folder = tmp_path / "made" / name
+        assert (
+            jackfield(["new", kind, name, "--dir", str(folder), "--description", "Tides, for a test.", *options]) == 0
+        )
+        capsys.readouterr()
         return folder
 
     return make
 
 
+@pytest.fixture
+def made(render: Render) -> Made:
+    """A plugin of every kind by its kind; under `echo`, the other sort of backend."""
+    folders = {kind: render(kind, f"tide-{kind.replace('_', '-')}") for kind in KINDS}
+    return {**folders, "echo": render("llm", "tide-echo", "--no-http")}
+
+
+# --- the questions ---
+
+
 def test_the_template_offers_exactly_the_kinds_that_are_tested_here() -> None:
     questions = yaml.safe_load((TEMPLATE / "copier.yml").read_text(encoding="utf-8"))
-    assert sorted(questions["kind"]["choices"]) == sorted(KINDS)
+    assert sorted(questions["kind"]["choices"].values()) == sorted(KINDS)
 
 
 def test_the_template_runs_nothing_on_who_uses_it() -> None:
@@ -44,88 +71,10 @@ def test_the_template_runs_nothing_on_who_uses_it() -> None:
     assert questions.keys().isdisjoint({"_tasks", "_migrations", "_jinja_extensions"})
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("kinds", [KINDS[:1], KINDS[1:2], KINDS[2:]], ids=",".join)
-def test_made_plugins_are_built_installed_tested_and_used(
-    kinds: tuple[str, ...],
-    render: Render,
-    make_environment: Callable[[str], Any],
-    wheels: Mapping[str, Path],
-    execute: Callable[..., Any],
-    clean_env: dict[str, str],
-    tmp_path: Path,
-    uv: str,
-) -> None:
-    folders = {kind: render(kind=kind, name=f"tide-{kind.replace('_', '-')}") for kind in kinds}
-    made = tmp_path / "dist"
-    for kind, folder in folders.items():
-        execute([uv, "build", "--quiet", "--wheel", "--out-dir", made, folder])
-        (wheel,) = made.glob(f"jackfield_tide_{kind}-*.whl")
-        assert top_level(wheel) == {f"jackfield_tide_{kind}"}
-    execute([sys.executable, "-m", "twine", "check", "--strict", *made.glob("*.whl")])
-
-    environment = make_environment("fresh")
-    environment.install(wheels["jackfield"], wheels["jackfield-testkit"], *made.glob("*.whl"))
-    for folder in folders.values():
-        # With the settings it has itself, as its maker would run it.
-        execute([environment.script("pytest"), "-q", "--rootdir", folder, "-c", folder / "pyproject.toml"], cwd=folder)
-        readme = (folder / "README.md").read_text(encoding="utf-8")
-        (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-        execute([environment.python, "-c", example], cwd=tmp_path, env=clean_env)
-
-    jackfield = environment.script("jackfield")
-    doctor = [jackfield, "plugins", "doctor", "--deep", "--json"]
-    found = json.loads(execute(doctor, cwd=tmp_path, env=clean_env).stdout)
-    # `slow` is the doctor's word for a busy machine, too; that describing is cheap is what PluginSuite has tested.
-    assert [one for one in found if one["status"] not in ("ok", "slow")] == []
-    assert sorted(one["ids"] for one in found) == sorted([f"{kind}.tide_{kind}"] for kind in kinds)
-    described = execute([jackfield, "plugins", "list", "--long"], cwd=tmp_path, env=clean_env).stdout
-    assert described.count("Tides, for a test.") == len(kinds)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_every_made_plugin_passes_its_own_linters_and_type_checker(
-    render: Render,
-    make_environment: Callable[[str], Any],
-    wheels: Mapping[str, Path],
-    execute: Callable[..., Any],
-    tmp_path: Path,
-) -> None:
-    # All kinds at once: a type checker that starts seven times reads the core seven times.
-    folders = [render(kind=kind, name=f"tide-{kind.replace('_', '-')}") for kind in KINDS]
-    environment = make_environment("typed")
-    environment.install(wheels["jackfield"], *folders)
-    for folder in folders:
-        execute([sys.executable, "-m", "ruff", "check", "--no-cache", "."], cwd=folder)
-        execute([sys.executable, "-m", "ruff", "format", "--no-cache", "--check", "."], cwd=folder)
-    sources = [folder / "src" for folder in folders]
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "mypy"]
-    execute([*mypy, "--python-executable", environment.python, *sources], cwd=folders[0])
-
-
-def test_inside_of_this_repository_a_made_plugin_has_no_settings_of_its_own(render: Render) -> None:
-    folder = render(kind="tool", standalone=False)
-    assert not (folder / ".github").exists()
-    assert not (folder / ".gitignore").exists()
-    assert set(re.findall(r"^\[tool\.(\w+)", (folder / "pyproject.toml").read_text(), re.MULTILINE)) == {"hatch"}
-
-
-def test_every_text_that_is_asked_for_lands_where_it_can_be_read(render: Render) -> None:
-    folder = render(kind="tool", author="Zoë O'Neil", description="Tides & winds: it's 'real' – 潮汐.")
-    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'authors = [{ name = "Zoë O\'Neil" }]' in text
-    assert "description = \"Tides & winds: it's 'real' – 潮汐.\"" in text
-    compile((folder / "src/jackfield_tide_table/plugin.py").read_text(encoding="utf-8"), "plugin.py", "exec")
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         {"name": "Tide"},
-        {"name": "tide_table"},
-        {"name": "tide-"},
         {"name": "../tide"},
         {"name": "jackfield-tide"},
         {"name": ""},
@@ -140,12 +89,304 @@ def test_every_text_that_is_asked_for_lands_where_it_can_be_read(render: Render)
     ],
     ids=str,
 )
-def test_an_answer_that_would_break_the_plugin_is_refused_and_nothing_is_written(
-    render: Render, tmp_path: Path, wrong: dict[str, str]
+def test_copier_refuses_an_answer_that_would_break_the_plugin_and_writes_nothing(
+    tmp_path: Path, wrong: dict[str, str]
 ) -> None:
+    answers = {"kind": "tool", "name": "tide", **wrong}
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        render(**{"kind": "tool", **wrong})
+        run_copy(str(TEMPLATE), tmp_path / "made", data=answers, defaults=True, quiet=True)
     assert not list(tmp_path.rglob("*.toml"))
+
+
+def test_copier_makes_the_same_from_the_folder_of_the_repository(render: Render, tmp_path: Path) -> None:
+    folder = render("call_format", "tide-table")
+    answers = {"kind": "call_format", "name": "tide-table", "description": "Tides, for a test."}
+    run_copy(str(TEMPLATE), tmp_path / "copied", data=answers, defaults=True, quiet=True)
+    assert contents(tmp_path / "copied") == contents(folder)
+
+
+def test_every_text_that_is_asked_for_lands_where_it_can_be_read(render: Render) -> None:
+    description = "Tides & winds: it's 'real' – 潮汐."
+    folder = render("tool", "tide-table", "--author", "Zoë O'Neil", "--description", description)
+    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'authors = [{ name = "Zoë O\'Neil" }]' in text
+    assert f'description = "{description}"' in text
+    compile((folder / "src/jackfield_tide_table/plugin.py").read_text(encoding="utf-8"), "plugin.py", "exec")
+
+
+def test_inside_of_this_repository_a_made_plugin_has_no_settings_of_its_own(render: Render) -> None:
+    folder = render("tool", "tide-table", "--in-repo")
+    assert {path.name for path in folder.iterdir()} == {"README.md", "pyproject.toml", "src", "tests"}
+    assert set(re.findall(r"^\[tool\.(\w+)", (folder / "pyproject.toml").read_text(), re.MULTILINE)) == {"hatch"}
+
+
+@pytest.mark.slow
+def test_the_template_travels_as_files_in_both_archives(
+    wheels: Mapping[str, Path], execute: Callable[..., Any], uv: str, tmp_path: Path
+) -> None:
+    here = {f"template/{name}": content for name, content in contents(TEMPLATE).items()}
+    with zipfile.ZipFile(wheels["jackfield-new"]) as wheel:
+        names = [name for name in wheel.namelist() if "/template/" in name]
+        assert {name.partition("/")[2]: wheel.read(name) for name in names} == here
+    # Without --wheel, uv builds the wheel from the source archive.
+    execute([uv, "build", "--quiet", "--out-dir", tmp_path, ROOT / "plugins/commands/new"])
+    (source,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        assert not [entry.name for entry in archive if entry.issym() or entry.islnk()]
+    (from_source,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(from_source) as again, zipfile.ZipFile(wheels["jackfield-new"]) as wheel:
+        assert {name: again.read(name) for name in again.namelist()} == {n: wheel.read(n) for n in wheel.namelist()}
+
+
+# --- what is made ---
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_made_plugins_are_built_installed_used_and_removed(
+    make_environment: Callable[[str], Any],
+    wheels: Mapping[str, Path],
+    execute: Callable[..., Any],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+    uv: str,
+) -> None:
+    environment = make_environment("fresh")
+    # From wheels, as those get it who have no copy of the repository.
+    environment.install(*(wheels[name] for name in ("jackfield", "jackfield-testkit", "jackfield-new")))
+    program = environment.script("jackfield")
+    dist = tmp_path / "dist"
+    folders = []
+    for kind, name, *options in [*((kind, kind) for kind in KINDS), ("llm", "echo", "--no-http")]:
+        folder = tmp_path / name
+        made_name = f"tide-{name.replace('_', '-')}"
+        execute([program, "new", kind, made_name, "--dir", folder, *options], cwd=tmp_path, env=clean_env)
+        execute([uv, "build", "--quiet", "--out-dir", dist, folder])
+        (wheel,) = dist.glob(f"jackfield_tide_{name}-*.whl")
+        assert top_level(wheel) == {f"jackfield_tide_{name}"}
+        folders.append(folder)
+    execute([sys.executable, "-m", "twine", "check", "--strict", *dist.glob("jackfield_*")])
+    environment.install(*dist.glob("*.whl"))
+
+    made_names = {f"jackfield-tide-{folder.name.replace('_', '-')}" for folder in folders}
+    said = execute([program, "plugins", "doctor", "--deep", "--json"], cwd=tmp_path, env=clean_env).stdout
+    found = {one["distribution"]: one["status"] for one in json.loads(said)}
+    assert found.keys() == made_names | {"jackfield-new"}
+    # A processor acts only for who has named it: `inactive`. `slow` is the doctor's word for a busy machine, too; that
+    # describing is cheap is what PluginSuite has tested.
+    assert set(found.values()) <= {"ok", "slow", "inactive"}
+    use(folders, environment, execute, tmp_path, clean_env)
+
+    execute([uv, "pip", "uninstall", "--quiet", "--python", environment.python, "jackfield-tide-tool"])
+    listed = json.loads(execute([program, "plugins", "list", "--json"], cwd=tmp_path, env=clean_env).stdout)["plugins"]
+    assert {one["distribution"] for one in listed} == made_names - {"jackfield-tide-tool"} | {"jackfield-new"}
+    missed = [environment.python, "-c", examples_of([tmp_path / "tool"])]
+    gone = execute(missed, cwd=tmp_path, env=clean_env, check=False)
+    assert "no tool 'tide_tool' is installed" in gone.stderr
+    use([one for one in folders if one.name != "tool"], environment, execute, tmp_path, clean_env)
+
+
+def use(
+    folders: list[Path], environment: Any, execute: Callable[..., Any], cwd: Path, clean_env: dict[str, str]
+) -> None:
+    """Run what their READMEs show, in one process, and all of them that have to do with an agent in one agent."""
+    execute([environment.python, "-c", examples_of(folders)], cwd=cwd, env=clean_env)
+    tools = ["tide_tool"] if any(folder.name == "tool" for folder in folders) else []
+    answer = execute([environment.python, "-c", ONE_AGENT, json.dumps(tools)], cwd=cwd, env=clean_env).stdout
+    assert answer.strip() == "Hello."
+    command = [environment.script("jackfield"), "tide_command", "Ada"]
+    assert execute(command, cwd=cwd, env=clean_env).stdout == "Hello, Ada!\n"
+    asked = [environment.script("jackfield"), "run", "--model", "tide_echo:any", "One two"]
+    assert execute(asked, cwd=cwd, env=clean_env).stdout.strip() == "One two"
+
+
+ONE_AGENT = """
+import json, sys
+from jackfield import PluginHost, create_agent
+from jackfield.testing import ScriptedModel, answer, calls
+
+tools = json.loads(sys.argv[1])
+called = [answer('@call tide_tool {"text": "one"}')] if tools else []
+processor = PluginHost().load("processor", "tide_processor")()
+model = ScriptedModel([*called, answer("Hello.")], processors=[processor])
+call_format = {"fncall_prompt_type": "tide_call_format"}
+agent = create_agent("tide_agent", llm=model, function_list=tools, extra_generate_cfg=call_format)
+print(agent.run_nonstream([{"role": "user", "content": "Hi"}])[-1]["content"])
+"""
+
+
+def examples_of(folders: list[Path]) -> str:
+    """A program that runs the example of each README by itself."""
+    blocks = []
+    for folder in folders:
+        readme = (folder / "README.md").read_text(encoding="utf-8")
+        blocks += re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == len(folders)
+    return f"for block in {blocks!r}:\n    exec(compile(block, 'README.md', 'exec'), {{'__name__': '__main__'}})"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kinds", [["llm"], [*sorted({*KINDS} - {"llm"}), "echo"]], ids=["llm", "others"])
+def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
+    kinds: list[str],
+    made: Made,
+    make_environment: Callable[[str], Any],
+    wheels: Mapping[str, Path],
+    execute: Callable[..., Any],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    folders = [made[kind] for kind in kinds]
+    environment = make_environment("fresh")
+    environment.install(wheels["jackfield"], wheels["jackfield-testkit"], *folders)
+    # All at once, with the settings that each of them has.
+    settings = ["--rootdir", tmp_path, "-c", folders[0] / "pyproject.toml", "-p", "no:cacheprovider"]
+    execute([environment.script("pytest"), "-q", *settings, *folders], cwd=tmp_path, env=clean_env)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_made_plugin_passes_its_own_linters_and_type_checker(
+    render: Render, made: Made, execute: Callable[..., Any], tmp_path: Path
+) -> None:
+    # Lines break elsewhere in code with the shortest and the longest name.
+    letters = dict(zip("abcdefgh", KINDS, strict=True))
+    named = [render(kind, letter * length) for letter, kind in letters.items() for length in (1, 30)]
+    folders = [*made.values(), *named, render("llm", "i" * 30, "--no-http")]
+    for folder in folders:
+        execute([sys.executable, "-m", "ruff", "check", "--no-cache", "."], cwd=folder)
+        execute([sys.executable, "-m", "ruff", "format", "--no-cache", "--check", "."], cwd=folder)
+    # All kinds at once: a type checker that starts nine times reads the core nine times.
+    sources = [folder / "src" for folder in made.values()]
+    execute([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "mypy", *sources], cwd=made["tool"])
+
+
+@pytest.mark.slow
+def test_inside_of_this_repository_make_format_brings_a_made_plugin_into_its_form(
+    render: Render, execute: Callable[..., Any]
+) -> None:
+    settings = ("--no-cache", "--config", ROOT / "pyproject.toml")
+    for kind in KINDS:
+        folder = render(kind, f"tide-{kind.replace('_', '-')}", "--in-repo")
+        ruff = [sys.executable, "-m", "ruff"]
+        execute([*ruff, "check", *settings, "--fix-only", "--quiet", "."], cwd=folder)
+        execute([*ruff, "format", *settings, "--quiet", "."], cwd=folder)
+        execute([*ruff, "check", *settings, "."], cwd=folder)
+
+
+# --- its workflows ---
+
+
+@pytest.fixture
+def workflows(render: Render) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """A made plugin, of the kind whose tests are the fewest, and its two workflows."""
+    folder = render("llm", "tide-table", "--no-http")
+    read = {name: yaml.safe_load((folder / WORKFLOWS / name).read_text()) for name in ("test.yml", "publish.yml")}
+    return folder, read["test.yml"], read["publish.yml"]
+
+
+def test_the_workflow_tests_the_oldest_and_the_newest_python_that_the_metadata_names(workflows: Any) -> None:
+    folder, test, _ = workflows
+    metadata = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    named = sorted(re.findall(r"Python :: (3\.\d+)", metadata), key=lambda version: int(version[2:]))
+    assert test["jobs"]["test"]["strategy"]["matrix"]["python"] == [named[0], named[-1]]
+    assert f'requires-python = ">={named[0]}"' in metadata
+
+
+def test_only_the_last_step_of_publishing_has_any_right_and_no_secret_is_used(workflows: Any) -> None:
+    folder, test, publish = workflows
+    assert publish["jobs"]["publish"]["permissions"] == {"id-token": "write"}
+    assert publish["jobs"]["publish"]["environment"] == "jackfield-tide-table"
+    assert publish["jobs"]["publish"]["needs"] == "build"
+    for workflow in (test, publish):
+        assert workflow["permissions"] == {"contents": "read"}
+        others = {name: job for name, job in workflow["jobs"].items() if name != "publish"}
+        assert not [name for name, job in others.items() if "permissions" in job]
+    assert not [path for path in (folder / ".github").rglob("*.yml") if "secrets." in path.read_text()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["test", "lowest", "newest-core", "core-main", "style", "build"])
+def test_the_steps_of_a_workflow_run_as_they_stand(
+    name: str, workflows: Any, wheels: Mapping[str, Path], execute: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder, test, publish = workflows
+    jobs = {**test["jobs"], **publish["jobs"]}
+    assert jobs.keys() == {"test", "lowest", "newest-core", "core-main", "style", "build", "publish"}
+    published = tmp_path / "published"
+    published.mkdir()
+    for needed in ("jackfield", "jackfield-testkit"):
+        shutil.copy(wheels[needed], published)
+    env = on_a_runner(published, GITHUB_REF_NAME="v0.1.0")
+    if name not in ("test", "build"):
+        # They differ in what is installed. That all tests pass is what the others show.
+        env["PYTEST_ADDOPTS"] = "-k 'not TestPlugin'"
+    if name == "core-main":
+        address = repository(tmp_path, execute)
+        env["CORE"] = jobs[name]["env"]["CORE"].replace("${{ vars.JACKFIELD_REPOSITORY }}", address)
+    for step in runnable(jobs[name]):
+        execute(["bash", "-e", "-c", step], cwd=folder, env=env)
+    if name == "build":
+        (wheel,) = (folder / "dist").glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            conformance = json.loads(archive.read("jackfield_tide_table/conformance.json"))
+        assert conformance["outcome"] == "passed"
+
+
+def test_a_tag_that_is_not_the_version_ends_the_publishing(
+    workflows: Any, execute: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder, _, publish = workflows
+    (check,) = (step for step in runnable(publish["jobs"]["build"]) if "GITHUB_REF_NAME" in step)
+    python = folder / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    # The version is read from what is installed: here one with that name, and without the rest of the workflow.
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    metadata = tmp_path / "jackfield_tide_table-1.2.3.dist-info/METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: jackfield-tide-table\nVersion: 1.2.3\n")
+    for tag, code in (("v1.2.3", 0), ("v1.2.4", 1), ("1.2.3", 1), ("v1.2.3; echo", 1)):
+        env = {**os.environ, "GITHUB_REF_NAME": tag}
+        assert execute(["bash", "-e", "-c", check], cwd=folder, env=env, check=False).returncode == code, tag
+
+
+def runnable(job: Mapping[str, Any]) -> Iterator[str]:
+    """The commands of a job, in order. Whatever else it does must be a service that we know."""
+    for step in job["steps"]:
+        if "run" in step:
+            assert "${{" not in step["run"], "an expression in a command is code: hand it over in `env`"
+            yield step["run"]
+        else:
+            assert step["uses"].partition("@")[0] in SERVICES
+
+
+def on_a_runner(published: Path, **more: str) -> dict[str, str]:
+    """The environment of a step: nothing of ours, and a folder of wheels that stands in for the registry."""
+    ours = ("JACKFIELD_", "PYTEST_", "VIRTUAL_ENV", "PYTHONPATH", "UV_PYTHON")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {**env, "PYTHON": sys.executable, "UV_FIND_LINKS": str(published), **more}
+
+
+def repository(folder: Path, execute: Callable[..., Any]) -> str:
+    """The address of a repository that has the core and the test kit where this one has them."""
+    place = folder / "repository"
+    for part in ("core", "plugins/testing/testkit"):
+        shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    who = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.com", "-c", "commit.gpgsign=false"]
+    for command in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-q", "-m", "As it is"]):
+        execute(["git", *command], cwd=place)
+    return place.as_uri()
+
+
+# --- reading what is there ---
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file under a folder, by its path in it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def top_level(wheel: Path) -> set[str]:

@@ -1,0 +1,67 @@
+"""Put a plugin on the disk: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from jackfield.errors import ConfigError
+
+
+def check_free(target: Path) -> None:
+    """Refuse a place where something is already.
+
+    Raises:
+        ConfigError: It is a file, or a folder with something in it, or cannot be looked at, or cannot be shown.
+    """
+    if not str(target).isprintable():
+        raise ConfigError(f"{str(target)!r} has characters that cannot be shown: choose another with --dir")
+    try:
+        if target.is_symlink() or (target.exists() and not target.is_dir()):
+            raise ConfigError(f"{str(target)!r} is there already, and is no folder: choose another with --dir")
+        if target.is_dir() and any(target.iterdir()):
+            raise ConfigError(f"the folder {str(target)!r} is not empty: choose another with --dir")
+    except OSError as error:
+        raise _refused(target, error) from error
+
+
+def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
+    """Write files into a new folder; what is missing above it is made, too.
+
+    They are written beside their place and moved there at the end, so that an error or Ctrl-C leaves nothing behind.
+
+    Raises:
+        ConfigError: The place is taken or cannot be written to.
+    """
+    check_free(target)
+    place = Path(os.path.abspath(target))  # noqa: PTH100 - `resolve` would follow links: the place is what was written
+    # The topmost folder that has to be made is what is moved, so that those below it come and go with it.
+    new = place
+    while not new.parent.exists():
+        new = new.parent
+    staging = new.parent / f".{new.name[:100]}-{secrets.token_hex(4)}"
+    try:
+        staging.mkdir()
+        _fill(staging / place.relative_to(new), files)
+        if new.is_dir():
+            new.rmdir()  # it is empty; Windows does not move a folder onto another
+        staging.rename(new)
+    except OSError as error:
+        raise _refused(target, error) from error
+    finally:
+        # After the move there is nothing by this name any more.
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Mapping[PurePosixPath, bytes]) -> None:
+    for path, content in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _refused(target: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{str(target)!r} cannot be made ({error.strerror or error}): choose another place with --dir")

@@ -1,0 +1,18 @@
+"""What this distribution offers. It is imported to describe, so it imports the standard library and the API only."""
+
+from __future__ import annotations
+
+from jackfield.plugins import CommandSpec, hook
+
+
+@hook.commands
+def commands() -> list[CommandSpec]:
+    """The command."""
+    return [
+        CommandSpec(
+            name="new",
+            target="jackfield_new.command:main",
+            summary="Make a plugin that works, with tests, and workflows that test and publish it.",
+            effects=frozenset({"files"}),
+        )
+    ]

@@ -1,0 +1,15 @@
+"""This distribution keeps Jackfield's contracts."""
+
+from __future__ import annotations
+
+from jackfield_testkit.suites import CommandSuite, PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-new"
+
+
+class TestCommand(CommandSuite):
+    component = "jackfield-new/new"
+    arguments = ("tool", "tide-table")
+    user_error = ("tool", "Tide/Table")
