@@ -13,6 +13,7 @@ from jackfield.errors import BrokenPluginError
 from jackfield.plugins import ComponentSpec, ToolSpec
 from jackfield.plugins.descriptors import KINDS
 from jackfield.plugins.faults import MAX_SCHEMA_BYTES, fault_of
+from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS
 
 NO_TEXT = (5, None, b"x", ["x"])
 
@@ -115,6 +116,10 @@ def test_what_a_newer_core_would_know_is_kept_apart_and_does_no_harm(site: Any) 
 def test_a_field_that_is_needed_is_missed_all_the_same() -> None:
     with pytest.raises(TypeError, match="target"):
         ComponentSpec(name="x")  # type: ignore[call-arg]
+
+
+def test_every_kind_has_its_descriptor_and_is_stable_or_not() -> None:
+    assert sorted(KINDS) == sorted((*STABLE_KINDS, *PROVISIONAL_KINDS))
 
 
 def test_descriptors_are_values() -> None:

@@ -9,9 +9,7 @@ from typing import Any
 
 from jackfield.cli.tables import print_json, print_table, printable
 from jackfield.errors import PluginNotFoundError
-from jackfield.jsontext import dumps
 from jackfield.plugins.catalog import Problem, Row
-from jackfield.plugins.descriptors import in_language
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_enabled, why_not
 from jackfield.settings import ENABLED_KINDS, closest, normalise
@@ -191,6 +189,9 @@ def _distribution_facts(row: Row) -> dict[str, Any]:
 
 def _lines(key: str, value: Any) -> list[str]:
     """A fact as lines for people; what is a JSON Schema, as a line for each property."""
+    from jackfield.jsontext import dumps
+    from jackfield.plugins.descriptors import in_language
+
     if key in ("parameters", "settings") and isinstance(value, dict) and isinstance(value.get("properties"), dict):
         return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
     if key == "description" and isinstance(value, dict):
@@ -201,6 +202,8 @@ def _lines(key: str, value: Any) -> list[str]:
 
 
 def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
+    from jackfield.jsontext import dumps
+
     required = schema.get("required", ())
     for name, about in schema["properties"].items():
         facts = about if isinstance(about, dict) else {}

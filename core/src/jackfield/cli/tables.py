@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -27,4 +26,6 @@ def printable(text: str) -> str:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; for a terminal, which obeys some characters that JSON leaves as they are, in ASCII."""
+    import json  # not for tables
+
     print(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()))

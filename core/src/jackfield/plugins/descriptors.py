@@ -184,11 +184,3 @@ KINDS: Mapping[str, type[ComponentSpec]] = {
     "server": ServerSpec,
 }
 """Every kind of component, with the descriptor its hook returns. The hook is the kind's plural: `llms`, `tools` …"""
-
-STABLE_KINDS = ("llm", "tool", "searcher", "processor", "agent")
-PROVISIONAL_KINDS = tuple(kind for kind in KINDS if kind not in STABLE_KINDS)
-
-
-def hook_name(kind: str) -> str:
-    """The hook that returns the descriptors of a kind."""
-    return "sandboxes" if kind == "sandbox" else f"{kind}s"

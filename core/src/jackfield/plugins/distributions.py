@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.message import Message
@@ -114,12 +115,17 @@ def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any
 
 def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
     """Who requires a distribution always, and who with an extra (`other[extra]`); sorted."""
-    found = set()
+    return requirers(distributions).get(name, [])
+
+
+def requirers(distributions: Mapping[str, Distribution]) -> dict[str, list[str]]:
+    """For each distribution that is required, what `required_by` says of it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for other in distributions.values():
         for extra in ("", *other.extras):
-            if any(normalise(needed.name) == name for needed in requirements_of(other, extra)):
-                found.add(f"{other.name}[{extra}]" if extra else other.name)
-    return sorted(found - {name})
+            for needed in requirements_of(other, extra):
+                found[normalise(needed.name)].add(f"{other.name}[{extra}]" if extra else other.name)
+    return {name: sorted(others - {name}) for name, others in found.items()}
 
 
 def _metadata_folders(folder: str) -> Iterator[str]:

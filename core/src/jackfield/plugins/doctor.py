@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Problem, Row
-from jackfield.plugins.distributions import Distribution, installed, required_by, requirements_of
+from jackfield.plugins.distributions import Distribution, installed, requirements_of, requirers
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_enabled, is_incompatible, why_not
 from jackfield.plugins.record import changed_files
@@ -105,13 +105,13 @@ def examine(
     for row in host.catalog.rows:
         rows[row.distribution].append(row)
     wanted = sorted(name for name in rows if not only or name in only)
+    loadable = [name for name in wanted if any(not why_not(row, host.settings) for row in rows[name])]
+    with ThreadPoolExecutor(max_workers=4) as pool:  # the threads only wait for processes
+        probe = partial(probe_apart, host, timeout_s=timeout_s)
+        options = ["--deep"] if deep else []
+        answers = dict(zip(loadable, pool.map(lambda name: probe(name, *options), loadable), strict=True))
     neighbours = _Neighbours(host)
-    installation = installed(None if host.paths is None else (*host.paths, *sys.path))
-    with ThreadPoolExecutor(max_workers=4) as pool:  # it only waits for processes
-        look = partial(
-            _examine_one, host=host, neighbours=neighbours, installation=installation, deep=deep, timeout_s=timeout_s
-        )
-        findings = list(pool.map(lambda name: look(rows[name]), wanted))
+    findings = [_finding(rows[name], answers.get(name), host, neighbours) for name in wanted]
     for problem in host.problems():
         if not only or problem.distribution in only:
             status: Status = "duplicate" if "twice" in problem.text else "malformed"
@@ -140,6 +140,13 @@ class _Neighbours:
             self.addresses[row.id].append(row.address)
             self.packages[row.module.partition(".")[0]].add(row.distribution)
         self.prefer = host.settings.prefer
+        self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
+        self._requirers = requirers(self.installation)
+
+    def bringers(self, distribution: str) -> tuple[str, ...]:
+        """Who requires a distribution that nobody has asked for by name."""
+        found = self.installation.get(distribution)
+        return () if found is None or found.requested else tuple(self._requirers.get(distribution, ()))
 
     def verdicts(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
         """What neighbours make wrong with a component; `failed` is whether it could not be loaded."""
@@ -178,36 +185,28 @@ def _differs_by_one(first: str, second: str) -> bool:
     return rests[0][1:] == rests[1][1:] or rests[0][1:] == rests[1] or rests[0] == rests[1][1:]
 
 
-def _examine_one(
-    rows: Sequence[Row],
-    *,
-    host: PluginHost,
-    neighbours: _Neighbours,
-    installation: Mapping[str, Distribution],
-    deep: bool,
-    timeout_s: float,
+def _finding(
+    rows: Sequence[Row], answer: Mapping[str, Any] | None, host: PluginHost, neighbours: _Neighbours
 ) -> Finding:
+    """What is known of one distribution; there is no answer if none of it may load."""
     distribution = rows[0].distribution
-    found = installation.get(distribution)
-    bringers = () if found is None or found.requested else tuple(required_by(distribution, installation))
+    bringers = neighbours.bringers(distribution)
     finding = partial(Finding, distribution, rows[0].version, tuple(row.id for row in rows), required_by=bringers)
-    usable = [row for row in rows if not why_not(row, host.settings)]
-    if not usable:
+    if answer is None:
         status, why, fix = _kept_out(rows[0], host)
         return finding(status, None, why, fix)
-    answer = probe_apart(host, distribution, *(["--deep"] if deep else []), timeout_s=timeout_s)
     failed = bool(answer["errors"])
+    usable = [row for row in rows if not why_not(row, host.settings)]
     verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
-    verdicts += [*_of_answer(rows, answer, host), *_of_installation(rows[0], installation)]
+    verdicts += [*_of_answer(rows, answer, host), *_of_installation(rows[0], neighbours.installation)]
     if all(row.kind in ENABLED_KINDS and not is_enabled(row, host.settings) for row in usable):
         names = " ".join(f"{row.kind}.{row.address}" for row in usable)
         why = "it acts only when it is enabled, or named in code"
         verdicts.append(("inactive", why, f"jackfield plugins enable {names}"))
     verdicts.sort(key=lambda verdict: _SEVERITY[verdict[0]])
     (status, why, fix), *others = verdicts or [("ok", "", "")]
-    return finding(
-        status, answer["ms"], why, fix, more=tuple(f"{why} → {fix}" if fix else why for _, why, fix in others)
-    )
+    more = tuple(f"{why} → {fix}" if fix else why for _, why, fix in others)
+    return finding(status, answer["ms"], why, fix, more=more)
 
 
 def _kept_out(row: Row, host: PluginHost) -> Verdict:

@@ -31,8 +31,8 @@ from jackfield.plugins.descriptors import (
     StoreSpec,
     TokenizerSpec,
     ToolSpec,
-    hook_name,
 )
+from jackfield.plugins.kinds import hook_name
 
 PROJECT = "jackfield"
 _implement = pluggy.HookimplMarker(PROJECT)

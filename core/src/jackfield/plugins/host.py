@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jackfield.errors import (
     AmbiguousPluginError,
@@ -26,12 +26,14 @@ from jackfield.errors import (
     PluginNotFoundError,
 )
 from jackfield.plugins.catalog import Catalog, Problem, Row, scan
-from jackfield.plugins.descriptors import ComponentSpec
 from jackfield.plugins.known import install_hint
 from jackfield.plugins.policy import is_incompatible, why_not
 from jackfield.settings import Settings, closest, load_settings, normalise
 
-Spec = TypeVar("Spec", bound=ComponentSpec)
+if TYPE_CHECKING:
+    from jackfield.plugins.descriptors import ComponentSpec
+
+Spec = TypeVar("Spec", bound="ComponentSpec")
 
 
 class PluginHost:
@@ -83,7 +85,7 @@ class PluginHost:
             self.settings = settings or self.settings
             self._catalog = None
             self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
-            self._specs = {row: spec for row, spec in self._specs.items() if isinstance(spec, ComponentSpec)}
+            self._specs = {row: spec for row, spec in self._specs.items() if not isinstance(spec, PluginError)}
             self._classes = {row: made for row, made in self._classes.items() if not isinstance(made, PluginError)}
 
     def rows(self, kind: str | None = None) -> list[Row]:
@@ -190,6 +192,11 @@ class PluginHost:
             raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
         return found
 
+    def _any_spec(self, row: Row) -> ComponentSpec:
+        from jackfield.plugins.descriptors import ComponentSpec
+
+        return self.spec_of(row, ComponentSpec)
+
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
         """The descriptors of all components of a kind that may be used and can be described."""
         described = []
@@ -292,7 +299,7 @@ class PluginHost:
                 found = self._classes.get(row)
                 if found is None:
                     try:
-                        found = self._load_target(row, self.spec_of(row, ComponentSpec).target)
+                        found = self._load_target(row, self._any_spec(row).target)
                     except PluginError as error:
                         found = error
                     self._classes[row] = found
@@ -309,7 +316,7 @@ class PluginHost:
         """
         made_by = self.load_row(row)
         if cfg:
-            spec = self.spec_of(row, ComponentSpec)
+            spec = self._any_spec(row)
             if not spec.config:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
             self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")

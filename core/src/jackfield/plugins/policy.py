@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jackfield.plugins.catalog import API, Row
-from jackfield.plugins.descriptors import KINDS
+from jackfield.plugins.kinds import is_kind
 from jackfield.settings import Settings
 
 
@@ -11,7 +11,7 @@ def why_not(row: Row, settings: Settings) -> str:
     """Why a component may not load, or '' if it may; the sentence goes on after its name."""
     if row.api != API:
         return f"is made for plugin API v{row.api}, and this core has v{API}"
-    if row.kind not in KINDS:
+    if not is_kind(row.kind):
         return f"is of the kind {row.kind!r}, which this core does not know"
     if settings.safe:
         return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
@@ -30,4 +30,4 @@ def is_enabled(row: Row, settings: Settings) -> bool:
 
 def is_incompatible(row: Row) -> bool:
     """Whether a component is for another core, whatever the policy says."""
-    return row.api != API or row.kind not in KINDS
+    return row.api != API or not is_kind(row.kind)

@@ -80,7 +80,7 @@ def descriptors_in(path: Path) -> list[Described]:
         if len(raw) > MAX_SOURCE_BYTES:
             return []
         tree = ast.parse(raw, filename=str(path))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return []
     constants = Constants(tree)
     return [
