@@ -15,7 +15,7 @@ INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh $(PROJECTS
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test check bench format release size constraints known clean system
+.PHONY: help demo test check bench format release size constraints known docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
@@ -26,7 +26,8 @@ help:
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
 	@echo "make constraints  move constraints.txt to the newest versions"
-	@echo "make known        write anew what is made from the code: the known plugins, and the index of the core's API"
+	@echo "make known        write anew what is made from the code: known plugins, index of the core's API, reference"
+	@echo "make docs         build the documentation, into site/"
 	@echo "make clean        remove whatever these made"
 
 .venv/.installed: $(INSTALL_INPUTS)
@@ -78,7 +79,11 @@ constraints: .venv/.installed-dev
 known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
 	$(BIN)/python -m jackfield_testkit.api_index plugins/testing/testkit/src/jackfield_testkit/api
+	$(BIN)/python scripts/reference.py
+
+docs: .venv/.installed-dev
+	$(BIN)/zensical build --strict
 
 clean:
-	rm -rf .venv .tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tools dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find core plugins tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,8 @@ import griffe
 
 from jackfield import config, errors
 from jackfield.cli.main import _parser
-from jackfield.plugins.descriptors import KINDS, STABLE_KINDS, ComponentSpec, hook_name
+from jackfield.plugins.descriptors import KINDS, ComponentSpec
+from jackfield.plugins.kinds import STABLE_KINDS, hook_name
 from jackfield.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,7 +103,7 @@ def pages() -> dict[Path, str]:
     found = {
         Path("commands.md"): _commands_page(),
         Path("settings.md"): _settings_page(packages["jackfield"]),
-        Path("configuration.md"): _configuration_page(),
+        Path("configuration.md"): _configuration_page(packages["jackfield"]),
         Path("descriptors.md"): _descriptors_page(packages["jackfield"]),
         Path("errors.md"): _errors_page(packages["jackfield"]),
         Path("suites.md"): _suites_page(packages["jackfield_testkit"]),
@@ -276,7 +277,7 @@ def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator
     yield f"## `{name}`"
     yield f"{help_[:1].upper()}{help_[1:]}." if help_ else ""
     usage = parser.usage or " ".join([name, *map(_usage, own), *(str(action.metavar) for action in below)])
-    yield f"```text\n{usage}\n```"
+    yield f'```text title="usage"\n{usage}\n```'
     rows = [(_spelled(action), _cell(action)) for action in own]
     yield _table(("argument", "meaning"), rows) if rows else ""
     for action in below:
@@ -344,17 +345,20 @@ def _key(name: str) -> str:
     return "settings" if name == "options" else name
 
 
-def _configuration_page() -> str:
+def _configuration_page(core: griffe.Module) -> str:
     parts = [
         "# Configuration",
         "What an agent's file and the dicts in code may say. An unknown key is an error that names the nearest one.",
     ]
     for model in CONFIGS:
-        rows = [(f"`{name}`", *_field(field)) for name, field in model.model_fields.items()]
+        rows = [
+            (f"`{name}`", f"`{core['config'][model.__name__][name].annotation}`", *_field(field))
+            for name, field in model.model_fields.items()
+        ]
         parts += [
             f"## `{model.__name__}`",
             _plain((model.__doc__ or "").strip()),
-            _table(("key", "default", "meaning"), rows),
+            _table(("key", "type", "default", "meaning"), rows),
         ]
     return _joined(*parts)
 
@@ -385,9 +389,10 @@ def _descriptors_page(core: griffe.Module) -> str:
         )
         for kind, spec in KINDS.items()
     ]
+    offered: list[type[ComponentSpec]] = [ComponentSpec, *KINDS.values()]
     own = [
         _joined(f"## `{spec.__name__}`", _plain(_first_line(spec)), _fields_table(module, spec))
-        for spec in (ComponentSpec, *KINDS.values())
+        for spec in offered
         if spec is ComponentSpec or len(fields(spec)) > len(fields(ComponentSpec))
     ]
     return _joined(

@@ -146,6 +146,31 @@ asyncio.run(main())
 """,
         "42",
     ),
+    "jackfield-dashscope": Job(
+        '''
+import http.server, json, threading
+from jackfield import get_chat_model
+
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        choice = {"message": {"content": "Hello from afar"}, "finish_reason": "stop"}
+        body = b"id:1\\nevent:result\\ndata:%s\\n\\n" % json.dumps({"output": {"choices": [choice]}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://127.0.0.1:{server.server_port}/api/v1"
+model = get_chat_model({"model_type": "qwen_dashscope", "model": "m", "api_key": "k", "base_url": url})
+print(model.quick_chat("Hi"))
+server.shutdown()
+''',
+        "Hello from afar",
+    ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
     "jackfield-new": Job(
         """

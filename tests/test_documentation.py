@@ -1,17 +1,24 @@
-"""Every Python example that we show runs as it stands, in an empty folder, without a key, and without the network."""
+"""What we show is true: examples run as they stand, commands exist, configurations can be read, links lead on."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jackfield.agents.spec import load_agent_config
+from jackfield.cli.main import _parser
+from jackfield.plugins.known import known_components
+from jackfield.settings import load_settings
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 
@@ -22,11 +29,13 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "docs/**/*.md",
     "plugins/*/*/README.md",
+    "plugin-template/README.md",
     "examples/**/*.md",
 )
 FENCE = re.compile(
-    r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w+-]*)[^\n]*\n(?P<body>.*?)^ *(?P=fence) *$", re.M | re.S
+    r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w+-]*)(?P<title>[^\n]*)\n(?P<body>.*?)^ *(?P=fence) *$", re.M | re.S
 )
+TITLE = re.compile(r' title="([^"]*)"')
 
 # Runs an example; whatever would leave the machine is an error, so that no example depends on the world.
 RUNNER = """
@@ -48,32 +57,45 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 
 
 @dataclass(frozen=True)
-class Example:
-    """A fenced Python block; `line` is that of its first line of code."""
+class Block:
+    """A fenced block; `line` is that of its first line of text."""
 
     document: Path
     line: int
-    code: str
+    language: str
+    title: str
+    text: str
 
     def __str__(self) -> str:
         return f"{self.document}:{self.line}"
 
 
-def examples_in(document: Path, content: str) -> Iterator[Example]:
-    """The Python blocks of a document."""
-    for block in FENCE.finditer(content):
-        if block["language"] == "python":
-            indent = len(block["indent"])
-            code = "".join(line[indent:] if line.strip() else line for line in block["body"].splitlines(keepends=True))
-            yield Example(document, content.count("\n", 0, block.start("body")) + 1, code)
+def blocks_in(document: Path, content: str) -> Iterator[Block]:
+    """The fenced blocks of a document."""
+    for found in FENCE.finditer(content):
+        indent = len(found["indent"])
+        lines = found["body"].splitlines(keepends=True)
+        body = "".join(line[indent:] if line.strip() else line for line in lines)
+        title = TITLE.fullmatch(found["title"])
+        line = content.count("\n", 0, found.start("body")) + 1
+        yield Block(document, line, found["language"], title[1] if title else "", body)
 
 
-def all_examples() -> list[Example]:
+def all_blocks() -> list[Block]:
     """Those of every document, in order."""
     paths = sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)})
-    return [
-        example for path in paths for example in examples_in(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
-    ]
+    return [block for path in paths for block in blocks_in(path.relative_to(ROOT), path.read_text(encoding="utf-8"))]
+
+
+BLOCKS = all_blocks()
+
+
+def blocks_of(language: str) -> list[Block]:
+    """All blocks of one language."""
+    return [block for block in BLOCKS if block.language == language]
+
+
+# --- examples that run by themselves ---
 
 
 @pytest.fixture(scope="module")
@@ -83,18 +105,19 @@ def model_server() -> Iterator[FakeOpenAI]:
         yield server
 
 
-@pytest.mark.parametrize("example", all_examples(), ids=str)
+# One with a title is a file of a plugin, and runs in its place.
+@pytest.mark.parametrize("example", [block for block in blocks_of("python") if not block.title], ids=str)
 def test_an_example_runs_as_it_stands(
-    example: Example, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
+    example: Block, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
 ) -> None:
     folder = tmp_path / "somewhere"
     folder.mkdir()
-    if "examples/" in example.code:
+    if "examples/" in example.text:
         # The documents that the README talks about, where a reader in the repository has them.
         shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     script = folder / "example.py"
     # Empty lines before it, so that a traceback has the line of the document.
-    script.write_text("\n" * (example.line - 1) + example.code, encoding="utf-8")
+    script.write_text("\n" * (example.line - 1) + example.text, encoding="utf-8")
     env = {
         **clean_env,
         "OPENAI_API_KEY": "sk-example",
@@ -119,10 +142,205 @@ def test_every_document_of_a_distribution_is_looked_at(distributions: list[Any])
 
 
 def test_every_distribution_shows_an_example(distribution: Any) -> None:
-    readme = (distribution.folder / "README.md").read_text(encoding="utf-8")
-    assert list(examples_in(Path("README.md"), readme)), "a README has an example that runs"
+    readme = Path(distribution.folder, "README.md").relative_to(ROOT)
+    assert [block for block in blocks_of("python") if block.document == readme], "a README has an example that runs"
 
 
+# --- configurations ---
+
+
+@pytest.mark.parametrize("block", blocks_of("yaml"), ids=str)
+def test_an_agent_that_is_shown_can_be_read(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(block.text, encoding="utf-8")
+    load_agent_config(file)
+
+
+@pytest.mark.parametrize("block", blocks_of("toml"), ids=str)
+def test_settings_that_are_shown_can_be_read(block: Block, tmp_path: Path) -> None:
+    assert block.title in ("pyproject.toml", "config.toml"), "a title says which file it is"
+    (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+    settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+    shown = tomllib.loads(block.text)
+    if block.title == "config.toml" or "jackfield" in shown.get("tool", {}):
+        assert settings.origins or settings.order or settings.options, "it sets nothing"
+
+
+# --- commands ---
+
+
+def command_lines() -> list[tuple[Block, int, str]]:
+    """Every line that is a command of ours: with its block, and its number there.
+
+    In a `console` block these are the lines behind a `$`, in others all that begin with the program's name.
+    """
+    lines = []
+    for block in BLOCKS:
+        if block.language not in ("console", "text", "") or block.title == "usage":
+            continue
+        for number, line in enumerate(block.text.splitlines()):
+            bare = line.removeprefix("$ ") if line.startswith("$ ") or block.language != "console" else ""
+            if re.match(r"(\w+=\S* )*jackfield( |$)", bare):
+                lines.append((block, number, bare))
+    return lines
+
+
+def words_of(line: str) -> list[str]:
+    """The arguments of a command line: no comment, no variables before it, nothing that the shell does with it."""
+    reader = shlex.shlex(line, posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    words = list(reader)
+    for number, word in enumerate(words):
+        if word in (">", "|", "&&", ";"):
+            words = words[:number]
+            break
+    return words[words.index("jackfield") + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("block", "number", "line"), command_lines(), ids=lambda value: str(value) if isinstance(value, Block) else ""
+)
+def test_a_command_that_is_shown_exists(block: Block, number: int, line: str) -> None:
+    words = words_of(line)
+    command = next((word for word in words if not word.startswith("-")), "")
+    if f"command.{command}" in known_components() or is_of_an_example(command):
+        return
+    try:
+        _parser().parse_args(words)
+    except SystemExit as error:
+        if error.code:
+            pytest.fail(f"{block.document}:{block.line + number} shows {line!r}, which cannot be typed")
+
+
+def is_of_an_example(command: str) -> bool:
+    """Whether a page shows how to make the command."""
+    return any(words_of(line)[:3] == ["new", "command", command] for _, _, line in command_lines())
+
+
+def test_the_commands_that_are_shown_are_many() -> None:
+    shown = {words[0] for _, _, line in command_lines() if (words := words_of(line))}
+    assert {"run", "chat", "plugins", "pipeline", "requirements", "new"} <= shown
+
+
+# --- plugins that are made by following a page ---
+
+PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("docs/kinds/*.md"), ROOT / "docs/authors/tutorial.md"])
+
+
+def follow(page: Path, folder: Path, run: Callable[[str, Path], Any], install: Callable[[Path], None]) -> Path:
+    """Do what a page says, in its order; gives the folder of the plugin that came of it.
+
+    Commands titled `example` are typed, blocks titled with a path are files, and a `diff` changes some.
+    """
+    place = folder
+    for block in (block for block in BLOCKS if block.document == page):
+        if block.title == "example":
+            for line in block.text.splitlines():
+                if line.startswith("$ "):
+                    run(line.removeprefix("$ "), place)
+        elif block.language == "diff":
+            (place / "change.diff").write_text(block.text, encoding="utf-8")
+            run("git apply change.diff", place)
+        elif "/" in block.title or block.title == "pyproject.toml":
+            (place / block.title).write_text(block.text, encoding="utf-8")
+        if place == folder and (made := list(folder.glob("jackfield-*"))):
+            (place,) = made
+        if block.title in ("example", "pyproject.toml") and (place / "pyproject.toml").exists():
+            install(place)
+    assert place != folder, f"{page} makes no plugin"
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_plugins_that_pages_make_keep_their_contracts(
+    make_environment: Callable[[str], Any],
+    wheels: Mapping[str, Path],
+    execute: Callable[..., Any],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    environment = make_environment("reader")
+    environment.install(*(wheels[name] for name in ("jackfield", "jackfield-testkit", "jackfield-new")))
+    path = os.pathsep.join([str(environment.folder / "bin"), os.environ["PATH"]])
+
+    def run(line: str, cwd: Path) -> Any:
+        return execute(["bash", "-e", "-c", line], cwd=cwd, env={**clean_env, "PATH": path})
+
+    made = []
+    for page in PAGES:
+        folder = tmp_path / page.stem
+        folder.mkdir()
+        made.append(follow(page, folder, run, lambda plugin: environment.install("-e", plugin)))
+    settings = ["--rootdir", tmp_path, "-c", made[0] / "pyproject.toml", "-p", "no:cacheprovider"]
+    # All at once. The tutorial has run its own already, as its last step says.
+    untested = [plugin for plugin in made if plugin.parent.name != "tutorial"]
+    execute([environment.script("pytest"), "-q", *settings, *untested], cwd=tmp_path, env=clean_env)
+    for plugin in made:
+        # As the workflow of a made plugin does; what pages show is also read as an example of style.
+        execute([sys.executable, "-m", "ruff", "check", "--no-cache", "."], cwd=plugin)
+        execute([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "mypy", "src"], cwd=plugin)
+
+
+# --- the site ---
+
+
+@pytest.mark.slow
+def test_the_reference_says_what_the_code_says(execute: Callable[..., Any]) -> None:
+    checked = execute([sys.executable, ROOT / "scripts/reference.py", "--check"], cwd=ROOT, check=False)
+    assert checked.returncode == 0, f"make reference, please\n{checked.stdout}{checked.stderr}"
+
+
+@pytest.fixture(scope="module")
+def site_of(tmp_path_factory: pytest.TempPathFactory, execute: Callable[..., Any]) -> Callable[..., Any]:
+    """Builds the site from a copy, in which some texts of a page are replaced; gives the process and the folder."""
+
+    def build(page: str = "index.md", **changes: str) -> tuple[Any, Path]:
+        folder = tmp_path_factory.mktemp("site")
+        shutil.copytree(ROOT / "docs", folder / "docs")
+        shutil.copy(ROOT / "mkdocs.yml", folder)
+        text = (folder / "docs" / page).read_text(encoding="utf-8")
+        for before, after in changes.items():
+            assert before in text
+            text = text.replace(before, after)
+        (folder / "docs" / page).write_text(text, encoding="utf-8")
+        return execute(
+            [sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, check=False
+        ), folder / "site"
+
+    return build
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(site_of: Callable[..., Any]) -> None:
+    done, site = site_of()
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        html = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?([^\"' >]+)", html)
+        loaded += re.findall(r"<link\b[^>]*\brel=[\"']?(?:stylesheet|icon|preconnect|preload)[^>]*", html)
+        assert not [url for url in loaded if "//" in url], page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [{"trust.md": "lost.md"}, {"guides/plugins.md": "guides/plugins.md#lost"}], ids=str)
+def test_a_link_that_leads_nowhere_is_noticed(site_of: Callable[..., Any], change: dict[str, str]) -> None:
+    done, _ = site_of(**change)
+    assert done.returncode != 0
+    told = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
+    assert "lost" in told, "who made the link is told which it is"
+
+
+def test_the_navigation_has_every_page() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    left_out = {page for page in pages if f": {page}" not in navigation and not page.startswith("decisions/0")}
+    assert not left_out
+
+
+# --- the changelog ---
 def test_the_changelog_has_every_distribution(distributions: list[Any], root: Path) -> None:
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^- \*\*(jackfield[\w-]*)\*\*", changelog, re.MULTILINE))

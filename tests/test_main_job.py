@@ -24,7 +24,7 @@ def run(arguments: list[str], **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**kept, **environment},
+        env={**kept, "XDG_CONFIG_HOME": os.devnull, **environment},  # nobody's own settings
         capture_output=True,
         text=True,
         timeout=120,

@@ -115,10 +115,10 @@ class LLMConfig(Config):
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     model_type: str | None = Field(default=None, description="The backend: openai, offline …")
-    model_server: str | None = None
-    api_base: str | None = None
-    base_url: str | None = None
-    api_key: SecretStr | None = None
+    model_server: str | None = Field(default=None, description="As base_url, or a word that the backend knows")
+    api_base: str | None = Field(default=None, description="As base_url; it wins")
+    base_url: str | None = Field(default=None, description="The address of the server")
+    api_key: SecretStr | None = Field(default=None, description="Better set where secrets are: see the backend")
     generate_cfg: GenerateConfig = GenerateConfig()
     processors: tuple[str | dict[str, Any], ...] = Field(
         default=(),
@@ -156,16 +156,18 @@ class Limits(Config):
 class RAGConfig(Config):
     """How documents are cut, searched and given to a model. Sizes are in tokens."""
 
-    retrieval_type: Literal["keyword", "vector", "hybrid"] | None = None
-    rag_searchers: tuple[str, ...] = ("keyword_search",)
-    rag_keygen_strategy: str = "none"
+    retrieval_type: Literal["keyword", "vector", "hybrid"] | None = Field(
+        default=None, description="Stands for the searchers of that name, over rag_searchers"
+    )
+    rag_searchers: tuple[str, ...] = Field(default=("keyword_search",), description="Names; several are fused")
+    rag_keygen_strategy: str = Field(default="none", description="How a question becomes keywords; only none so far")
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
     parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; `chunk_size` is the same")
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
-    top_k: int | None = Field(default=None, ge=1)
-    score_threshold: float | None = None
-    embedding_model: str | None = None
-    index_path: str | None = None
+    top_k: int | None = Field(default=None, ge=1, description="The most passages")
+    score_threshold: float | None = Field(default=None, description="The lowest score of a passage")
+    embedding_model: str | None = Field(default=None, description="For searchers with vectors")
+    index_path: str | None = Field(default=None, description="Where searchers keep their indexes")
 
     @property
     def searchers(self) -> tuple[str, ...]:
@@ -192,13 +194,15 @@ class AgentConfig(Config):
     """An agent as data: what a file or a command line says about it."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
-    llm: str | dict[str, Any] | None = None
-    function_list: tuple[str | dict[str, Any], ...] = ()
-    system_message: str = ""
-    name: str | None = None
-    description: str | None = None
-    files: tuple[str, ...] = ()
-    rag_cfg: dict[str, Any] | None = None
-    extra_generate_cfg: dict[str, Any] | None = None
-    observers: tuple[str, ...] = ()
+    llm: str | dict[str, Any] | None = Field(default=None, description="backend:model, or the keys of LLMConfig")
+    function_list: tuple[str | dict[str, Any], ...] = Field(
+        default=(), description="Names or addresses of tools, or dicts of `name` and settings"
+    )
+    system_message: str = Field(default="", description="Put before the caller's system message")
+    name: str | None = Field(default=None, description="Who it is, for people and for other agents")
+    description: str | None = Field(default=None, description="What it does, for other agents")
+    files: tuple[str, ...] = Field(default=(), description="Documents it knows, as paths")
+    rag_cfg: dict[str, Any] | None = Field(default=None, description="The keys of RAGConfig")
+    extra_generate_cfg: dict[str, Any] | None = Field(default=None, description="Over the model's own generate_cfg")
+    observers: tuple[str, ...] = Field(default=(), description="Names of what is told of every event")
     limits: Limits = Limits()

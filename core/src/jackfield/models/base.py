@@ -93,7 +93,7 @@ class BaseChatModel(QwenStyleChat):
             ValueError: The request makes no sense: two system messages, a chosen function that is not there.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata)
-        return self._chain(request.config)(request)
+        return self._chain(request)(request)
 
     async def acomplete(
         self,
@@ -159,31 +159,34 @@ class BaseChatModel(QwenStyleChat):
         return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else DEFAULT_CALL_FORMAT)
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
-        """The chain, from the caller inwards."""
+        """The chain, from the caller inwards, of a request with tools."""
         return [placed.processor for placed in self.pipeline(config)]
 
     def pipeline(self, config: GenerateConfig | None = None) -> list[Placed]:
         """The chain, from the caller inwards, with the reasons of its order."""
+        return self._placed(self.call_format_name(config or self.config.generate_cfg))
+
+    def _placed(self, format_name: str) -> list[Placed]:
         chosen: list[Processor] = []
         if self._given_processors is not None:
             chosen += self._given_processors
         else:
             chosen += load_processors(self.config.processors, self.host)
             chosen.append(Retry())
-        format_name = self.call_format_name(config or self.config.generate_cfg)
         if format_name != NATIVE:
             chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
         return placed_in_order(chosen, self.host.settings.order)
 
-    def _chain(self, config: GenerateConfig) -> CallNext:
-        key = self.call_format_name(config)
-        chain = self._chains.get(key)
+    def _chain(self, request: ChatRequest) -> CallNext:
+        # Without tools there is nothing for a call format to write, so none has to be installed.
+        format_name = self.call_format_name(request.config) if _has_tools(request) else NATIVE
+        chain = self._chains.get(format_name)
         if chain is None:
             with self._chains_lock:
                 chain = self._send
-                for processor in reversed(self.processors(config)):
-                    chain = processor.wrap(chain)
-                self._chains[key] = chain
+                for placed in reversed(self._placed(format_name)):
+                    chain = placed.processor.wrap(chain)
+                self._chains[format_name] = chain
         return chain
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
@@ -279,6 +282,13 @@ class BlockingChatModel(BaseChatModel):
                 sync.in_background(close)
             else:
                 await sync.in_worker(close)
+
+
+def _has_tools(request: ChatRequest) -> bool:
+    """Whether a request offers tools, or its history has calls of some."""
+    return bool(request.functions) or any(
+        message.function_call or message.role == FUNCTION for message in request.messages
+    )
 
 
 def language_of(messages: Sequence[Message]) -> Lang:

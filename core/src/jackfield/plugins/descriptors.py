@@ -119,7 +119,12 @@ class ParserSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessorSpec(ComponentSpec):
-    """A processor: `jackfield.processors.Processor`, in a phase and, inside it, after and before others by name."""
+    """A processor: `jackfield.processors.Processor`.
+
+    Attributes:
+        phase: Where in the chain: `input`, `context`, `format`, `transport` or `output`.
+        after, before: Names of processors of the same phase that are outside, or inside of it.
+    """
 
     phase: str = "context"
     after: tuple[str, ...] = ()

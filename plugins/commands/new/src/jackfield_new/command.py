@@ -28,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     if options["kind"] is None:
         sys.stdout.write(_kinds(questions))
         return 0
+    options["kind"] = options["kind"].replace("-", "_")
     given = {one.name: value for one in questions if (value := options.get(one.name)) is not None}
     # A person is asked where something has to be answered, and then for the rest, too; a script never is.
     asks = "name" not in given and sys.stdin is not None and sys.stdin.isatty()

@@ -1,0 +1,1 @@
+"""Models at DashScope, Alibaba Cloud Model Studio, for Jackfield."""

@@ -1,0 +1,246 @@
+"""From what DashScope or the network says to Jackfield's errors: the one place.
+
+The codes are those of the provider's page on error codes. Their spelling varies (`DataInspectionFailed`,
+`data_inspection_failed`), so they are compared without case, dots and underscores.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelServiceError,
+    ModelTimeoutError,
+    RateLimitedError,
+)
+
+MAX_SHOWN_CHARS = 500  # of a server's text in a message
+
+ErrorClass = type[ModelServiceError]
+
+# By how a code begins; the first that fits.
+_CODES: tuple[tuple[str, ErrorClass], ...] = (
+    # Not the filter: it could not read the file that it was to look at.
+    ("invalidparameterdatainspection", ModelRequestError),
+    ("datainspection", ContentFilterError),
+    ("invalidapikey", ModelAuthError),
+    ("accessdenied", ModelAuthError),
+    ("modelaccessdenied", ModelAuthError),
+    ("workspaceaccessdenied", ModelAuthError),
+    ("arrearage", ModelAuthError),
+    ("allocationquotafreetieronly", ModelAuthError),
+    ("modelnotfound", ModelNotFoundError),
+    ("modelnotexist", ModelNotFoundError),
+    ("throttling", RateLimitedError),
+    ("limitrequests", RateLimitedError),
+    ("badrequesttoolarge", ContextLengthError),
+    ("requesttimeout", ModelOverloadedError),
+    ("internalerror", ModelOverloadedError),
+    ("serviceunavailable", ModelOverloadedError),
+    ("modelunavailable", ModelOverloadedError),
+    ("modelservicefailed", ModelOverloadedError),
+    ("systemerror", ModelOverloadedError),
+)
+# By what a text holds, for codes that say little (`InvalidParameter`); in lower case.
+_TEXTS: tuple[tuple[str, ErrorClass], ...] = (
+    ("range of input length", ContextLengthError),
+    ("maximum context length", ContextLengthError),
+    ("exceed model limit", ContextLengthError),
+    ("exceeds the maximum length", ContextLengthError),
+    ("inappropriate content", ContentFilterError),
+    ("model not exist", ModelNotFoundError),
+)
+_STATUSES: dict[int, ErrorClass] = {
+    401: ModelAuthError,
+    403: ModelAuthError,
+    404: ModelNotFoundError,
+    408: ModelOverloadedError,
+    413: ContextLengthError,
+    429: RateLimitedError,
+}
+_ADVICE: dict[ErrorClass, str] = {
+    ContextLengthError: "shorten the history, or set max_input_tokens",
+    ContentFilterError: "the provider's inspection refused the content: change it",
+    ModelAuthError: "check the key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
+    ModelNotFoundError: "check the model's name, and that the key's region has it",
+    RateLimitedError: "wait, or send less at once",
+    ModelOverloadedError: "the server failed: try again",
+    ModelRequestError: "change the request",
+}
+_OTHER_ENDPOINT = "the model is at the other endpoint: set endpoint to 'multimodal', or to 'text'"
+
+
+def error_of_response(
+    status: int, headers: Mapping[str, str], body: bytes, backend: str, *, key: str = "", now: datetime | None = None
+) -> ModelServiceError:
+    """The error that an HTTP answer means.
+
+    Args:
+        status: Not 2xx.
+        headers: Names in lower case.
+        body: What was read of it: a JSON object, an event of a stream, or anything.
+        backend: Who asks.
+        key: The secret that was sent; it is taken out of the server's text.
+        now: In place of the present, for `Retry-After` as a date.
+    """
+    problem = _problem_in(body)
+    return _error(
+        f"{backend}: HTTP {status}",
+        problem,
+        backend=backend,
+        key=key,
+        status=status,
+        retry_after_s=retry_after_s(headers, now or datetime.now(UTC)),
+        request_id=_text(problem.get("request_id")) or headers.get("x-request-id"),
+    )
+
+
+def error_in_answer(
+    problem: Mapping[str, Any], backend: str, *, status: int | None, key: str = "", request_id: str | None = None
+) -> ModelServiceError:
+    """The error that an object with a code means that came in place of an answer, or of the rest of it.
+
+    Args:
+        problem: With `code` and `message`.
+        backend: Who asks.
+        status: What the event itself gives as its status; the response's was 200.
+        key: The secret that was sent.
+        request_id: If the object has none.
+    """
+    said = f"{backend}: error in the answer"
+    return _error(
+        said,
+        problem,
+        backend=backend,
+        key=key,
+        status=status,
+        request_id=_text(problem.get("request_id")) or request_id,
+    )
+
+
+def _error(
+    said: str,
+    problem: Mapping[str, Any],
+    *,
+    backend: str,
+    key: str,
+    status: int | None,
+    retry_after_s: float | None = None,
+    request_id: str | None = None,
+) -> ModelServiceError:
+    code = _text(problem.get("code"))
+    text = _text(problem.get("message")) or ""
+    error_class = class_of(status or 500, code or "", text)
+    advice = _OTHER_ENDPOINT if "url error" in text.lower() else _ADVICE[error_class]
+    if status is not None and 300 <= status < 400:
+        text, advice = "the server redirects", "set base_url to where it is now"
+    return error_class(
+        f"{said}: {shown(text, key) or code or 'no reason given'} ({advice})",
+        backend=backend,
+        code=shown(code, key) if code else None,
+        status=status,
+        retry_after_s=retry_after_s,
+        request_id=request_id,
+    )
+
+
+def class_of(status: int, code: str, text: str) -> ErrorClass:
+    """The class for a status, a code and a text; the more exact wins."""
+    plain = code.lower().replace(".", "").replace("_", "")
+    for beginning, error_class in _CODES:
+        if plain.startswith(beginning):
+            return error_class
+    if status < 500 and status not in _STATUSES:
+        lowered = text.lower()
+        for part, error_class in _TEXTS:
+            if part in lowered:
+                return error_class
+    return _STATUSES.get(status) or (ModelOverloadedError if status >= 500 else ModelRequestError)
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """How long the server asks to wait, in seconds, at least 0; None if it does not say. Seconds or an HTTP date."""
+    value = headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if math.isfinite(seconds):
+        return max(0.0, seconds)
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds())
+
+
+def shown(text: str, key: str, limit: int = MAX_SHOWN_CHARS) -> str:
+    """A server's text as an error may show it: on one line, without the key, cut at `limit` characters."""
+    line = " ".join(text.split())
+    if len(key) > 5:  # a shorter one is a placeholder, and may be part of any word
+        line = line.replace(key, "[key]")
+    return line if len(line) <= limit else line[:limit] + " …"
+
+
+def _problem_in(body: bytes) -> Mapping[str, Any]:
+    """What says code and message: the object itself, the one under `error`, that of an event, or the text as it is."""
+    text = body.decode("utf-8", "replace")
+    for candidate in (text, *(line[5:] for line in text.splitlines() if line.startswith("data:"))):
+        try:
+            value = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            inner = value.get("error")
+            return {**value, **inner} if isinstance(inner, dict) else value
+    return {"message": text}
+
+
+def _text(value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+@contextmanager
+def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None]:
+    """Turn what the network raises into Jackfield's errors."""
+    import httpx
+
+    try:
+        yield
+    except httpx.ReadTimeout as error:
+        raise ModelTimeoutError(
+            f"{backend}: {address} was silent for {timeout_s:g} s: raise request_timeout, or try again", backend=backend
+        ) from error
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+        raise ModelConnectionError(
+            f"{backend}: {address} cannot be reached ({_reason(error)}): check base_url and the network",
+            backend=backend,
+        ) from error
+    except httpx.LocalProtocolError:
+        # Without the cause: it shows the header, which may hold a key.
+        raise ModelRequestError(
+            f"{backend}: a header cannot be sent: check extra_headers and workspace", backend=backend
+        ) from None
+    except httpx.TransportError as error:
+        raise ModelConnectionError(
+            f"{backend}: the connection to {address} broke ({_reason(error)}): try again", backend=backend
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return shown(str(error), "", 200) or type(error).__name__

@@ -1,0 +1,113 @@
+"""Errors: the class by what can be done, the facts, and never the key."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelServiceError,
+    RateLimitedError,
+)
+from jackfield_dashscope.errors import class_of, error_in_answer, error_of_response, retry_after_s
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+
+# As the provider's page on error codes has them.
+DOCUMENTED: list[tuple[int, str, str, type[ModelServiceError]]] = [
+    (400, "InvalidParameter", "Required parameter(s) missing or invalid", ModelRequestError),
+    (400, "InvalidParameter", "Range of input length should be [1, 129024]", ContextLengthError),
+    (400, "InvalidParameter", "Model not exist.", ModelNotFoundError),
+    (400, "InvalidParameter", "url error, please check url!", ModelRequestError),
+    (400, "InvalidParameter.DataInspection", "The media format is not supported", ModelRequestError),
+    (400, "DataInspectionFailed", "Output data may contain inappropriate content.", ContentFilterError),
+    (400, "data_inspection_failed", "Input data may contain inappropriate content.", ContentFilterError),
+    (400, "Arrearage", "Access denied, please make sure your account is in good standing.", ModelAuthError),
+    (401, "InvalidApiKey", "Invalid API-key provided.", ModelAuthError),
+    (403, "AccessDenied.Unpurchased", "Access to model denied.", ModelAuthError),
+    (403, "Model.AccessDenied", "Model access denied.", ModelAuthError),
+    (403, "AllocationQuota.FreeTierOnly", "The free tier of the model has been exhausted.", ModelAuthError),
+    (404, "ModelNotFound", "Model can not be found.", ModelNotFoundError),
+    (408, "RequestTimeOut", "Request timed out, please try again later.", ModelOverloadedError),
+    (413, "BadRequest.TooLarge", "Payload Too Large", ContextLengthError),
+    (429, "Throttling", "Requests throttling triggered.", RateLimitedError),
+    (429, "Throttling.RateQuota", "Requests rate limit exceeded", RateLimitedError),
+    (429, "Throttling.AllocationQuota", "Allocated quota exceeded", RateLimitedError),
+    (429, "SomethingNew", "slow down", RateLimitedError),
+    (500, "InternalError.Algo", "An internal error has occured during execution", ModelOverloadedError),
+    (503, "ModelUnavailable", "Model is unavailable, please try again later.", ModelOverloadedError),
+    (500, "SomethingNew", "The maximum context length was never the problem", ModelOverloadedError),
+    (400, "SomethingNew", "no", ModelRequestError),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "text", "expected"), DOCUMENTED)
+def test_an_error_has_the_class_of_what_can_be_done(
+    status: int, code: str, text: str, expected: type[ModelServiceError]
+) -> None:
+    assert class_of(status, code, text) is expected
+
+
+@pytest.mark.parametrize(("status", "code", "text", "expected"), DOCUMENTED)
+def test_inside_an_answer_the_code_says_the_same(
+    status: int, code: str, text: str, expected: type[ModelServiceError]
+) -> None:
+    error = error_in_answer({"code": code, "message": text}, "b", status=status)
+    assert type(error) is expected
+    assert (error.code, error.status) == (code, status)
+    assert text.strip() in str(error)
+
+
+def test_a_model_at_the_other_endpoint_is_told_how_to_get_there() -> None:
+    body = json.dumps({"code": "InvalidParameter", "message": "url error, please check url!"}).encode()
+    assert "endpoint" in str(error_of_response(400, {}, body, "b"))
+
+
+def test_the_form_of_the_compatible_mode_is_read_too() -> None:
+    body = json.dumps({"error": {"code": "Arrearage", "message": "pay"}, "request_id": "abc"}).encode()
+    error = error_of_response(400, {}, body, "b")
+    assert isinstance(error, ModelAuthError)
+    assert (error.code, error.request_id) == ("Arrearage", "abc")
+
+
+@pytest.mark.parametrize("code", ["sk-very-secret", "x"])
+def test_the_key_is_in_no_part_of_an_error(code: str) -> None:
+    body = json.dumps({"code": code, "message": "your key sk-very-secret\n is wrong"}).encode()
+    error = error_of_response(401, {}, body, "b", key="sk-very-secret")
+    assert "sk-very-secret" not in f"{error} {error!r} {error.__dict__}"
+    assert "your key [key] is wrong" in str(error)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe", b"null", b"[1]", b"data:\ndata:{", b'{"message": {"a": 1}}', b"[" * 20_000]
+)
+def test_what_nobody_can_read_is_an_error_by_its_status(body: bytes) -> None:
+    error = error_of_response(502, {"x-request-id": "abc"}, body, "b")
+    assert isinstance(error, ModelOverloadedError)
+    assert error.request_id == "abc"
+    assert len(str(error)) < 800
+
+
+def test_a_redirect_says_what_to_set() -> None:
+    assert "base_url" in str(error_of_response(302, {}, b"", "b"))
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("2", 2.0), ("-1", 0.0), ("Sun, 01 Nov 2026 12:00:30 GMT", 30.0), ("Sun, 01 Nov 2026 11:00:00 GMT", 0.0)],
+)
+def test_how_long_to_wait_is_read(value: str, seconds: float) -> None:
+    assert retry_after_s({"retry-after": value}, NOW) == seconds
+
+
+@pytest.mark.parametrize("value", ["", "soon", "nan", "inf"])
+def test_a_wait_that_nobody_understands_is_none(value: str) -> None:
+    assert retry_after_s({"retry-after": value}, NOW) is None

@@ -1,0 +1,252 @@
+"""The fake server in another dialect: DashScope's own protocol, with the replies and requests of Chat Completions.
+
+```python
+with FakeDashScope() as server:
+    server.reply(text("hello"))
+    ...  # talk to server.url, natively
+    assert server.requests[0].json["messages"][0]["content"] == "hi"
+    assert server.requests[0].native["parameters"]["incremental_output"] is True
+```
+
+A test that was written for Chat Completions can so be run against a backend for DashScope: what it scripts is
+translated on its way out, and what it looks at on its way in. The standard library is enough for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from jackfield_testkit.replies import Chunk, Reply
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+
+__all__ = ["DashScopeRequest", "FakeDashScope"]
+
+_TEXT_PATH = "/services/aigc/text-generation/generation"
+_MULTIMODAL_PATH = "/services/aigc/multimodal-generation/generation"
+_CHAT_PATH = "/chat/completions"
+_OF_THE_PROTOCOL = ("result_format", "incremental_output")  # what every request has, whoever sends it
+
+# The codes that a test may use because Chat Completions has them, and what DashScope says instead.
+_CODES = {
+    "content_filter": "DataInspectionFailed",
+    "context_length_exceeded": "InvalidParameter",
+    "invalid_api_key": "InvalidApiKey",
+    "rate_limit_exceeded": "Throttling.RateQuota",
+}
+_CODES_BY_STATUS = {
+    400: "InvalidParameter",
+    401: "InvalidApiKey",
+    403: "AccessDenied",
+    404: "ModelNotFound",
+    429: "Throttling.RateQuota",
+    503: "ServiceUnavailable",
+}
+
+
+@dataclass(frozen=True)
+class DashScopeRequest(RecordedRequest):
+    """A request as it arrived, and in `json` and `path` as Chat Completions would have it.
+
+    Attributes:
+        native: The body as it arrived, None if it is no JSON.
+        native_path: The path as it arrived.
+    """
+
+    native: Any = None
+    native_path: str = ""
+
+    @property
+    def is_multimodal(self) -> bool:
+        """Whether it went to the endpoint whose messages are lists of parts."""
+        return self.native_path.partition("?")[0].endswith(_MULTIMODAL_PATH)
+
+    @property
+    def wants_usage(self) -> bool:
+        """Always: nobody asks for it, everybody gets it."""
+        return True
+
+
+class FakeDashScope(FakeOpenAI):
+    """A model server that speaks DashScope's protocol; see `FakeOpenAI` for what it can be told.
+
+    An error, asked for with `X-DashScope-SSE`, is an event of an answer whose status says so, too, as at the real one.
+    """
+
+    @property
+    def url(self) -> str:
+        """The base URL, which ends in `/api/v1`."""
+        return f"{self.origin}/api/v1"
+
+    def _record(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, connection: int
+    ) -> RecordedRequest:
+        arrived = super()._record(method, path, headers, body, connection)
+        known = {field.name: getattr(arrived, field.name) for field in fields(arrived)}
+        streams = headers.get("x-dashscope-sse") == "enable"
+        translated = {"json": _chat_request(arrived.json, streams=streams), "path": _chat_path(path)}
+        request = DashScopeRequest(**{**known, **translated}, native=arrived.json, native_path=path)
+        self.requests[-1] = request
+        return request
+
+    def _next_reply(self, request: RecordedRequest) -> Reply:
+        reply = super()._next_reply(request)
+        if not isinstance(request, DashScopeRequest):
+            return reply
+        if reply.body is not None:
+            return _native_error(reply, reply.body, request)
+        return _NativeReply(**_parts_of(reply), multimodal=request.is_multimodal)
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def _chat_path(path: str) -> str:
+    return path.replace(_TEXT_PATH, _CHAT_PATH).replace(_MULTIMODAL_PATH, _CHAT_PATH)
+
+
+def _chat_request(native: Any, *, streams: bool) -> Any:
+    """The body that Chat Completions would have; what is none of DashScope's stays as it is."""
+    if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
+        return native
+    options = {key: value for key, value in native.get("parameters", {}).items() if key not in _OF_THE_PROTOCOL}
+    body = {
+        "model": native.get("model"),
+        "messages": [_chat_message(message) for message in native["input"].get("messages", ())],
+        **options,
+    }
+    return {**body, "stream": True} if streams else body
+
+
+def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return dict(message)
+    return {**message, "content": [_chat_part(part) for part in content]}
+
+
+def _chat_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    if "image" in part:
+        return {"type": "image_url", "image_url": {"url": part["image"]}}
+    if "audio" in part:
+        return {"type": "input_audio", "input_audio": _chat_audio(part["audio"])}
+    if "video" in part:
+        frames = isinstance(part["video"], list)
+        return {"type": "video", **part} if frames else {"type": "video_url", "video_url": {"url": part["video"]}}
+    return {"type": "text", **part}
+
+
+def _chat_audio(address: str) -> dict[str, str]:
+    head, comma, data = address.partition(";base64,")
+    if not (comma and head.startswith("data:audio/")):
+        return {"data": address}
+    return {"data": data, "format": head.removeprefix("data:audio/")}
+
+
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+
+def _parts_of(reply: Reply) -> dict[str, Any]:
+    return {field.name: getattr(reply, field.name) for field in fields(Reply)}
+
+
+@dataclass(frozen=True, eq=False)
+class _NativeReply(Reply):
+    """A reply that puts itself into DashScope's words."""
+
+    multimodal: bool = False
+
+    def _events(self, model: str, *, with_usage: bool) -> list[bytes]:  # noqa: ARG002 - as in Reply
+        end = self.newline * 2
+        chunks = self.chunks[: self.ends_after]
+        events = [self._event(number, chunk) for number, chunk in enumerate(chunks, start=1)]
+        if self.malformed_at is not None and self.malformed_at <= len(events):
+            broken = self._frame(
+                self.malformed_at + 1, "result", 200, b'{"output":{"choices":[{"message":{"content":"c'
+            )
+            events.insert(self.malformed_at, broken)
+        if self.comments:
+            events = [piece for event in events for piece in (b": ping" + end, event)]
+        return events
+
+    def _event(self, number: int, chunk: Chunk) -> bytes:
+        if isinstance(chunk, str):
+            return self._frame(number, "result", 200, chunk.encode())
+        if "error" in chunk:
+            problem = chunk["error"]
+            native = {"code": problem.get("code"), "message": problem.get("message"), "request_id": "req_in_stream"}
+            return self._frame(number, "error", 500, _json(native))
+        # It grows with the answer, and only the last one is right.
+        usage = _usage(self.usage, share=number / len(self.chunks))
+        return self._frame(number, "result", 200, _json(self._answer(chunk.get("choices", ()), "delta", usage)))
+
+    def _frame(self, number: int, kind: str, status: int, data: bytes) -> bytes:
+        head = (b"id:%d" % number, b"event:" + kind.encode(), b":HTTP_STATUS/%d" % status, b"data:" + data)
+        return self.newline.join(head) + self.newline * 2
+
+    def _completion(self, model: str) -> dict[str, Any]:
+        return self._answer(super()._completion(model)["choices"], "message", _usage(self.usage))
+
+    def _answer(self, choices: Any, key: str, usage: Mapping[str, Any]) -> dict[str, Any]:
+        native = [
+            {"finish_reason": choice.get("finish_reason") or "null", "message": self._message(choice.get(key) or {})}
+            for choice in choices
+        ]
+        return {"output": {"choices": native}, **usage, **({"request_id": "chatcmpl-test"} if self.fill else {})}
+
+    def _message(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        text = said.get("content") or ""
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if self.multimodal:
+            message["content"] = [{"text": text}] if text else []
+        if reasoning := said.get("reasoning_content") or said.get("reasoning"):
+            message["reasoning_content"] = reasoning
+        if calls := said.get("tool_calls"):
+            message["tool_calls"] = [{"id": "", **call} for call in calls]
+        return message
+
+
+def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, Any]:
+    if usage is None:
+        return {}
+    output = int(usage.get("completion_tokens", 0) * share)
+    counts: dict[str, Any] = {
+        "input_tokens": usage.get("prompt_tokens", 0),
+        "output_tokens": output,
+        "total_tokens": usage.get("prompt_tokens", 0) + output,
+    }
+    if details := usage.get("prompt_tokens_details"):
+        counts["prompt_tokens_details"] = details
+    if details := usage.get("completion_tokens_details"):
+        counts["output_tokens_details"] = details
+    return {"usage": counts}
+
+
+def _native_error(reply: Reply, body: bytes, request: DashScopeRequest) -> Reply:
+    """An error in DashScope's words; bytes that are none are sent as they are."""
+    problem = _error_in(body) if reply.status >= 400 else None
+    if problem is None:
+        return reply
+    code = problem.get("code") or _CODES_BY_STATUS.get(reply.status, "InternalError")
+    native = _json(
+        {"code": _CODES.get(code, code), "message": problem.get("message", ""), "request_id": request.request_id}
+    )
+    if not request.streams:
+        return replace(reply, body=native)
+    event = b"id:1\nevent:error\n:HTTP_STATUS/%d\ndata:%b\n\n" % (reply.status, native)
+    return replace(reply, body=event).with_headers({"Content-Type": "text/event-stream;charset=UTF-8"})
+
+
+def _error_in(body: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return None
+    problem = value.get("error") if isinstance(value, dict) else None
+    return problem if isinstance(problem, dict) else None
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
