@@ -147,7 +147,7 @@ asyncio.run(main())
         "42",
     ),
     "jackfield-dashscope": Job(
-        '''
+        """
 import http.server, json, threading
 from jackfield import get_chat_model
 
@@ -168,7 +168,7 @@ url = f"http://127.0.0.1:{server.server_port}/api/v1"
 model = get_chat_model({"model_type": "qwen_dashscope", "model": "m", "api_key": "k", "base_url": url})
 print(model.quick_chat("Hi"))
 server.shutdown()
-''',
+""",
         "Hello from afar",
     ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),

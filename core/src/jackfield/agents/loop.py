@@ -26,6 +26,7 @@ Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
 CUT_OFF_TEXT = (
     "The reply reached its length limit inside of this call, so nothing was done. Call again with less at once."
 )
+_CUT_OFF = ("length", "max_tokens", "content_filter")
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
 
 
@@ -92,7 +93,7 @@ class Loop:
         # An empty reply stands in the history as what it is; asking again would burn turns.
         messages = answer.messages() or [Message(ASSISTANT, "", name=self.name)]
         state.history += messages
-        state.cut_off = answer.finished is not None and answer.finished.reason == "length"
+        state.cut_off = answer.finished is not None and answer.finished.reason in _CUT_OFF
         state.spent = state.spent.plus_turn(answer.usage)
         yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)
 

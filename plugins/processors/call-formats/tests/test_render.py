@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
-from jackfield.jsontext import loads_lenient
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin, as_messages
 from jackfield.request import ChatRequest
 from jackfield_call_formats.nous import NousFormat
@@ -129,11 +125,6 @@ def test_the_given_messages_are_not_changed() -> None:
     assert [message.model_dump_json() for message in request.messages] == before
 
 
-def test_a_request_without_tools_is_passed_as_it_is() -> None:
-    request = _request(Message("system", "S"), USER, Message("assistant", "Hm."), functions=())
-    assert NousFormat().render(request) is request
-
-
 @pytest.mark.parametrize("options", [{"functions": ()}, {"function_choice": "none"}])
 def test_where_nothing_may_be_called_past_calls_are_a_part_of_what_the_user_said(options: dict[str, Any]) -> None:
     rendered = _render(USER, _call(), _result("sun"), Message("assistant", "Sun."), **options)
@@ -177,48 +168,8 @@ def test_text_beside_a_call_is_kept_and_reasoning_alone_is_not_an_answer() -> No
     assert rendered.messages[1].content == "Let me see."
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-_TAGGED = st.sampled_from(["</tool_call>", "<tool_call>", '"', "\\", "}\n</tool_call>", "<think>", "</tool_response>"])
-_ARGUMENTS = st.dictionaries(st.text(max_size=5), _JSON | st.lists(_TAGGED, max_size=4).map("".join), max_size=3)
-
-
-@settings(max_examples=200, deadline=None)
-@given(calls=st.lists(st.tuples(st.from_regex(r"[a-z_]{1,10}", fullmatch=True), _ARGUMENTS), min_size=1, max_size=3))
-def test_a_model_that_repeats_what_was_written_for_its_calls_calls_the_same(
-    read: Any, calls: list[tuple[str, dict[str, Any]]]
-) -> None:
-    history = [_call(json.dumps(arguments), name) for name, arguments in calls]
-    text = _render(USER, Message("assistant", "So: "), *history).messages[2].get_text_content()
-    answer = read(*text)
-    assert answer.get_content() == "So: \n"
-    found = [(call.name, json.loads(call.arguments)) for call in answer.get_function_calls()]
-    assert found == calls
-
-
-@settings(max_examples=100, deadline=None)
-@given(arguments=st.text(max_size=40))
-def test_arguments_that_are_no_object_come_back_as_the_text_they_were(read: Any, arguments: str) -> None:
-    text = _render(USER, _call(arguments)).messages[2].get_text_content()
-    (call,) = read(*text).get_function_calls()
-    if arguments.strip():
-        assert call.arguments == arguments or loads_lenient(call.arguments) == loads_lenient(arguments)
-    else:
-        assert call.arguments == "{}"
-
-
 def test_schemas_may_be_any_mapping() -> None:
     from types import MappingProxyType
 
     frozen = MappingProxyType({**WEATHER, "parameters": MappingProxyType(WEATHER["parameters"])})
     assert _render(USER, functions=[frozen]).messages == _render(USER).messages
-
-
-def test_nothing_of_a_request_but_messages_functions_and_choice_is_changed() -> None:
-    request = _request(USER, temperature=0.5, stop="x")
-    rendered = NousFormat().render(request)
-    config = rendered.config.model_copy(update={"function_choice": "auto"})
-    assert replace(rendered, messages=request.messages, functions=request.functions, config=config) == request

@@ -1,25 +1,114 @@
-"""The call format `nous`: tools in `<tools>`, calls in `<tool_call>`, results in `<tool_response>`."""
+"""The call format `nous`: tools in `<tools>`, calls as JSON in `<tool_call>`, results in `<tool_response>`."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import ClassVar
 
-from jackfield.processors import CallFormat, StreamTransform
+from jackfield.config import Lang
+from jackfield.messages import FunctionCall, Message
+from jackfield.processors import StreamTransform
 from jackfield.request import ChatRequest
-from jackfield_call_formats.reader import NousReader
-from jackfield_call_formats.render import render_request
+from jackfield_call_formats import json_body
+from jackfield_call_formats.content import Content, between, with_texts
+from jackfield_call_formats.prompt import demands
+from jackfield_call_formats.schemas import schema_json
+from jackfield_call_formats.tagged import CALL, END_CALL, TaggedReader
+from jackfield_call_formats.text_format import TextFormat
+
+CODE_MODE_VARIABLE = "SPECIAL_CODE_MODE"
+"""`true` in it asks for code apart from the JSON; the name that people who come from Qwen-Agent have set."""
+
+_CODE_TOOL = "code_interpreter"
+
+_BLOCK: Mapping[Lang, str] = {
+    "en": """# Tools
+
+You can call functions to help with the user's request: none, one, or several in one answer.
+
+Each line between <tools></tools> describes one function you have:
+<tools>
+{signatures}
+</tools>
+
+To call a function, write a JSON object with its name and its arguments between <tool_call></tool_call>:
+<tool_call>
+{{"name": <function-name>, "arguments": <args-json-object>}}
+</tool_call>""",
+    "zh": """# Tools
+
+为了完成用户的请求，你可以调用函数：一次回答可以不调用、调用一个或调用多个。
+
+<tools></tools> 之间的每一行描述一个可用的函数：
+<tools>
+{signatures}
+</tools>
+
+要调用函数，请在 <tool_call></tool_call> 之间写一个包含函数名和参数的 JSON 对象：
+<tool_call>
+{{"name": <function-name>, "arguments": <args-json-object>}}
+</tool_call>""",
+}
+_CODE_BLOCK: Mapping[Lang, str] = {
+    "en": """For a function that runs code, leave "code" empty in the JSON and write the code behind it, as it is:
+<tool_call>
+{"name": <function-name>, "arguments": {"code": ""}}
+<code>
+<lines of code>
+</code>
+</tool_call>""",
+    "zh": """如果函数用于运行代码，JSON 中的 "code" 留空，代码原样写在 JSON 之后：
+<tool_call>
+{"name": <function-name>, "arguments": {"code": ""}}
+<code>
+<代码行>
+</code>
+</tool_call>""",
+}
 
 
-class NousFormat(CallFormat):
-    """Hermes-style calls: the grammar of the chat templates of Qwen 2.5 and Qwen 3."""
+class NousFormat(TextFormat):
+    """Hermes-style calls: the grammar of the chat templates of Qwen 2.5 and Qwen 3.
+
+    Args:
+        code_mode: Have the code of tools whose name contains `code_interpreter` written apart from the JSON, without
+            escapes. None asks the environment (`SPECIAL_CODE_MODE`). Both ways are always read.
+    """
 
     name: ClassVar[str] = "nous"
 
-    def render(self, request: ChatRequest) -> ChatRequest:
-        """The request with tools and tool traffic as text; the same object where there is neither."""
-        return render_request(request)
+    def __init__(self, *, code_mode: bool | None = None) -> None:
+        if code_mode is None:
+            code_mode = os.environ.get(CODE_MODE_VARIABLE, "").strip().lower() in ("true", "1")
+        self._code_mode = code_mode
+
+    def prompt(self, request: ChatRequest) -> str:
+        """The end of the system message."""
+        signatures = "\n".join(schema_json({"type": "function", "function": entry}) for entry in request.functions)
+        parts = [_BLOCK[request.lang].format(signatures=signatures)]
+        if any(self._is_code_apart(str(function["name"])) for function in request.functions):
+            parts.append(_CODE_BLOCK[request.lang])
+        return "\n\n".join([*parts, *demands(request.config, request.lang)])
+
+    def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
+        """JSON in tags."""
+        return f"{CALL}\n{json_body.write_call(call, code_apart=self._is_code_apart(call.name))}\n{END_CALL}"
+
+    def write_result(self, result: Message) -> Content:
+        """The result in tags that it cannot end itself."""
+        return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
         """What finds the calls in one answer's text. A call shows as soon as its name is whole, and its arguments
         when it ends."""
-        return NousReader(functions=request.functions, begins_in_thought=request.config.thought_in_content)
+        return TaggedReader(request)
+
+    def _is_code_apart(self, name: str) -> bool:
+        return self._code_mode and _CODE_TOOL in name
+
+
+def in_response_tags(result: Message) -> Content:
+    """A result in `<tool_response>` tags that it cannot end itself."""
+    inert = with_texts(result.content, lambda text: text.replace("</tool_response>", "<\\/tool_response>"))
+    return between("<tool_response>\n", inert, "\n</tool_response>")

@@ -1,51 +1,64 @@
-"""What a model is told about its tools. The tags and the JSON are the format's; the sentences are ours."""
+"""Sentences that a model is told in several formats. They are ours; tags and grammar are the formats'."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from jackfield.config import GenerateConfig
+from jackfield.config import GenerateConfig, Lang
 from jackfield.request import FunctionSchema
+from jackfield_call_formats.schemas import schema_json
 
-_BLOCK = """# Tools
-
-You can call functions to help with the user's request: none, one, or several in one answer.
-
-Each line between <tools></tools> describes one function you have:
-<tools>
-{signatures}
-</tools>
-
-To call a function, write a JSON object with its name and its arguments between <tool_call></tool_call>:
-<tool_call>
-{{"name": <function-name>, "arguments": <args-json-object>}}
-</tool_call>"""
-
-
-def tool_block(functions: Sequence[FunctionSchema], config: GenerateConfig) -> str:
-    """The end of the system message: the tools, how to call them, and what is asked of this answer."""
-    signatures = "\n".join(_signature(function) for function in functions)
-    return "\n\n".join([_BLOCK.format(signatures=signatures), *_demands(config)])
+_REQUIRED: Mapping[Lang, str] = {
+    "en": "This time your answer must contain at least one function call.",
+    "zh": "这一次，回答中至少要包含一个函数调用。",
+}
+_CHOSEN: Mapping[Lang, str] = {
+    "en": 'This time your answer must call the function "{name}".',
+    "zh": "这一次，回答中必须调用函数“{name}”。",
+}
+_ONE: Mapping[Lang, str] = {
+    "en": "Write at most one function call in an answer, and wait for its result.",
+    "zh": "一次回答最多写一个函数调用，然后等待结果。",
+}
 
 
-def _signature(function: FunctionSchema) -> str:
-    return json.dumps({"type": "function", "function": function}, ensure_ascii=False, default=_as_dict)
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a function schema holds JSON values only, not {type(value).__name__}")
-
-
-def _demands(config: GenerateConfig) -> list[str]:
-    demands = []
+def demands(config: GenerateConfig, lang: Lang) -> list[str]:
+    """What is asked of this answer in particular."""
+    asked = []
     if config.function_choice == "required":
-        demands.append("This time your answer must contain at least one function call.")
+        asked.append(_REQUIRED[lang])
     elif config.function_choice not in ("auto", "none"):
-        demands.append(f'This time your answer must call the function "{config.function_choice}".')
+        asked.append(_CHOSEN[lang].format(name=config.function_choice))
     if config.parallel_function_calls is False:
-        demands.append("Write at most one function call in an answer, and wait for its result.")
-    return demands
+        asked.append(_ONE[lang])
+    return asked
+
+
+_ARGS_FORMAT: Mapping[Lang, str] = {
+    "en": "Write the arguments as a JSON object.",
+    "zh": "参数写成一个 JSON 对象。",
+}
+_ARGS_FORMAT_OF_CODE: Mapping[Lang, str] = {
+    "en": "Write the code between lines of three backticks.",
+    "zh": "把代码写在两行三个反引号之间。",
+}
+_PARAMETERS: Mapping[Lang, str] = {"en": "Parameters", "zh": "参数"}
+_CODE_TOOL = "code_interpreter"
+
+
+def tool_texts(functions: Sequence[FunctionSchema], lang: Lang) -> list[str]:
+    """Each function as a heading and a paragraph.
+
+    `name_for_human` and `args_format` in a schema stand in place of the name in the heading and of our sentence.
+    """
+    return [_tool_text(function, lang) for function in functions]
+
+
+def _tool_text(function: FunctionSchema, lang: Lang) -> str:
+    name = function["name"]
+    sentence = (_ARGS_FORMAT_OF_CODE if name == _CODE_TOOL else _ARGS_FORMAT)[lang]
+    return (
+        f"### {function.get('name_for_human', name)}\n\n"
+        f"{name}: {function.get('description', '')} "
+        f"{_PARAMETERS[lang]}: {schema_json(function.get('parameters') or {})} {function.get('args_format', sentence)}"
+    )

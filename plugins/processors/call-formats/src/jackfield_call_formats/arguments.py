@@ -1,0 +1,119 @@
+"""Arguments of calls, as JSON text, whatever a model wrote. Pure; nothing here raises on any text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.jsontext import dumps, loads_lenient
+from jackfield.messages import FunctionCall
+
+JSON = json.JSONDecoder(strict=False)  # models write raw newlines into strings
+_FENCE = re.compile(r"(`{3,})[^`\n]*\n(?:.*?\n)??[ \t]{0,3}\1`*", re.DOTALL)
+
+
+def as_text(arguments: Any) -> str:
+    """Arguments as JSON text that can be sent; what is a text already stays as it is."""
+    if arguments is None or arguments == "":
+        return "{}"
+    if isinstance(arguments, str):
+        return arguments
+    text = dumps(arguments)
+    # A lone surrogate can be written in JSON, but cannot be sent as UTF-8.
+    return text if _is_utf8(text) else json.dumps(arguments)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def object_of(call: FunctionCall) -> dict[str, Any] | None:
+    """The arguments of a past call; None if they are no JSON object as they stand."""
+    if not call.arguments.strip():
+        return {}
+    try:
+        value = json.loads(call.arguments, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def is_guessed(value: Any, text: str) -> bool:
+    """Whether mending had to guess where a string ends: then the model's own text is the better argument."""
+    match value:
+        case str():
+            return '"' in value and dumps(value) not in text and f"'{value}'" not in text
+        case dict():
+            return any(is_guessed(entry, text) for entry in value.values())
+        case list():
+            return any(is_guessed(entry, text) for entry in value)
+        case _:
+            return False
+
+
+def mended(text: str) -> Any:
+    """The value of JSON as models write it; None if there is none, or if it would be a guess."""
+    try:
+        value = loads_lenient(text)
+    except ValueError:
+        return None
+    return None if is_guessed(value, text) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Arguments where nothing but words marks their end.
+
+    Attributes:
+        arguments: JSON text, or what the model wrote if that is none.
+        rest: What stands behind them.
+        is_whole: They have an end of their own, so that nothing can be missing.
+    """
+
+    arguments: str
+    rest: str
+    is_whole: bool
+
+
+def split_arguments(text: str) -> Written:
+    """The arguments at the beginning of a text, and what a model added."""
+    text = text.strip()
+    if text.startswith("```"):
+        return _split_fenced(text)
+    if text.startswith(("{", '"')):
+        return _split_json(text)
+    return Written(text or "{}", "", is_whole=False)
+
+
+def _split_json(text: str) -> Written:
+    try:
+        value, end = JSON.raw_decode(text)
+    except (ValueError, RecursionError):
+        return _split_broken(text)
+    if isinstance(value, str):
+        return Written(value if value.strip() else "{}", text[end:], is_whole=True)
+    # A brace too many is a slip; words behind the arguments are the model's.
+    rest = text[end:]
+    return Written(as_text(value), "" if not rest.strip(" \n}") else rest, is_whole=True)
+
+
+def _split_broken(text: str) -> Written:
+    last = text.rfind("}") + 1
+    value = mended(text[:last] if last else text)
+    if not isinstance(value, dict):
+        return Written(text, "", is_whole=False)
+    return Written(as_text(value), text[last:] if last else "", is_whole=False)
+
+
+def _split_fenced(text: str) -> Written:
+    fence = _FENCE.match(text)
+    if fence is None:
+        return Written(text, "", is_whole=False)
+    value = mended(fence[0])
+    return Written(as_text(value) if isinstance(value, dict) else fence[0], text[fence.end() :], is_whole=True)

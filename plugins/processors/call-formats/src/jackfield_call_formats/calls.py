@@ -1,0 +1,59 @@
+"""The calls of one answer, numbered: those found in its text, and those the server found itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jackfield.events import FunctionCallDelta, PluginEvent
+
+LEFT_OUT = -1
+"""The index of a call that is not passed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A call that was found; `arguments` is JSON text, or what the model wrote if that is none."""
+
+    name: str
+    arguments: str
+
+
+class Calls:
+    """Gives every call its index and id.
+
+    Args:
+        at_most_one: Only the first call in the text is passed on; native ones always are.
+    """
+
+    def __init__(self, *, at_most_one: bool) -> None:
+        self._at_most_one = at_most_one
+        self._next = 0
+        self._has_own = False
+        self._native: dict[int, int] = {}
+        self._left_out: list[str] = []
+
+    def __bool__(self) -> bool:
+        return self._next > 0
+
+    def start(self, name: str) -> tuple[int, list[FunctionCallDelta]]:
+        """The index of a new call, and what says that it begins: nothing if it is left out."""
+        if self._at_most_one and self._has_own:
+            self._left_out.append(name)
+            return LEFT_OUT, []
+        self._has_own = True
+        index, self._next = self._next, self._next + 1
+        return index, [FunctionCallDelta(index, id=str(index + 1), name=name)]
+
+    def native(self, delta: FunctionCallDelta) -> FunctionCallDelta:
+        """A native call's part, with an index that no other call has."""
+        if delta.index not in self._native:
+            self._native[delta.index], self._next = self._next, self._next + 1
+        return replace(delta, index=self._native[delta.index])
+
+    def left_out(self) -> list[PluginEvent]:
+        """A note about the calls that were not passed on, if there are any."""
+        if not self._left_out:
+            return []
+        names = ", ".join(self._left_out)
+        note = f"one call at a time was asked for (parallel_function_calls: False); left out: {names}"
+        return [PluginEvent("jackfield-call-formats.calls_left_out", {"note": note, "names": tuple(self._left_out)})]

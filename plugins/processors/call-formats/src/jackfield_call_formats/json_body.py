@@ -1,0 +1,137 @@
+"""Read and write a call as JSON: as it should be, or as models write it.
+
+Every function here is pure, and none raises on any text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jackfield.jsontext import dumps
+from jackfield.messages import FunctionCall
+from jackfield_call_formats.arguments import JSON, as_text, mended, object_of
+from jackfield_call_formats.calls import FoundCall
+
+CODE, END_CODE = "<code>", "</code>"
+
+_EARLY_NAME = re.compile(r"\s*(?:```\w*\s*)?\{\s*\"name\"\s*:\s*\"([^\"\\]*)\"")
+_ANY_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"'\n]+)["']""")
+_ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*:\s*""")
+_BETWEEN_VALUES = re.compile(r"[\s,;]*")
+_ANY_TAG = re.compile("</?(?:tool_call|code|function|parameter)")
+
+
+def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
+    """A call as the model should have written it. Arguments that are no JSON object stand there as a JSON string.
+
+    With `code_apart`, the argument `code` stands behind the JSON, between tags, where nothing must be escaped.
+    """
+    arguments = object_of(call)
+    code = (arguments or {}).get("code")
+    # Code that has such a tag in it could not be told from the end of the block.
+    if code_apart and arguments and isinstance(code, str) and not _ANY_TAG.search(code):
+        written = dumps({"name": call.name, "arguments": {**arguments, "code": ""}})
+        return f"{written}\n{CODE}\n{code}\n{END_CODE}"
+    return dumps({"name": call.name, "arguments": call.arguments if arguments is None else arguments})
+
+
+def early_json_name(head: str) -> str:
+    """The name of a call whose JSON begins like this; '' while it is not whole, or does not come first."""
+    match = _EARLY_NAME.match(head)
+    return match[1].strip() if match else ""
+
+
+def is_strict_json(text: str) -> bool:
+    """Whether a body is JSON without any mending, with a code block that has its end, or without one."""
+    json_text, code = _parted(text)
+    return _strict_values(json_text) is not None and (code is None or code.endswith(END_CODE))
+
+
+def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]:
+    """The calls in a body, usually one; [] if it is none.
+
+    Args:
+        text: What stands between the tags.
+        mend: Take broken JSON for what it seems to mean.
+        chosen: The name of a call that has arguments alone.
+    """
+    json_text, code = _parted(text)
+    values = _strict_values(json_text)
+    if values is None and mend:
+        value = mended(json_text)
+        values = None if value is None else [value]
+    entries = [entry for value in values or [] for entry in (value if isinstance(value, list) else [value])]
+    calls = [_call_in_value(entry, _content_of(code), chosen) for entry in entries]
+    found = [call for call in calls if call is not None]
+    # Half of a list would be silently lost.
+    if found and len(found) == len(entries):
+        return found
+    return _calls_in_ruins(text) if mend else []
+
+
+def raw_arguments(text: str) -> str:
+    """What looks like the arguments of a call that cannot be parsed; the whole body if nothing does."""
+    match = _ARGUMENTS.search(text)
+    rest = text[match.end() :] if match else ""
+    # The last brace closes the call, not its arguments. Nothing is not passed on: it would mean a call without any.
+    return rest.rstrip().removesuffix("```").rstrip().removesuffix("}").rstrip() or text.strip()
+
+
+def _parted(text: str) -> tuple[str, str | None]:
+    """The JSON of a body, and what begins with `<code>` behind it."""
+    text = text.strip()
+    if CODE not in text:
+        return text, None
+    try:
+        _, end = JSON.raw_decode(text)
+    except (ValueError, RecursionError):
+        end = 0
+    start = text.find(CODE, end)
+    if start < 0 or (end and text[end:start].strip()) or (not end and not text.endswith(END_CODE)):
+        return text, None
+    return text[:start].rstrip(), text[start:]
+
+
+def _content_of(block: str | None) -> str | None:
+    if block is None:
+        return None
+    return block.removeprefix(CODE).removesuffix(END_CODE).removeprefix("\n").removesuffix("\n")
+
+
+def _strict_values(text: str) -> list[Any] | None:
+    """The JSON values of which a text consists; None if it is anything else."""
+    values: list[Any] = []
+    position = 0
+    try:
+        while position < len(text):
+            value, position = JSON.raw_decode(text, position)
+            values.append(value)
+            gap = _BETWEEN_VALUES.match(text, position)
+            position = gap.end() if gap else position
+    except (ValueError, RecursionError):
+        return None
+    return values
+
+
+def _call_in_value(value: Any, code: str | None, chosen: str) -> FoundCall | None:
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("function"), dict) and "name" not in value:
+        value = value["function"]
+    name = value.get("name", chosen if "arguments" in value else None)
+    if not isinstance(name, str) or not name.strip():
+        return None
+    rest = {key: entry for key, entry in value.items() if key not in ("name", "type", "id")}
+    # `parameters` is a slip of models that have seen the schema; arguments beside the name are another.
+    arguments = rest.get("arguments", rest.get("parameters", rest))
+    if code is not None:
+        arguments = {**(arguments if isinstance(arguments, dict) else {}), "code": code}
+    return FoundCall(name.strip(), as_text(arguments))
+
+
+def _calls_in_ruins(text: str) -> list[FoundCall]:
+    match = _ANY_NAME.search(text)
+    if match is None or not match[1].strip() or _ARGUMENTS.search(text) is None:
+        return []
+    return [FoundCall(match[1].strip(), raw_arguments(text))]

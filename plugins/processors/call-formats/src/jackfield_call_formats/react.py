@@ -1,0 +1,338 @@
+"""The call format `react`: lines of `Thought:`, `Action:`, `Action Input:`, `Observation:` and `Final Answer:`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import ClassVar
+
+from jackfield.config import Lang
+from jackfield.events import ReasoningDelta
+from jackfield.jsontext import dumps
+from jackfield.messages import FunctionCall, Message
+from jackfield.processors import StreamTransform
+from jackfield.request import ChatRequest
+from jackfield_call_formats.arguments import object_of, split_arguments
+from jackfield_call_formats.calls import FoundCall
+from jackfield_call_formats.content import Content, between, in_lines, with_texts
+from jackfield_call_formats.prompt import demands, tool_texts
+from jackfield_call_formats.reader import CUT_OFF, THINK, AnswerReader
+from jackfield_call_formats.tags import Tags
+from jackfield_call_formats.text_format import TextFormat, one_assistant
+
+THOUGHT, ACTION, INPUT, OBSERVATION, ANSWER = "Thought", "Action", "Action Input", "Observation", "Final Answer"
+_LABELS = (THOUGHT, ACTION, INPUT, OBSERVATION, ANSWER)
+_COLONS = ":："
+# Models like to write labels in bold.
+_WAYS = ("{label}{colon}", "**{label}{colon}**", "**{label}**{colon}")
+_WRITTEN = tuple(way.format(label=label, colon=colon) for label in _LABELS for colon in _COLONS for way in _WAYS)
+_LONGEST_LABEL = max(map(len, _WRITTEN))
+_INDENT = 8
+_LABEL = re.compile(rf"[ \t]{{0,{_INDENT}}}(?:{'|'.join(map(re.escape, _WRITTEN))})")
+_LABEL_IN_RESULT = re.compile(rf"^(?=[ \t]*\**(?:{'|'.join(_LABELS)})\**[:：])", re.MULTILINE)
+_NAME = re.compile(r"[ \t]*(?:\n[ \t]*)?([^\n]*[^\s])[ \t]*(?:\n\s*|\Z)")
+_LONGEST_NAME = 256
+
+_BLOCK: Mapping[Lang, str] = {
+    "en": """# Tools
+
+You can use these tools:
+
+{functions}
+
+Work in steps, and begin each line of a step with its label:
+
+Thought: what you know, and what to do next
+Action: the name of a tool, one of [{names}]
+Action Input: the arguments of the tool
+Observation: what the tool gave back; you are told, do not write it
+(repeat these as often as you need)
+Thought: I can answer now
+Final Answer: your answer to the user""",
+    "zh": """# 工具
+
+你可以使用这些工具：
+
+{functions}
+
+按步骤工作，每一步的每一行都以标签开头：
+
+Thought: 已经知道什么，下一步做什么
+Action: 工具名，必须是其中之一：[{names}]
+Action Input: 工具的参数
+Observation: 工具返回的结果，由系统给出，不要自己写
+（可以按需要重复以上步骤）
+Thought: 现在可以回答了
+Final Answer: 给用户的最终回答""",
+}
+
+
+class ReActFormat(TextFormat):
+    """Calls in plain words, for models that are trained on no format. Thoughts are the answer's reasoning."""
+
+    name: ClassVar[str] = "react"
+
+    def prompt(self, request: ChatRequest) -> str:
+        """The end of the system message."""
+        lang = request.lang
+        names = ", ".join(str(function["name"]) for function in request.functions)
+        block = _BLOCK[lang].format(functions="\n\n".join(tool_texts(request.functions, lang)), names=names)
+        return "\n\n".join([block, *demands(request.config, lang)])
+
+    def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - they are always the same
+        """What a model would invent."""
+        return (f"\n{OBSERVATION}:",)
+
+    def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
+        """Name and arguments, each behind its label."""
+        return f"{ACTION}: {call.name}\n{INPUT}: {_written_arguments(call)}"
+
+    def write_result(self, result: Message) -> Content:
+        """The result behind its label; a line of it that begins with a label is quoted."""
+        return between(
+            f"{OBSERVATION}: ", with_texts(result.content, lambda text: _LABEL_IN_RESULT.sub("> ", text)), ""
+        )
+
+    def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
+        """The reasoning that led to calls is told as thoughts; that of a mere answer stays reasoning."""
+        if not any(message.function_call for message in turn):
+            return super().write_turn(turn, request)
+        parts: list[Content] = []
+        for message in turn:
+            if message.reasoning_content:
+                parts.append(between(f"{THOUGHT}: ", message.reasoning_content, ""))
+            if message.content:
+                parts.append(message.content)
+            if message.function_call:
+                parts.append(self.write_call(message.function_call, request))
+        return one_assistant(turn, in_lines(parts), None)
+
+    def reader(self, request: ChatRequest) -> StreamTransform:
+        """What finds thoughts, calls and the answer in one answer's text."""
+        return _Reader(request)
+
+
+def _written_arguments(call: FunctionCall) -> str:
+    arguments, raw = object_of(call), call.arguments
+    if arguments is not None:
+        return dumps(arguments)
+    if raw.startswith('"') or any(_LABEL.match(line) for line in raw.splitlines()):
+        return dumps(raw)
+    return f"\n{raw}" if raw.startswith("```") else raw
+
+
+class _Section(Enum):
+    """What is being read, besides thoughts in `<think>` and the name of an action."""
+
+    TEXT = auto()
+    THOUGHT = auto()
+    INPUT = auto()
+    ANSWER = auto()
+
+
+class _Reader(AnswerReader):
+    """Looks at the beginning of each line; everything else passes."""
+
+    tags: ClassVar[Tags] = Tags("\n", THINK)
+
+    def __init__(self, request: ChatRequest) -> None:
+        super().__init__(request)
+        self._at_line_start = True
+        self._section = _Section.TEXT
+        self._has_begun = True  # white space behind a label is none of the section
+        self._thoughts = _Thoughts()
+        self._label = ""
+        self._input: list[str] = []
+        self._index = 0
+
+    def _is_plain(self, text: str) -> bool:
+        in_text = self._section is _Section.TEXT and self._has_begun and not self._at_line_start
+        return in_text and super()._is_plain(text)
+
+    # --- lines ---
+
+    def _in_text(self, text: str, start: int) -> int:
+        if self._section is _Section.ANSWER:
+            self._take(text[start:])
+            return len(text)
+        if not self._at_line_start:
+            return self._in_line(text, start)
+        label = _LABEL.match(text, start)
+        if label is None and _may_be_label(text, start):
+            self._held = text[start:]
+            return len(text)
+        self._at_line_start = False
+        if label is None:
+            return start
+        self._read_label(label[0])
+        return label.end()
+
+    def _in_line(self, text: str, start: int) -> int:
+        match = self.tags.search(text, start)
+        if match is None:
+            end = self.tags.half(text, start)
+            self._take(text[start:end])
+            self._held = text[end:]
+            return len(text)
+        if match[0] == THINK and self._section is not _Section.INPUT:
+            self._take(text[start : match.start()])
+            self._end_section()
+            self._begin_thought()
+        else:
+            self._take(text[start : match.end()])
+            self._at_line_start = match[0] == "\n"
+        return match.end()
+
+    def _text_begins(self) -> None:
+        super()._text_begins()
+        self._at_line_start = True
+
+    def _open(self, tag: str) -> None:
+        raise AssertionError(f"no call begins with {tag!r}")  # labels are found at line starts
+
+    def _read_label(self, label: str) -> None:
+        is_first = self._at_start and not self._calls and not self._thoughts
+        match _kind(label):
+            case "Action":
+                if self._section is _Section.INPUT:
+                    self._end_section()
+                self._label, self._read_on = label, self._in_action
+            case "Action Input" if is_first and self._chosen:
+                self._begin_input(self._chosen)
+            case "Observation" if not is_first:
+                self._end_section()
+                self._stop()
+            case "Thought":
+                self._begin_section(_Section.THOUGHT)
+            case "Final Answer":
+                self._begin_section(_Section.ANSWER)
+            case _:
+                self._take(label)  # here, it means nothing
+
+    # --- sections ---
+
+    def _begin_section(self, section: _Section) -> None:
+        self._end_section()
+        self._section, self._has_begun = section, False
+
+    def _end_section(self) -> None:
+        if self._section is _Section.INPUT:
+            self._end_input()
+        self._section, self._has_begun = _Section.TEXT, True
+        self._thoughts.end()
+
+    def _take(self, text: str) -> None:
+        if not self._has_begun:
+            text = text.lstrip()
+            self._has_begun = bool(text)
+        match self._section:
+            case _Section.INPUT:
+                self._input.append(text)
+            case _Section.THOUGHT:
+                self._out += self._thoughts.add(text)
+            case _:
+                self._say(text)
+
+    # --- calls ---
+
+    def _in_action(self, text: str, start: int) -> int:
+        """Decide, by the characters that may be a name, whether there is a call."""
+        section = text[start : start + _LONGEST_NAME]
+        line = _NAME.match(section)
+        if (line is None and len(section) < _LONGEST_NAME) or (line and _may_be_label(text, start + line.end())):
+            self._held = text[start:]
+            return len(text)
+        label = _LABEL.match(text, start + line.end()) if line else None
+        if line and label and _kind(label[0]) == INPUT:
+            self._begin_input(self._name_in(line))
+            return label.end()
+        return start + self._end_action(section)
+
+    def _end_action(self, section: str) -> int:
+        """A call without arguments, if its name is offered; else text. How many characters are read."""
+        self._read_on = self._in_text
+        line = _NAME.match(section)
+        if line and self._name_in(line) in self._offered:
+            self._end_section()
+            self._call(FoundCall(self._name_in(line), "{}"))
+            self._at_line_start = True
+            return line.end()
+        self._take(self._label)
+        return 0
+
+    def _name_in(self, line: re.Match[str]) -> str:
+        name = line[1]
+        return name if name in self._offered else name.strip("`*\"' ") or name
+
+    def _begin_input(self, name: str) -> None:
+        self._begin_section(_Section.INPUT)
+        self._input, self._read_on = [], self._in_text
+        self._index = self._start_call(name)
+
+    def _end_input(self, *, cut_off: bool = False) -> None:
+        written = "".join(self._input)
+        found = split_arguments(written)
+        if cut_off and not found.is_whole:
+            self._end_call(self._index, CUT_OFF + written.strip())
+        else:
+            self._end_call(self._index, found.arguments)
+            self._say(found.rest)
+
+    # --- the end ---
+
+    def _end(self, *, cut_off: bool) -> None:
+        held, self._held = self._held, ""
+        if self._read_on == self._in_action:
+            read = 0 if cut_off else self._end_action(held)
+            self._take((self._label if cut_off else "") + held[read:])
+        elif self._read_on == self._in_thought:
+            self._say(held)
+        else:
+            self._take(held)
+        if self._section is _Section.INPUT:
+            self._end_input(cut_off=cut_off)
+        if self._at_start and not self._calls and self._thoughts:
+            # A model that has only thought has answered so; an empty answer would help nobody.
+            self._say(self._thoughts.text)
+
+
+class _Thoughts:
+    """The thoughts of an answer, as they go out: without white space at the end of a section, each on a new line."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._between = ""
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str) -> list[ReasoningDelta]:
+        kept = text.rstrip()
+        if not kept:
+            self._between += text
+            return []
+        thought = self._between + kept
+        self._between = text[len(kept) :]
+        self._parts.append(thought)
+        return [ReasoningDelta(thought)]
+
+    def end(self) -> None:
+        self._between = "\n" if self._parts else ""
+
+
+def _kind(label: str) -> str:
+    return label.strip(" \t*:：")
+
+
+def _may_be_label(text: str, start: int) -> bool:
+    """Whether the text ends before it is certain that no label begins here."""
+    if len(text) - start > _INDENT + _LONGEST_LABEL:
+        return False
+    rest = text[start:].lstrip(" \t")
+    is_indented_too_far = len(text) - start - len(rest) > _INDENT
+    return not is_indented_too_far and any(len(rest) < len(label) and label.startswith(rest) for label in _WRITTEN)

@@ -1,0 +1,50 @@
+"""What the schemas of the offered functions say: as JSON, and about the types of values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jackfield.request import FunctionSchema
+
+Types = frozenset[str]
+"""JSON types a value may have; empty where nothing is said."""
+
+
+def schema_json(schema: Mapping[str, Any]) -> str:
+    """A schema as one line of JSON; it may be any mapping, and hold any."""
+    return json.dumps(schema, ensure_ascii=False, default=_as_dict)
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a function schema holds JSON values only, not {type(value).__name__}")
+
+
+def properties_of(function: FunctionSchema) -> Mapping[str, Any]:
+    """The schemas of a function's arguments, by name."""
+    properties = (function.get("parameters") or {}).get("properties") or {}
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def argument_types(name: str, functions: Sequence[FunctionSchema]) -> dict[str, Types]:
+    """The JSON types each argument of a function may have, as far as its schema says so."""
+    for function in functions:
+        if function.get("name") == name:
+            return {str(key): frozenset(_types_in(schema)) for key, schema in properties_of(function).items()}
+    return {}
+
+
+def _types_in(schema: Any) -> list[str]:
+    if not isinstance(schema, Mapping):
+        return []
+    given = schema.get("type", [])
+    types = [given] if isinstance(given, str) else [str(entry) for entry in given]
+    values = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else [])]
+    if not types and values and all(isinstance(value, str) for value in values):
+        types = ["string"]
+    for option in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        types += _types_in(option)
+    return types

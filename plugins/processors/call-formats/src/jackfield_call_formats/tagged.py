@@ -1,0 +1,227 @@
+"""Read calls that stand between `<tool_call>` tags: JSON, JSON with a block of code, or XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jackfield.request import ChatRequest
+from jackfield_call_formats.calls import FoundCall
+from jackfield_call_formats.json_body import calls_in_json, early_json_name, is_strict_json, raw_arguments
+from jackfield_call_formats.reader import CUT_OFF, THINK, AnswerReader
+from jackfield_call_formats.tags import Tags
+from jackfield_call_formats.xml_body import calls_in_xml, early_xml_name, is_strict_xml
+
+CALL, END_CALL = "<tool_call>", "</tool_call>"
+FUNCTION, END_FUNCTION = "<function=", "</function>"
+
+NAME_WITHIN = 256
+"""A name that is to be shown early stands in this many characters of the body."""
+
+_IN_JSON = re.compile('"|</?tool_call>|<code>')
+_IN_STRING = re.compile(r'\\[\s\S]|"|</?tool_call>')
+_IN_VALUES = re.compile("</?tool_call>|<parameter=|</parameter>|</function>|</code>")
+_IN_CALL = Tags(CALL, END_CALL, "<code>", "</code>", "<parameter=", "</parameter>", END_FUNCTION)
+_NOT_BLANK = re.compile(r"\S")
+_TAG_OF_CALL = re.compile("(</?tool_call>)")
+
+
+class TaggedReader(AnswerReader):
+    """Reads one answer with calls in `<tool_call>` tags."""
+
+    tags: ClassVar[Tags] = Tags(CALL, THINK)
+
+    def __init__(self, request: ChatRequest) -> None:
+        super().__init__(request)
+        self._body = _Body(CALL)
+
+    def _open(self, tag: str) -> None:
+        self._read_on, self._body = self._in_call, _Body(tag)
+
+    def _in_call(self, text: str, start: int) -> int:
+        body = self._body
+        tag, end, after = body.scan(text, start)
+        body.add(text[start:end])
+        if body.index is None and (name := body.new_name()):
+            body.index = self._start_call(name)
+        if tag == CALL:
+            self._close("")
+            self._open(CALL)
+        elif tag:
+            self._close(tag)
+        else:
+            self._held = text[after:]
+            after = len(text)
+        return after
+
+    def _close(self, ending: str, *, cut_off: bool = False) -> None:
+        """Let a call go, or what turns out to be several, or none; `ending` is its end tag, or half of it."""
+        self._read_on = self._in_text
+        for segment in _segments(self._body, ending):
+            calls = self._calls_in(segment.text, cut_off=cut_off) if segment.is_call else []
+            if calls:
+                self._emit(calls)
+            else:
+                self._say(segment.whole)
+
+    def _calls_in(self, text: str, *, cut_off: bool) -> list[FoundCall]:
+        text = text.strip()
+        if cut_off and not _is_strict(text):
+            calls = []
+        elif text.startswith("<"):
+            calls = calls_in_xml(text, self._functions, chosen=self._chosen)
+        else:
+            calls = calls_in_json(text, mend=not cut_off, chosen=self._chosen)
+        if calls or self._body.index is None:
+            return calls
+        # Its name has been shown, so it is a call, and its tool tells the model what is wrong with the arguments.
+        return [FoundCall(self._body.name, (CUT_OFF if cut_off else "") + raw_arguments(text))]
+
+    def _emit(self, calls: list[FoundCall]) -> None:
+        for call in calls:
+            if self._body.index is None:
+                self._call(call)
+            else:
+                self._end_call(self._body.index, call.arguments)
+                self._body.index = None
+
+    def _end(self, *, cut_off: bool) -> None:
+        held, self._held = self._held, ""
+        if self._read_on == self._in_call:
+            half_end = held if END_CALL.startswith(held) else ""
+            self._body.add(held.removesuffix(half_end))
+            self._close(half_end, cut_off=cut_off)
+        else:
+            self._say(held)
+
+
+def _is_strict(text: str) -> bool:
+    return is_strict_xml(text) if text.startswith("<") else is_strict_json(text)
+
+
+class _Body:
+    """What has been read of one call.
+
+    Attributes:
+        opening: The tag it began with.
+        index: The call's, once its name has been passed on.
+        is_doubtful: There is a tag in what looks like a string or a value. If the body turns out to be broken, it was
+            none.
+    """
+
+    def __init__(self, opening: str) -> None:
+        self.opening = opening
+        self.index: int | None = None
+        self.name = ""
+        self.is_doubtful = False
+        self._parts: list[str] = []
+        self._head = ""
+        self._is_name_settled = False
+        self._is_json: bool | None = None
+        self._in_string = False
+        self._has_values = False  # the rest is values without escapes: of parameters, or code
+        self._after_end = False  # nothing but white space since a value or the function ended
+        if opening == FUNCTION:
+            self._is_json = False
+            self.add(FUNCTION)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str) -> None:
+        self._parts.append(text)
+        if len(self._head) < NAME_WITHIN:
+            self._head = (self._head + text)[:NAME_WITHIN]
+
+    def new_name(self) -> str:
+        """The call's name, the first time it is certain; '' before and if it never is."""
+        if self._is_name_settled or self._is_json is None:
+            return ""
+        self.name = early_json_name(self._head) if self._is_json else early_xml_name(self._head)
+        self._is_name_settled = bool(self.name) or len(self._head) == NAME_WITHIN
+        return self.name
+
+    def scan(self, text: str, start: int) -> tuple[str, int, int]:
+        """Look for the end of the call.
+
+        Returns:
+            The tag that ends it ('' if there is none yet), where the body ends, and where to go on: there begins what
+            must wait for more text.
+        """
+        if self._is_json is None and (first := _NOT_BLANK.search(text, start)):
+            self._is_json = first[0] != "<"  # XML has no strings that could hide a tag
+        position = start
+        while match := self._next_mark(text, position):
+            self._pass(text[position : match.start()])
+            position = match.end()
+            if self._is_end(match[0]):
+                # The end of a bare function is a part of it.
+                return match[0], match.end() if match[0] == END_FUNCTION else match.start(), position
+        end = _IN_CALL.half(text, position)
+        if self._in_string and end == len(text) and text.endswith("\\") and position < end:
+            end -= 1  # half an escape: all the others have been matched with what they escape
+        self._pass(text[position:end])
+        return "", end, end
+
+    def _next_mark(self, text: str, position: int) -> re.Match[str] | None:
+        if not self._is_json or self._has_values:
+            return _IN_VALUES.search(text, position)
+        return (_IN_STRING if self._in_string else _IN_JSON).search(text, position)
+
+    def _pass(self, text: str) -> None:
+        if self._after_end and text.strip():
+            self._after_end = False
+
+    def _is_end(self, mark: str) -> bool:
+        match mark:
+            case '"':
+                self._in_string = not self._in_string
+            case "<parameter=" | "<code>":
+                self._has_values, self._after_end = True, False
+            case "</parameter>" | "</code>":
+                self._after_end = True
+            case "</function>":
+                is_end = self._after_end or not self._has_values
+                self._after_end = True
+                return is_end and self.opening == FUNCTION
+            case "<tool_call>" | "</tool_call>":
+                if not self._in_string and (self._after_end or not self._has_values):
+                    return True
+                self.is_doubtful = True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A part of what was read as one call: `text` between an opening and an ending tag if it is a call."""
+
+    text: str
+    is_call: bool
+    opening: str = ""
+    ending: str = ""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.opening}{self.text}{self.ending}"
+
+
+def _segments(body: _Body, ending: str) -> Iterator[_Segment]:
+    """What a body consists of: one call, or, if a broken string hid tags, what they part."""
+    text = body.text
+    opening = body.opening if body.opening == CALL else ""
+    ending = "" if ending == END_FUNCTION else ending
+    if not body.is_doubtful or _is_strict(text.strip()):
+        yield _Segment(text, True, opening, ending)
+        return
+    pieces = [*_TAG_OF_CALL.split(text), ending]
+    is_call = True
+    for segment, tag in zip(pieces[::2], pieces[1::2], strict=True):
+        end_tag = "" if tag == CALL else tag
+        if is_call:
+            yield _Segment(segment, True, opening, end_tag)
+        elif segment + end_tag:
+            yield _Segment(segment + end_tag, False)
+        is_call, opening = tag == CALL, CALL

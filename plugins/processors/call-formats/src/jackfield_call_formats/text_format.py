@@ -1,0 +1,104 @@
+"""Write a request with its tools, calls and results as text: what all call formats have in common.
+
+Pure; messages in which nothing changes are passed on as they are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from jackfield.messages import ASSISTANT, FUNCTION, USER, FunctionCall, Message, with_system_text
+from jackfield.processors import CallFormat
+from jackfield.request import ChatRequest
+from jackfield_call_formats.content import Content, in_lines
+from jackfield_call_formats.told import is_tool_traffic, without_tools
+
+
+class TextFormat(CallFormat):
+    """A call format that puts the tools at the end of the system message, and calls and results where they happened."""
+
+    def render(self, request: ChatRequest) -> ChatRequest:
+        """The request with tools and tool traffic as text; the same object where there is neither.
+
+        Where no function may be called, none is offered, and past calls are told as a part of what the user said.
+        """
+        offers_tools = bool(request.functions) and request.config.function_choice != "none"
+        if not offers_tools and not request.functions and not any(map(is_tool_traffic, request.messages)):
+            return request
+        # With the functions gone, a choice among them would make no sense to a backend.
+        config = request.config.model_copy(update={"function_choice": "auto", "parallel_function_calls": None})
+        if offers_tools:
+            messages = with_system_text(self._with_traffic(request), self.prompt(request), first=False)
+            stop = tuple(dict.fromkeys((*config.stop, *self.stop_words(request))))
+            config = config.model_copy(update={"stop": stop})
+        else:
+            messages = tuple(without_tools(request.messages, request.lang))
+        return replace(request, messages=messages, functions=(), config=config)
+
+    @abstractmethod
+    def prompt(self, request: ChatRequest) -> str:
+        """The tools, how to call them, and what is asked of this answer in particular."""
+
+    @abstractmethod
+    def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
+        """A call as the model should have written it."""
+
+    @abstractmethod
+    def write_result(self, result: Message) -> Content:
+        """A tool's result. What a tool brings from outside must not pass for anything else."""
+
+    def write_results(self, results: Sequence[Message]) -> Content:
+        """The results of one turn."""
+        return in_lines([self.write_result(result) for result in results])
+
+    def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - for formats that have some
+        """Where the model must end, so that it does not go on with the results itself."""
+        return ()
+
+    def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
+        """The assistant's messages of one turn in one, its calls as text."""
+        parts: list[Content] = []
+        for message in turn:
+            if message.content:
+                parts.append(message.content)
+            if message.function_call:
+                parts.append(self.write_call(message.function_call, request))
+        reasoning = [message.reasoning_content for message in turn if message.reasoning_content]
+        return one_assistant(turn, in_lines(parts), in_lines(reasoning) if reasoning else None)
+
+    def _with_traffic(self, request: ChatRequest) -> list[Message]:
+        out: list[Message] = []
+        for group in _groups(request.messages):
+            match group[0].role:
+                case "assistant" if len(group) > 1 or group[0].function_call:
+                    out.append(self.write_turn(group, request))
+                case "function":
+                    out.append(Message(USER, self.write_results(group)))
+                case _:
+                    out += group
+        return out
+
+
+def one_assistant(turn: Sequence[Message], content: Content, reasoning: Content | None) -> Message:
+    """An assistant's message with the name and origin of these, where they agree."""
+    first = turn[0]
+    return Message(
+        ASSISTANT,
+        content,
+        reasoning_content=reasoning,
+        name=first.name if all(message.name == first.name for message in turn) else None,
+        origin=first.origin if all(message.origin == first.origin for message in turn) else None,
+    )
+
+
+def _groups(messages: Iterable[Message]) -> list[list[Message]]:
+    """Runs of assistant messages, and runs of results; every other message by itself."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        if groups and message.role in (ASSISTANT, FUNCTION) and groups[-1][0].role == message.role:
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return groups

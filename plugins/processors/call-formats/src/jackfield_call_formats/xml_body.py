@@ -1,0 +1,187 @@
+"""Read and write a call as `<function=NAME><parameter=KEY>value</parameter></function>`.
+
+Values carry no types; the function's schema tells them. The format has no escapes. What would be misread without one
+is written as a JSON string whose first character is an escape, and read back from that: so a call reads back as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.jsontext import dumps, loads_lenient
+from jackfield.messages import FunctionCall
+from jackfield.request import FunctionSchema
+from jackfield_call_formats.arguments import as_text, object_of
+from jackfield_call_formats.calls import FoundCall
+from jackfield_call_formats.schemas import Types, argument_types
+
+_FUNCTION = re.compile(r"<function=([^<>]*)>\s*")
+_KEY = re.compile(r"\s*<parameter=([^<>]*)>\n?")
+_END_OF_FUNCTION = re.compile(r"\s*</function>\s*")
+# An end tag in the middle of a value is a part of it. Models leave end tags out; the next parameter ends a value, too.
+_END_OF_VALUE = re.compile(
+    r"(?P<end>\n?</parameter>\s*(?=<parameter=|</function>|\Z))"
+    r"|\n(?=<parameter=[^<>\n]+>)"
+    r"|\n?(?=</function>\s*(?:\Z|<function=))"
+)
+_ANY_TAG = re.compile("</?(?:tool_call|function|parameter|code|think)")
+_UNSAFE_NAME = re.compile(r"[<>\n]|\A\s|\s\Z|\A\"|\A\Z")
+_ESCAPED = re.compile(r'"\\u[0-9a-fA-F]{4}.*"', re.DOTALL)
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    name: str
+    values: Mapping[str, str]
+    is_whole: bool
+
+
+# --- writing ---
+
+
+def write_call(call: FunctionCall, functions: Sequence[FunctionSchema]) -> str:
+    """A call as the model should have written it. Arguments that are no JSON object stand there as they are."""
+    arguments = object_of(call)
+    lines = [f"<function={_written_name(call.name)}>"]
+    if arguments is None:
+        lines.append(_ANY_TAG.sub(lambda tag: tag[0].replace("<", "\\u003c"), call.arguments))
+    types = argument_types(call.name, functions)
+    for key, value in (arguments or {}).items():
+        lines += [f"<parameter={_written_name(key)}>", _written(value, types.get(key, frozenset())), "</parameter>"]
+    return "\n".join([*lines, "</function>"])
+
+
+def _written(value: Any, types: Types) -> str:
+    if not isinstance(value, str):
+        written = dumps(value)
+        return written.replace("<", "\\u003c") if _ANY_TAG.search(written) else written
+    if not _ANY_TAG.search(value) and _typed(value, types) == value:
+        return value
+    return _escaped(value)
+
+
+def _written_name(name: str) -> str:
+    return _escaped(name) if _UNSAFE_NAME.search(name) else name
+
+
+def _escaped(text: str) -> str:
+    units = text[:1].encode("utf-16-be", "surrogatepass").hex()
+    first = "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    rest = dumps(text[1:])[1:-1].replace("<", "\\u003c").replace(">", "\\u003e")
+    return f'"{first}{rest}"'
+
+
+# --- reading ---
+
+
+def early_xml_name(head: str) -> str:
+    """The name of a call whose XML begins like this; '' while it is not whole."""
+    match = _FUNCTION.match(head.lstrip())
+    return _read_name(match[1]) if match else ""
+
+
+def is_strict_xml(text: str) -> bool:
+    """Whether a body is XML with all its end tags."""
+    functions = _functions_in(text)
+    return bool(functions) and all(function.is_whole for function in functions)
+
+
+def calls_in_xml(text: str, functions: Sequence[FunctionSchema], *, chosen: str = "") -> list[FoundCall]:
+    """The calls in a body, usually one; [] if it is none. `chosen` is the name of a call without one."""
+    found = []
+    for function in _functions_in(text):
+        name = function.name or chosen
+        if name:
+            types = argument_types(name, functions)
+            values = {key: _typed(value, types.get(key, frozenset())) for key, value in function.values.items()}
+            found.append(FoundCall(name, as_text(values)))
+    return found
+
+
+def _functions_in(text: str) -> list[_Function]:
+    found = []
+    opening = _FUNCTION.search(text)
+    while opening:
+        function, end = _read_function(text, _read_name(opening[1]), opening.end())
+        found.append(function)
+        opening = _FUNCTION.search(text, end)
+    return found
+
+
+def _read_function(text: str, name: str, position: int) -> tuple[_Function, int]:
+    values: dict[str, str] = {}
+    has_all_ends = True
+    while key := _KEY.match(text, position):
+        end = _END_OF_VALUE.search(text, key.end())
+        has_all_ends = has_all_ends and end is not None and end["end"] is not None
+        values[_read_name(key[1])] = text[key.end() : end.start() if end else len(text)].removesuffix("\n" * (not end))
+        position = end.end() if end else len(text)
+    closing = _END_OF_FUNCTION.match(text, position)
+    function = _Function(name, values, is_whole=has_all_ends and closing is not None)
+    return function, closing.end() if closing else position
+
+
+def _read_name(written: str) -> str:
+    name = "" if written == '""' else _unescaped(written.strip())
+    return written.strip() if name is None else name
+
+
+def _unescaped(text: str) -> str | None:
+    """The text that was written as a JSON string; None if it was not."""
+    if not _ESCAPED.fullmatch(text):
+        return None
+    try:
+        value = json.loads(text, strict=False)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def _typed(text: str, types: Types) -> Any:
+    """What a value means, where it may have these types."""
+    escaped = _unescaped(text)
+    if escaped is not None:
+        return escaped
+    value = _as_json(text, types)
+    kind = _type_of(value)
+    fits = kind in types or (kind == "integer" and "number" in types)
+    return text if "string" in types and (kind == "string" or not fits) else value
+
+
+def _as_json(text: str, types: Types) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        pass
+    word = text.strip().lower()
+    if word in _WORDS and types & {"boolean", "null"} and _type_of(_WORDS[word]) in types:
+        return _WORDS[word]
+    if types & {"object", "array"} and text.lstrip()[:1] in ("{", "["):
+        try:
+            return loads_lenient(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
