@@ -17,7 +17,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield_dashscope.errors import class_of, error_in_answer, error_of_response, retry_after_s
+from jackfield_dashscope.errors import class_of, error_in_answer, error_of_response
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -98,16 +98,3 @@ def test_what_nobody_can_read_is_an_error_by_its_status(body: bytes) -> None:
 
 def test_a_redirect_says_what_to_set() -> None:
     assert "base_url" in str(error_of_response(302, {}, b"", "b"))
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [("2", 2.0), ("-1", 0.0), ("Sun, 01 Nov 2026 12:00:30 GMT", 30.0), ("Sun, 01 Nov 2026 11:00:00 GMT", 0.0)],
-)
-def test_how_long_to_wait_is_read(value: str, seconds: float) -> None:
-    assert retry_after_s({"retry-after": value}, NOW) == seconds
-
-
-@pytest.mark.parametrize("value", ["", "soon", "nan", "inf"])
-def test_a_wait_that_nobody_understands_is_none(value: str) -> None:
-    assert retry_after_s({"retry-after": value}, NOW) is None

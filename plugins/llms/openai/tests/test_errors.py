@@ -20,7 +20,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield_openai.errors import error_of_response, retry_after_s
+from jackfield_openai.errors import error_of_response
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
@@ -105,22 +105,3 @@ def test_a_placeholder_key_is_not_taken_out_of_words() -> None:
 )
 def test_every_refusal_is_some_error(status: int, body: Any) -> None:
     assert isinstance(refusal(status, body), ModelServiceError)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "2"}, 2),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "-1"}, 0),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": "Thu, 01 Jan 2026 12:01:00 GMT"}, 60),
-        ({"retry-after": "Thu, 01 Jan 2026 11:00:00 GMT"}, 0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "nan"}, None),
-    ],
-)
-def test_how_long_to_wait_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after_s(headers, NOW) == seconds

@@ -21,7 +21,8 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
-from jackfield_dashscope.errors import error_in_answer, shown
+from jackfield.models.refusals import shown
+from jackfield_dashscope.errors import error_in_answer
 from jackfield_dashscope.sse import EventReader
 
 SEARCH_EVENT = "jackfield-dashscope.search"

@@ -7,11 +7,9 @@ The codes are those of the provider's page on error codes. Their spelling varies
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from jackfield.errors import (
@@ -26,8 +24,7 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-
-MAX_SHOWN_CHARS = 500  # of a server's text in a message
+from jackfield.models.refusals import retry_after_s, shown
 
 ErrorClass = type[ModelServiceError]
 
@@ -169,30 +166,6 @@ def class_of(status: int, code: str, text: str) -> ErrorClass:
             if part in lowered:
                 return error_class
     return _STATUSES.get(status) or (ModelOverloadedError if status >= 500 else ModelRequestError)
-
-
-def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """How long the server asks to wait, in seconds, at least 0; None if it does not say. Seconds or an HTTP date."""
-    value = headers.get("retry-after", "")
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = math.nan
-    if math.isfinite(seconds):
-        return max(0.0, seconds)
-    try:
-        until = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds())
-
-
-def shown(text: str, key: str, limit: int = MAX_SHOWN_CHARS) -> str:
-    """A server's text as an error may show it: on one line, without the key, cut at `limit` characters."""
-    line = " ".join(text.split())
-    if len(key) > 5:  # a shorter one is a placeholder, and may be part of any word
-        line = line.replace(key, "[key]")
-    return line if len(line) <= limit else line[:limit] + " …"
 
 
 def _problem_in(body: bytes) -> Mapping[str, Any]:

@@ -12,7 +12,8 @@ from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.jsontext import dumps
 from jackfield.messages import Usage
-from jackfield_openai.errors import error_in_stream, shown
+from jackfield.models.refusals import shown
+from jackfield_openai.errors import error_in_stream
 from jackfield_openai.sse import SSE_END, SSEDecoder
 
 _DONE = b"[DONE]"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from jackfield.errors import (
@@ -23,8 +21,7 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-
-MAX_SHOWN_CHARS = 500  # of a server's text in a message
+from jackfield.models.refusals import retry_after_s, shown
 
 # Matched against code and type first, then against the text, for servers whose code is only a number.
 _CODES: tuple[tuple[str, type[ModelServiceError]], ...] = (
@@ -109,30 +106,6 @@ def error_in_stream(
     )
 
 
-def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """How long the server asks to wait, in seconds, at least 0; None if it does not say. Seconds or an HTTP date."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
-    try:
-        until = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds())
-
-
-def shown(text: str, key: str, limit: int = MAX_SHOWN_CHARS) -> str:
-    """A server's text as an error may show it: on one line, without the key, cut at `limit` characters."""
-    line = " ".join(text.split())
-    if len(key) > 5:  # a shorter one is a placeholder, and may be part of any word
-        line = line.replace(key, "[key]")
-    return line if len(line) <= limit else line[:limit] + " …"
-
-
 @contextmanager
 def translated(backend: str, url: str, *, timeout_s: float) -> Iterator[None]:
     """Turn what the network raises into Jackfield's errors."""
@@ -162,14 +135,6 @@ def translated(backend: str, url: str, *, timeout_s: float) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     return shown(str(error), "", 200) or type(error).__name__
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return max(0.0, value) if math.isfinite(value) else None
 
 
 def _json_or_text(body: bytes) -> Any:
