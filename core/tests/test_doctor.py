@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.plugins.doctor import Finding, examine
+from jackfield.composition.doctor import Finding, examine
 
 SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
 TOOL = SOUND.format("name='x', target='acme_heavy:T', description='Does it.'{}")

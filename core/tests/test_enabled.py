@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
+from jackfield.composition.choices import Choices, load_choices, write_choices
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -21,7 +22,6 @@ from jackfield.errors import (
 from jackfield.events import RunEvent
 from jackfield.models import BaseChatModel
 from jackfield.plugins import ToolSpec
-from jackfield.plugins.choices import Choices, load_choices, write_choices
 from jackfield.plugins.host import PluginHost
 from jackfield.runs import Observer
 from jackfield.settings import Settings, load_settings

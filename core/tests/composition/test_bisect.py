@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.composition.bisect import Result, asked_fails, bisect, command_fails, minimise
 from jackfield.errors import ConfigError
-from jackfield.plugins.bisect import Result, asked_fails, bisect, command_fails, minimise
 
 PLUGINS = st.integers(1, 40).map(lambda count: [f"p{number}" for number in range(count)])
 

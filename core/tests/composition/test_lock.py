@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.composition.lock import Lock, LockedPlugin, Policy, freeze
+from jackfield.composition.lockfile import as_toml, parse_lock, read_lock, write_lock
+from jackfield.composition.record import changed_files, content_hash
+from jackfield.composition.restore import InstalledPlugin, State, differences, plan
 from jackfield.errors import ConfigError
-from jackfield.plugins.lock import Lock, LockedPlugin, Policy, freeze
-from jackfield.plugins.lockfile import as_toml, parse_lock, read_lock, write_lock
-from jackfield.plugins.record import changed_files, content_hash
-from jackfield.plugins.restore import InstalledPlugin, State, differences, plan
 from jackfield.settings import Settings
 from jackfield_testkit.site import FakeSite
 

@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.errors import ConfigError, PluginError
-from jackfield.plugins.catalog import scan
-from jackfield.plugins.packages import (
+from jackfield.composition.packages import (
     Environment,
     Sources,
     find_installer,
@@ -25,6 +23,8 @@ from jackfield.plugins.packages import (
     tool_command,
     uninstall,
 )
+from jackfield.errors import ConfigError, PluginError
+from jackfield.plugins.catalog import scan
 from jackfield_testkit.site import FakeSite
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.composition.record import ChangedFile, changed_files, content_hash, is_editable
 from jackfield.errors import PluginError
-from jackfield.plugins.record import ChangedFile, changed_files, content_hash, is_editable
 
 EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from jackfield.composition.why import Explanation, why
 from jackfield.errors import PluginNotFoundError
-from jackfield.plugins.why import Explanation, why
 from jackfield.settings import Settings
 from jackfield_testkit.site import FakeSite
 

@@ -10,9 +10,9 @@ from typing import Any
 from jackfield.agents.needs import CORE, Needs, needs_of, needs_of_python
 from jackfield.agents.spec import load_agent_config, python_uses
 from jackfield.cli.tables import print_json, print_table, printable
+from jackfield.composition.distributions import installed
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.plugins.distributions import installed
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import Placed
 

@@ -86,7 +86,7 @@ def _seconds(text: str) -> float:
 
 def install(options: argparse.Namespace) -> int:
     """Install plugins, and say what they offer."""
-    from jackfield.plugins import packages
+    from jackfield.composition import packages
     from jackfield.plugins.catalog import scan
 
     before = set(scan().rows)
@@ -101,9 +101,9 @@ def install(options: argparse.Namespace) -> int:
 
 def uninstall(options: argparse.Namespace) -> int:
     """Remove plugins."""
-    from jackfield.plugins import packages
+    from jackfield.composition import packages
+    from jackfield.composition.distributions import installed, required_by
     from jackfield.plugins.catalog import scan
-    from jackfield.plugins.distributions import installed, required_by
 
     catalog = scan()
     found = installed()
@@ -124,7 +124,7 @@ def uninstall(options: argparse.Namespace) -> int:
 
 def freeze(options: argparse.Namespace) -> int:
     """Write a lock."""
-    from jackfield.plugins import lock, lockfile
+    from jackfield.composition import lock, lockfile
     from jackfield.settings import load_settings
 
     frozen = lock.freeze(load_settings())
@@ -141,8 +141,8 @@ def freeze(options: argparse.Namespace) -> int:
 
 def sync(options: argparse.Namespace) -> int:
     """Make what is installed and set what a lock says."""
-    from jackfield.plugins.lockfile import read_lock
-    from jackfield.plugins.restore import sync as synchronise
+    from jackfield.composition.lockfile import read_lock
+    from jackfield.composition.restore import sync as synchronise
     from jackfield.settings import load_settings
 
     lock = read_lock(Path(options.file))
@@ -159,7 +159,7 @@ def sync(options: argparse.Namespace) -> int:
 
 def why(options: argparse.Namespace) -> int:
     """Explain a plugin."""
-    from jackfield.plugins.why import why as explain
+    from jackfield.composition.why import why as explain
     from jackfield.settings import load_settings
 
     explanations = explain(options.name, load_settings())
@@ -172,7 +172,7 @@ def why(options: argparse.Namespace) -> int:
 
 def bisect(options: argparse.Namespace) -> int:
     """Find the plugins that make a command fail; 1 if it is none of them."""
-    from jackfield.plugins import bisect as search
+    from jackfield.composition import bisect as search
     from jackfield.plugins.host import PluginHost
     from jackfield.settings import normalise
 
@@ -195,7 +195,7 @@ def bisect(options: argparse.Namespace) -> int:
 
 
 def _sources(options: argparse.Namespace) -> Any:
-    from jackfield.plugins.packages import Sources
+    from jackfield.composition.packages import Sources
 
     return Sources(tuple(options.find_links), no_index=options.no_index)
 

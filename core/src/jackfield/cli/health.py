@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from jackfield.cli.tables import print_json, printable
+from jackfield.composition.consent import Memory
+from jackfield.composition.doctor import PROBE_TIMEOUT_S, Finding, examine
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.models.base import load_processors
-from jackfield.plugins.consent import Memory
-from jackfield.plugins.doctor import PROBE_TIMEOUT_S, Finding, examine
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import in_order
 from jackfield.settings import closest, normalise

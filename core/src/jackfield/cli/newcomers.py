@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from jackfield.cli.tables import printable
-from jackfield.plugins.choices import load_choices, write_choices
-from jackfield.plugins.consent import Memory, Newcomer, News, Seen, description, news, summary
+from jackfield.composition.choices import load_choices, write_choices
+from jackfield.composition.consent import Memory, Newcomer, News, Seen, description, news, summary
 from jackfield.plugins.host import PluginHost
 
 _MANY = 3  # more than these are told in a line each, and asked about together

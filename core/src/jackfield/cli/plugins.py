@@ -149,7 +149,7 @@ def info(options: argparse.Namespace) -> int:
 
 def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
     """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
-    from jackfield.plugins.doctor import probe_apart
+    from jackfield.composition.doctor import probe_apart
 
     loadable = dict.fromkeys(row.distribution for row in rows if not why_not(row, host.settings))
     return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
@@ -175,8 +175,8 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
 
 
 def _distribution_facts(row: Row) -> dict[str, Any]:
-    from jackfield.plugins.conformance import read_conformance
-    from jackfield.plugins.distributions import read_distribution
+    from jackfield.composition.conformance import read_conformance
+    from jackfield.composition.distributions import read_distribution
 
     found, conformance = read_distribution(row.location), read_conformance(row)
     return {

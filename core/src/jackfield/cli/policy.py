@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jackfield.cli.tables import printable
+from jackfield.composition.choices import Choices, load_choices, write_choices
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.choices import Choices, load_choices, write_choices
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import install_hint
 from jackfield.plugins.policy import is_enabled, why_not

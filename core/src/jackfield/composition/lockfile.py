@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from jackfield.composition.choices import write_whole
+from jackfield.composition.distributions import CORE
+from jackfield.composition.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
 from jackfield.errors import ConfigError
-from jackfield.plugins.choices import write_whole
-from jackfield.plugins.distributions import CORE
-from jackfield.plugins.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
 from jackfield.settings import closest
 
 _FORMAT = 1

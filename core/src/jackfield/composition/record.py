@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from jackfield.composition.distributions import read_distribution
 from jackfield.errors import PluginError
-from jackfield.plugins.distributions import read_distribution
 
 _MAX_RECORD_BYTES = 16 << 20
 _BLOCK_BYTES = 1 << 20

@@ -8,12 +8,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from jackfield.errors import ConfigError, PluginError
-from jackfield.plugins.catalog import scan
-from jackfield.plugins.choices import load_choices, write_choices
-from jackfield.plugins.distributions import CORE, Distribution, installed
-from jackfield.plugins.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
-from jackfield.plugins.packages import (
+from jackfield.composition.choices import load_choices, write_choices
+from jackfield.composition.distributions import CORE, Distribution, installed
+from jackfield.composition.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
+from jackfield.composition.packages import (
     Environment,
     Run,
     Sources,
@@ -22,7 +20,9 @@ from jackfield.plugins.packages import (
     run_visibly,
     write_constraints,
 )
-from jackfield.plugins.record import changed_files, content_hash
+from jackfield.composition.record import changed_files, content_hash
+from jackfield.errors import ConfigError, PluginError
+from jackfield.plugins.catalog import scan
 from jackfield.settings import Settings
 from jackfield.version import __version__
 

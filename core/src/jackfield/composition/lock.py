@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from jackfield.composition.distributions import CORE, Distribution, installed, requirements_of
+from jackfield.composition.record import changed_files, content_hash
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Catalog, scan
-from jackfield.plugins.distributions import CORE, Distribution, installed, requirements_of
-from jackfield.plugins.record import changed_files, content_hash
 from jackfield.settings import Settings, normalise
 from jackfield.version import __version__
 

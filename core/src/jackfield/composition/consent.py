@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from jackfield.composition.choices import write_whole
+from jackfield.composition.record import content_hash
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.choices import write_whole
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.record import content_hash
 from jackfield.plugins.source import Described, described_in_source
 
 SEEN_FILE = "seen.json"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from jackfield.composition.distributions import Distribution, installed, required_by, requirements_of
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins.catalog import Catalog, Problem, Row, scan
-from jackfield.plugins.distributions import Distribution, installed, required_by, requirements_of
 from jackfield.plugins.known import known_components
 from jackfield.plugins.policy import is_enabled, why_not
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from jackfield.composition.distributions import Distribution, installed, requirements_of, requirers
+from jackfield.composition.record import changed_files
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Problem, Row
-from jackfield.plugins.distributions import Distribution, installed, requirements_of, requirers
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_enabled, is_incompatible, why_not
-from jackfield.plugins.record import changed_files
 from jackfield.settings import ENABLED_KINDS, normalise
 
 Status = Literal[
@@ -281,7 +281,7 @@ def probe_apart(
 
     A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
     """
-    command = [sys.executable, "-B", "-m", "jackfield.plugins.probe", distribution, *options]
+    command = [sys.executable, "-B", "-m", "jackfield.composition.probe", distribution, *options]
     # Files and not pipes: a process that a plugin leaves behind would hold a pipe open, and us up.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
         process = subprocess.Popen(  # noqa: S603 - our own module, in our own interpreter

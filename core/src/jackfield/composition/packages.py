@@ -19,9 +19,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from jackfield.composition.distributions import CORE
 from jackfield.errors import ConfigError, PluginError, PluginNotFoundError
 from jackfield.plugins.catalog import Catalog
-from jackfield.plugins.distributions import CORE
 from jackfield.plugins.known import known_components
 from jackfield.settings import closest, normalise
 

@@ -1,6 +1,6 @@
 """Load the plugins of one distribution and say what happened, in a process of its own.
 
-`python -B -m jackfield.plugins.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from standard
+`python -B -m jackfield.composition.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from standard
 input and writes one JSON object to standard output. What a plugin prints goes elsewhere, so that it cannot spoil the
 answer; a thread that it leaves behind cannot keep the process alive.
 """
@@ -17,11 +17,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jackfield.composition.watch import Watch
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.watch import Watch
 
 
 def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
