@@ -354,10 +354,14 @@ def test_the_core_alone_says_what_to_install(
     said = execute([jackfield, "--version"], cwd=tmp_path, env=clean_env).stdout
     assert said.startswith("jackfield 0.")
     assert "pip install jackfield-openai" in execute([jackfield, "plugins", "list"], cwd=tmp_path, env=clean_env).stdout
-    asked = execute([jackfield, "run", "-m", "openai:some-model", "Hi"], cwd=tmp_path, env=clean_env, check=False)
-    assert asked.returncode == 1
-    assert "pip install jackfield-openai" in asked.stderr
-    assert "Traceback" not in asked.stderr
+    for words, wanted in (
+        (["run", "-m", "openai:m", "Hi"], "jackfield-openai"),
+        (["new", "tool", "x"], "jackfield-new"),
+    ):
+        asked = execute([jackfield, *words], cwd=tmp_path, env=clean_env, check=False)
+        assert asked.returncode == 1
+        assert f"pip install {wanted}" in asked.stderr
+        assert "Traceback" not in asked.stderr
 
 
 def test_the_core_and_one_backend_run_an_agent_against_a_server(

@@ -275,15 +275,24 @@ def test_a_command_that_two_offer_is_run_by_its_address_and_breaks_no_other(comm
     assert command_line("plugins", "list").returncode == 0
 
 
+def test_a_command_that_fails_is_told_in_a_line_and_with_tracing_in_full(command_line: Any, site: Any) -> None:
+    source = COMMAND.format(module="acme_cli").replace("    return 3", "    return 1 / 0")
+    site.add("acme", {"command.greet": "acme_cli"}, modules={"acme_cli": source})
+    done = command_line("greet")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "greet: its plugin failed (ZeroDivisionError: division by zero)" in done.stderr
+    assert "Traceback" in command_line("--trace", "greet").stderr
+
+
 def test_no_plugin_takes_the_name_of_a_command_of_the_core(command_line: Any, site: Any) -> None:
     site.add("acme", {"command.plugins": "acme_cli"}, modules={"acme_cli": COMMAND.format(module="acme_cli")})
     assert "acme_cli greets" not in command_line("plugins", "list").stdout
 
 
-def test_a_command_that_is_known_and_not_installed_is_told_with_its_line(command_line: Any) -> None:
+def test_a_command_that_may_not_load_says_why(command_line: Any) -> None:
     done = command_line("--plugins", "none-at-all", "new", "tool", "x")
     assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    assert "not in the list of allowed distributions" in done.stderr
 
 
 # --- consent ---

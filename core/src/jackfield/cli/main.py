@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from jackfield.errors import ConfigError, JackfieldError
+from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.settings import load_settings
 from jackfield.version import __version__
 
@@ -91,19 +91,28 @@ def _greet() -> None:
 
 
 def _run_plugin_command(command: str, arguments: list[str]) -> int:
-    from jackfield.errors import PluginNotFoundError
     from jackfield.plugins.host import default_host
+    from jackfield.plugins.known import install_hint
     from jackfield.settings import closest
 
     _greet()
     host = default_host()
     try:
         handler = host.load("command", command)
-    except PluginNotFoundError as error:
+    except PluginNotFoundError:
         hint = closest(command, [*_OWN_COMMANDS, *host.names("command")])
-        install = str(error).partition(". Install it")
-        raise ConfigError(f"there is no command {command!r}{hint}{''.join(install[1:])}") from None
-    code = handler(arguments)
+        raise ConfigError(f"there is no command {command!r}{hint}{install_hint('command', command)}") from None
+    try:
+        code = handler(arguments)
+    except (JackfieldError, BrokenPipeError):
+        raise
+    except Exception as error:
+        if host.settings.trace:
+            raise
+        cause = f"{type(error).__name__}: {error}"
+        raise BrokenPluginError(
+            f"{command}: its plugin failed ({cause}). Tell its authors; jackfield --trace {command} … shows where"
+        ) from error
     return code if isinstance(code, int) else 0
 
 
