@@ -143,10 +143,14 @@ class Terminal:
 def test_at_a_terminal_it_asks_for_what_is_missing(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "jackfield", "new", "llm", "--author", "Ada"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs)
+    # A home of its own, in which the first command asks whether what is new may load.
+    homes = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    env = {**os.environ, **homes, "JACKFIELD_PLUGINS": "jackfield-new"}
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     terminal = Terminal(ours)
     try:
+        terminal.answer("May jackfield-new load when it is named? [Y/n] ", "y")
         terminal.answer("jackfield-NAME. ", "A/B")
         terminal.answer("jackfield-NAME. ", "acme")
         terminal.answer("[A plugin for Jackfield.] ", "")

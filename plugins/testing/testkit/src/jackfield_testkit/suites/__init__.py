@@ -14,6 +14,7 @@ class TestBackend(LLMBackendSuite):
 ```
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'jackfield_testkit.suites' has no attribute {name!r}")
     modules = [f"{__name__}.{module}" for module in _MODULES[name]]
     # Before they are imported: pytest then shows the values in their failed assertions.
-    pytest.register_assert_rewrite(*modules)
+    pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))
     value = getattr(import_module(modules[0]), name)
     globals()[name] = value
     return value
