@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -40,8 +41,11 @@ class Workspace:
         try:
             root = self.root.resolve()
             path = (root / name).resolve()
+            goes_round = _is_link(path)
         except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long
             raise ToolArgumentError(f"{name!r} is no file name: {type(error).__name__}") from error
+        if goes_round:
+            raise ToolArgumentError(f"{name!r} is no file name: it is a link to itself")
         if path != root and root not in path.parents:
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path
@@ -51,3 +55,15 @@ class Workspace:
         path = self.resolve(name)
         path.mkdir(parents=True, exist_ok=True)
         return Workspace(path)
+
+
+def _is_link(path: Path) -> bool:
+    """Whether a path is a link after all links were followed, which newer Pythons give for one that leads to itself.
+
+    Raises:
+        OSError: No file can have this path, because it is too long, or leads through such a link.
+    """
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
