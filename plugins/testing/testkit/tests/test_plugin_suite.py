@@ -82,7 +82,9 @@ class Dist:
         texts[metadata / "METADATA"] = about
         files = [path.relative_to(folder).as_posix() for path in texts] + list(self.others)
         texts[metadata / "RECORD"] = "".join(f"{file},,\n" for file in files)
+        texts |= {folder / file: "" for file in self.others}
         for path, text in texts.items():
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text.replace("{package}", package), encoding="utf-8")
 
 

@@ -109,6 +109,9 @@ class CommandSuite(Suite):
         done = self._run([self._row.name, *self.user_error], tmp_path)
         assert done.returncode == 1, f"it ends with {done.returncode}:\n{done.stdout}{done.stderr}"
         _assert_told(done)
+        # The core makes a line of a crash, too; with --trace it shows it.
+        traced = self._run(["--trace", self._row.name, *self.user_error], tmp_path)
+        assert "Traceback" not in traced.stderr, f"an error of the user's is no crash:\n{traced.stderr}"
 
     def test_a_reader_that_goes_away_is_no_crash(self, tmp_path: Path) -> None:
         reading, writing = os.pipe()
