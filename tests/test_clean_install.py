@@ -234,6 +234,18 @@ with FakeOpenAI() as server:
 """,
         "hello",
     ),
+    "jackfield-truncation": Job(
+        """
+from jackfield.plugins.host import default_host
+from jackfield.testing import ScriptedModel, answer
+truncation = default_host().load("processor", "truncation")(context_tokens=1000)
+model = ScriptedModel([answer("Yes.")], processors=[truncation])
+model.chat([{"role": "user", "content": "Long ago. " * 5000 + "Is that all?"}], stream=False)
+sent = model.requests[0].messages[-1].content
+print(len(sent) < 5000, sent.endswith("Is that all?"))
+""",
+        "True True",
+    ),
     "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒"),
 }
 

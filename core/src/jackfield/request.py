@@ -47,6 +47,7 @@ class ChatRequest:
         config: How to answer.
         lang: The language of texts that Jackfield adds.
         metadata: For processors that talk to each other, by distribution name; no backend sends it.
+        facts: What the model can do, for processors that must know; a backend has its own.
     """
 
     model: str
@@ -55,3 +56,4 @@ class ChatRequest:
     config: GenerateConfig = field(default_factory=GenerateConfig)
     lang: Lang = "en"
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    facts: ModelFacts = ModelFacts()

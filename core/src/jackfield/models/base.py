@@ -147,6 +147,7 @@ class BaseChatModel(QwenStyleChat):
             config=merged,
             lang=merged.lang or language_of(history),
             metadata=metadata or {},
+            facts=self.facts,
         )
 
     # --- the chain ---

@@ -1,0 +1,123 @@
+"""How many tokens a request has, with each text counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jackfield.jsontext import dumps
+from jackfield.messages import ContentItem, Message
+from jackfield.request import ChatRequest, FunctionSchema
+from jackfield.tokens import TokenCounter
+
+MESSAGE_TOKENS = 4
+"""What a message counts besides its texts: its role, and the marks around it."""
+
+_MOST_REMEMBERED = 50_000  # counts in each of two generations: some 7 MB each when full
+_MOST_SCHEMAS = 1_000
+
+
+class RequestCounter:
+    """Counts texts, messages and schemas, and remembers the counts, never the texts.
+
+    It may be used from several threads at once. A schema is remembered by its identity: it must not be changed.
+
+    Args:
+        count: Counts a text. No text may have more tokens than bytes in UTF-8: that is the bound used before counting.
+        media_tokens: What an image, a sound or a frame of video counts.
+    """
+
+    def __init__(self, count: TokenCounter, media_tokens: int) -> None:
+        self._count = count
+        self._media_tokens = media_tokens
+        self._recent: dict[tuple[int, int], int] = {}
+        self._older: dict[tuple[int, int], int] = {}
+        self._schemas: dict[int, tuple[FunctionSchema, str]] = {}
+
+    def surely_fits(self, request: ChatRequest, limit: int) -> bool:
+        """Whether the request has at most `limit` tokens however it is counted; nothing is counted to find out."""
+        most = 0
+        for message in request.messages:
+            most += MESSAGE_TOKENS + self._media_tokens * _media_of(message) + sum(map(_at_most, _texts_of(message)))
+            if most > limit:
+                return False
+        return most + sum(_at_most(self._schema_text(function)) for function in request.functions) <= limit
+
+    def text(self, text: str) -> int:
+        """The tokens of a text."""
+        if not text:
+            return 0
+        # A hash is kept with its string, so a text that was looked up before is found without being read.
+        key = (hash(text), len(text))
+        tokens = self._recent.get(key)
+        if tokens is not None:
+            return tokens
+        tokens = self._older.get(key)
+        if tokens is None:
+            tokens = self._count(text)
+        self._remember(key, tokens)
+        return tokens
+
+    def message(self, message: Message) -> int:
+        """The tokens of a message: content, reasoning, call, names and media."""
+        texts = sum(map(self.text, _texts_of(message)))
+        return MESSAGE_TOKENS + self._media_tokens * _media_of(message) + texts
+
+    def functions(self, functions: Sequence[FunctionSchema]) -> int:
+        """The tokens of schemas, as JSON."""
+        return sum(self.text(self._schema_text(function)) for function in functions)
+
+    def _remember(self, key: tuple[int, int], tokens: int) -> None:
+        # Two generations need no lock: another thread sees the one or the other dict, and at worst counts again.
+        if len(self._recent) >= _MOST_REMEMBERED:
+            self._older, self._recent = self._recent, {}
+        self._recent[key] = tokens
+
+    def _schema_text(self, schema: FunctionSchema) -> str:
+        known = self._schemas.get(id(schema))
+        if known is not None:
+            return known[1]
+        text = dumps(dict(schema))
+        if len(self._schemas) >= _MOST_SCHEMAS:
+            self._schemas = {}
+        # With the schema itself, because an id is free again once its object is gone.
+        self._schemas[id(schema)] = (schema, text)
+        return text
+
+
+def _at_most(text: str) -> int:
+    """More tokens than a text can have: its bytes, or, without reading it, four a character."""
+    return len(text) if text.isascii() else 4 * len(text)
+
+
+def _texts_of(message: Message) -> list[str]:
+    texts = _texts_in(message.content)
+    if message.reasoning_content:
+        texts += _texts_in(message.reasoning_content)
+    if message.function_call:
+        texts += (message.function_call.name, message.function_call.arguments)
+    if message.name:
+        texts.append(message.name)
+    return texts
+
+
+def _texts_in(content: str | Sequence[ContentItem]) -> list[str]:
+    """The texts of a content; a file is told to a model by its name, so that is its text."""
+    if isinstance(content, str):
+        return [content]
+    texts = (item.text if item.text is not None else item.file for item in content)
+    return [text for text in texts if text]
+
+
+def _media_of(message: Message) -> int:
+    """How many images, sounds and frames a message has."""
+    return _media_in(message.content) + _media_in(message.reasoning_content or "")
+
+
+def _media_in(content: str | Sequence[ContentItem]) -> int:
+    return 0 if isinstance(content, str) else sum(map(_weight, content))
+
+
+def _weight(item: ContentItem) -> int:
+    if isinstance(item.video, list):
+        return len(item.video)
+    return 1 if item.is_media_content() else 0

@@ -1,0 +1,245 @@
+"""Make a request short enough: what goes first, what goes next, and what never goes.
+
+The rules, each only as far as it is needed:
+
+1. Reasoning of earlier turns goes, oldest first.
+2. Results of tools are shortened, oldest first; those of the last step, which the model has not read yet, stay.
+3. Earlier turns, oldest first: one that is no longer than what is too much goes whole. Of a longer one, steps before
+   its last go, oldest first; then one long text is shortened; and if it has none, it goes whole, too.
+4. Of the last turn, steps before its last go, oldest first.
+5. The results of the last step are shortened, the longest first, to one common size.
+6. All texts of what is left are, in the same way: the user's, too.
+
+The system message, schemas, names, ids, arguments of calls and media in what is left stay as they are. A call and its
+results are in one step, so they stay or go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from jackfield.config import Lang
+from jackfield.errors import ContextLengthError
+from jackfield.messages import FUNCTION, ContentItem, Message
+from jackfield.request import ChatRequest
+from jackfield_truncation.counting import RequestCounter
+from jackfield_truncation.shortening import common_size, keep_both_ends
+from jackfield_truncation.turns import Turn, turns_of
+
+SMALLEST_PIECE = 64
+"""To how many tokens a text is shortened at most, while anything else can still go."""
+
+SMALLEST_TEXT = 24
+"""To how many tokens a text is shortened at the very most; of less, nobody could make sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """A request that was made shorter.
+
+    Attributes:
+        request: The shorter request.
+        dropped, shortened: How many messages are missing, and how many have less in them.
+        tokens_before, tokens_after: What was counted.
+    """
+
+    request: ChatRequest
+    dropped: int
+    shortened: int
+    tokens_before: int
+    tokens_after: int
+
+
+def trim(request: ChatRequest, limit: int, counter: RequestCounter) -> Trimmed | None:
+    """A request of at most `limit` tokens; None if this one is.
+
+    Raises:
+        ContextLengthError: What must stay is longer.
+    """
+    draft = _Draft(request, limit, counter)
+    before = draft.tokens
+    if draft.excess <= 0:
+        return None
+    turns = turns_of(request.messages)
+    if turns:
+        _apply_rules(draft, turns)
+    if draft.excess > 0:
+        raise ContextLengthError(draft.complaint())
+    messages = tuple(draft.messages.values())
+    shortened = sum(message is not request.messages[place] for place, message in draft.messages.items())
+    return Trimmed(
+        replace(request, messages=messages), len(request.messages) - len(messages), shortened, before, draft.tokens
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A text in the content of a message: all of it, or the text of one item."""
+
+    place: int
+    item: int | None
+    text: str
+    tokens: int
+
+
+class _Draft:
+    """A request on its way to being short enough."""
+
+    def __init__(self, request: ChatRequest, limit: int, counter: RequestCounter) -> None:
+        self.messages = dict(enumerate(request.messages))
+        self.lang: Lang = request.lang
+        self._limit = limit
+        self._counter = counter
+        self._sizes = {place: counter.message(message) for place, message in self.messages.items()}
+        self._functions = len(request.functions)
+        self._functions_tokens = counter.functions(request.functions)
+        self.tokens = sum(self._sizes.values()) + self._functions_tokens
+
+    @property
+    def excess(self) -> int:
+        """How many tokens are too many."""
+        return self.tokens - self._limit
+
+    def size(self, places: Iterable[int]) -> int:
+        """The tokens of what is left of these messages."""
+        return sum(self._sizes.get(place, 0) for place in places)
+
+    def drop(self, places: Iterable[int]) -> None:
+        """Leave these messages out."""
+        for place in places:
+            if place in self.messages:
+                self.tokens -= self._sizes.pop(place)
+                del self.messages[place]
+
+    def put(self, place: int, message: Message) -> None:
+        """Put a message in the place of another."""
+        size = self._counter.message(message)
+        self.tokens += size - self._sizes[place]
+        self._sizes[place] = size
+        self.messages[place] = message
+
+    def slots(self, places: Iterable[int]) -> Iterator[_Slot]:
+        """The texts in the contents of what is left of these messages."""
+        for place in places:
+            message = self.messages.get(place)
+            if message is None:
+                continue
+            if isinstance(message.content, str):
+                yield _Slot(place, None, message.content, self._counter.text(message.content))
+                continue
+            for number, item in enumerate(message.content):
+                if item.text is not None:
+                    yield _Slot(place, number, item.text, self._counter.text(item.text))
+
+    def shorten(self, slot: _Slot, most: int) -> None:
+        """Shorten a text to at most `most` tokens."""
+        text = keep_both_ends(slot.text, most, self._counter.text, self.lang)
+        message = self.messages[slot.place]
+        if slot.item is None or isinstance(message.content, str):
+            self.put(slot.place, message.replace(content=text))
+            return
+        items = list(message.content)
+        items[slot.item] = ContentItem(text=text)
+        self.put(slot.place, message.replace(content=items))
+
+    def complaint(self) -> str:
+        """Why no more can go: which part is the longest, and how much is too much."""
+        place, size = max(self._sizes.items(), key=lambda entry: entry[1], default=(0, 0))
+        if self._functions_tokens > size:
+            longest = f"the schemas of its {self._functions} functions, {self._functions_tokens} tokens"
+        else:
+            longest = f"messages[{place}] ({self.messages[place].role}), {size} tokens"
+        return (
+            f"the request is too long by {self.excess} tokens, although all was left out that can be: "
+            f"what must stay has {self.tokens} tokens of the {self._limit} allowed. The longest part is {longest}: "
+            "shorten it, or raise max_input_tokens if the model takes more"
+        )
+
+
+# --- the rules --------------------------------------------------------------------------------------------------------
+
+
+def _apply_rules(draft: _Draft, turns: list[Turn]) -> None:
+    earlier, last = turns[:-1], turns[-1]
+    unread = last.steps[-1] if last.steps else ()
+    _drop_reasoning(draft, earlier)
+    _shorten_results(draft, [place for turn in turns for place in turn.places if place not in unread])
+    for turn in earlier:
+        _reduce(draft, turn)
+    _drop_steps(draft, last.steps[:-1])
+    _level(draft, [place for place in unread if _is_result(draft, place)], SMALLEST_PIECE)
+    _level(draft, last.places, SMALLEST_TEXT)
+
+
+def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> None:
+    for place in (place for turn in turns for place in turn.places):
+        if draft.excess <= 0:
+            return
+        message = draft.messages[place]
+        if not message.reasoning_content:
+            continue
+        if message.content or message.function_call:
+            # The origin goes along: it may hold the reasoning, or a signature that covers it.
+            draft.put(place, message.replace(reasoning_content=None, origin=None))
+        else:
+            draft.drop([place])
+
+
+def _shorten_results(draft: _Draft, places: Iterable[int]) -> None:
+    for slot in draft.slots([place for place in places if _is_result(draft, place)]):
+        if draft.excess <= 0:
+            return
+        if slot.tokens > SMALLEST_PIECE:
+            draft.shorten(slot, _round_size(slot.tokens, draft.excess))
+
+
+def _reduce(draft: _Draft, turn: Turn) -> None:
+    """Take away from a turn what is too much, or all of it."""
+    if draft.excess <= 0:
+        return
+    if draft.size(turn.places) > draft.excess:
+        _drop_steps(draft, turn.steps[:-1])
+        if draft.excess <= 0:
+            return
+        for slot in draft.slots(turn.places):
+            size = _round_size(slot.tokens, draft.excess)
+            if slot.tokens - size >= draft.excess:
+                draft.shorten(slot, size)
+                return
+    draft.drop(turn.places)
+
+
+def _drop_steps(draft: _Draft, steps: Iterable[tuple[int, ...]]) -> None:
+    for step in steps:
+        if draft.excess <= 0:
+            return
+        draft.drop(step)
+
+
+def _level(draft: _Draft, places: Iterable[int], smallest: int) -> None:
+    """Shorten the longest texts to one common size, if that can be `smallest` or more."""
+    if draft.excess <= 0:
+        return
+    slots = list(draft.slots(places))
+    size = common_size((slot.tokens for slot in slots), sum(slot.tokens for slot in slots) - draft.excess)
+    if size >= smallest:
+        for slot in slots:
+            if slot.tokens > size:
+                draft.shorten(slot, size)
+
+
+def _round_size(tokens: int, excess: int) -> int:
+    """To how many tokens a text is shortened: a power of two, the largest that is enough, or the smallest there is.
+
+    Round sizes, because a history grows from call to call: while the same size will do, the text stays the same, and
+    so does the beginning of the request that a provider keeps in its cache.
+    """
+    size = SMALLEST_PIECE
+    while 2 * size <= tokens - excess:
+        size *= 2
+    return size
+
+
+def _is_result(draft: _Draft, place: int) -> bool:
+    return place in draft.messages and draft.messages[place].role == FUNCTION

@@ -1,0 +1,52 @@
+"""The structure of a history: turns, and in them steps, which are what can go without breaking it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jackfield.messages import FUNCTION, SYSTEM, USER, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What follows from one user message. Messages are given by their place in the history.
+
+    Attributes:
+        user: The user message; None in a history that begins with something else.
+        steps: Each is what an assistant said, with its calls, and the results of these.
+    """
+
+    user: int | None
+    steps: tuple[tuple[int, ...], ...]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """All its messages, in order."""
+        answer = tuple(place for step in self.steps for place in step)
+        return answer if self.user is None else (self.user, *answer)
+
+
+def turns_of(messages: Sequence[Message]) -> list[Turn]:
+    """The turns of a history, oldest first; the system message is in none of them."""
+    turns: list[Turn] = []
+    user: int | None = None
+    steps: list[tuple[int, ...]] = []
+    previous = ""
+    for place, message in enumerate(messages):
+        if message.role == SYSTEM:
+            continue
+        if message.role == USER:
+            turns += _turn(user, steps)
+            user, steps = place, []
+        elif not steps or (previous == FUNCTION and message.role != FUNCTION):
+            steps.append((place,))
+        else:
+            steps[-1] = (*steps[-1], place)
+        previous = message.role
+    return turns + _turn(user, steps)
+
+
+def _turn(user: int | None, steps: list[tuple[int, ...]]) -> list[Turn]:
+    """The turn, if there is anything in it."""
+    return [] if user is None and not steps else [Turn(user, tuple(steps))]

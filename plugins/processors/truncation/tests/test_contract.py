@@ -1,0 +1,33 @@
+"""This distribution keeps Jackfield's contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from jackfield.messages import FunctionCall, Message
+from jackfield_testkit.suites import PluginSuite, ProcessorSuite
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-truncation"
+
+
+class TestShortRequests(ProcessorSuite):
+    component = "jackfield-truncation/truncation"
+    config: ClassVar[Mapping[str, Any]] = {"context_tokens": 100_000}
+    max_held = 0
+
+
+class TestLongRequests(ProcessorSuite):
+    component = "jackfield-truncation/truncation"
+    config: ClassVar[Mapping[str, Any]] = {"context_tokens": 600, "answer_tokens": 100}
+    messages: ClassVar[Sequence[Message]] = (
+        Message("system", "Be brief."),
+        Message("user", "What is in the report?"),
+        Message("assistant", "", function_call=FunctionCall("read", "{}"), extra={"function_id": "1"}),
+        Message("function", "A line of the report. " * 300, name="read", extra={"function_id": "1"}),
+        Message("assistant", "Many lines. " * 100),
+        Message("user", "And in the other one?"),
+    )
+    max_held = 0

@@ -1,0 +1,198 @@
+"""What holds for all histories, all limits and all texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jackfield.config import GenerateConfig
+from jackfield.errors import ContextLengthError
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.request import ChatRequest
+from jackfield.tokens import TokenCounter, estimate_tokens
+from jackfield_truncation.counting import RequestCounter
+from jackfield_truncation.processor import Truncation
+from jackfield_truncation.shortening import common_size, keep_both_ends
+from jackfield_truncation.trimming import SMALLEST_TEXT
+
+MEDIA = 50
+COUNTERS: list[TokenCounter] = [
+    estimate_tokens,
+    len,
+    lambda text: len(text.encode("utf-8")),
+    lambda text: len(text) // 4,
+]
+
+TEXTS = st.one_of(
+    st.text(max_size=30),
+    st.builds(
+        lambda word, count: f"{word} " * count,
+        st.sampled_from(["a", "数据", "long-word", "🙂\n", "4"]),
+        st.integers(0, 400),
+    ),
+)
+CONTENTS = st.one_of(
+    TEXTS,
+    st.lists(
+        st.one_of(TEXTS.map(lambda text: ContentItem(text=text)), st.just(ContentItem(image="a.png"))), max_size=3
+    ),
+)
+
+
+@st.composite
+def _step(draw: st.DrawFn) -> list[Message]:
+    """What an assistant says, with calls, and a result for each, in any order."""
+    said = [
+        Message("assistant", draw(CONTENTS), reasoning_content=draw(st.none() | TEXTS))
+        for _ in range(draw(st.integers(0, 1)))
+    ]
+    ids = [str(number) for number in range(draw(st.integers(0 if said else 1, 3)))]
+    calls = [
+        Message(
+            "assistant", "", function_call=FunctionCall("f", draw(st.just("{}") | TEXTS)), extra={"function_id": one}
+        )
+        for one in ids
+    ]
+    results = [
+        Message("function", draw(CONTENTS), name="f", extra={"function_id": one}) for one in draw(st.permutations(ids))
+    ]
+    return [*said, *calls, *results]
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> list[Message]:
+    history = [Message("system", draw(TEXTS))] if draw(st.booleans()) else []
+    if draw(st.booleans()):
+        history += draw(_step())
+    for _ in range(draw(st.integers(1, 4))):
+        history.append(Message("user", draw(CONTENTS)))
+        for _ in range(draw(st.integers(0, 3))):
+            history += draw(_step())
+    return history
+
+
+def _is_valid(history: Sequence[Message]) -> bool:
+    """Whether, between what is no call and no result, the calls are those that the results belong to."""
+    calls: list[str | None] = []
+    results: list[str | None] = []
+    for message in [*history, Message("user", "end")]:
+        if results and message.role != "function":
+            if sorted(map(str, calls)) != sorted(map(str, results)):
+                return False
+            calls, results = [], []
+        if message.role == "function":
+            results.append(message.function_id)
+        elif message.function_call:
+            calls.append(message.function_id)
+        elif message.role == "user" and calls:
+            return False
+    return not calls
+
+
+many = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@many
+@given(_histories(), st.integers(1, 3000), st.sampled_from(COUNTERS))
+def test_what_comes_out_is_short_enough_and_valid_and_keeps_what_must_stay(
+    history: list[Message], limit: int, count: TokenCounter
+) -> None:
+    truncation = Truncation(count=count, media_tokens=MEDIA)
+    given_as = [message.model_dump() for message in history]
+    came = _prepared(truncation, history, limit)
+    assert [message.model_dump() for message in history] == given_as
+    if came is None:
+        assert _least(history, count) > limit, "it gives up although it could be done"
+        return
+    assert sum(map(RequestCounter(count, MEDIA).message, came.messages)) <= limit
+    assert _is_valid(came.messages)
+    assert [message for message in came.messages if message.role == "system"] == history[: history[0].role == "system"]
+    assert _without_text(_last_user(came.messages)) == _without_text(_last_user(history))
+    assert _prepared(truncation, came.messages, limit) == came
+
+
+@many
+@given(_histories(), st.sampled_from(COUNTERS))
+def test_a_request_that_fits_comes_back_as_the_same_object_and_no_other_does(
+    history: list[Message], count: TokenCounter
+) -> None:
+    size = sum(map(RequestCounter(count, MEDIA).message, history))
+    truncation = Truncation(count=count, media_tokens=MEDIA)
+    request = _request(history, size)
+    assert truncation.prepare(request) is request
+    assert _prepared(truncation, history, size - 1) != request
+
+
+@many
+@given(st.lists(st.sampled_from(["system", "user", "assistant", "function"]), max_size=8), st.integers(1, 300))
+def test_no_order_of_roles_breaks_it(roles: list[str], limit: int) -> None:
+    history = [Message(role, "some words " * 9, name="f" if role == "function" else None) for role in roles]
+    came = _prepared(Truncation(), history, limit)
+    if came is not None:
+        assert sum(map(RequestCounter(estimate_tokens, 0).message, came.messages)) <= limit
+
+
+@many
+@given(st.text(max_size=40).map(lambda text: text * 40), st.integers(1, 400), st.sampled_from(COUNTERS))
+def test_a_shortened_text_keeps_its_beginning_and_is_short_enough(text: str, most: int, count: TokenCounter) -> None:
+    came = keep_both_ends(text, most, count, "en")
+    assert count(came) <= most
+    if came != text:
+        head, note, tail = came.partition("\n[")
+        assert text.startswith(head) or not note
+        assert text.endswith(tail.partition("here]\n")[2])
+
+
+@many
+@given(st.lists(st.integers(0, 100), min_size=1), st.integers(-50, 3000))
+def test_the_common_size_is_the_largest_that_fits(sizes: list[int], total: int) -> None:
+    size = common_size(sizes, total)
+    if size < 0:
+        assert total < 0
+        return
+    assert sum(min(one, size) for one in sizes) <= total
+    assert size == max(sizes) or sum(min(one, size + 1) for one in sizes) > total
+
+
+def _request(history: Sequence[Message], limit: int) -> ChatRequest:
+    return ChatRequest(model="m", messages=tuple(history), config=GenerateConfig(max_input_tokens=limit))
+
+
+def _prepared(truncation: Truncation, history: Sequence[Message], limit: int) -> ChatRequest | None:
+    """What comes out; None if it cannot be made short enough."""
+    try:
+        return truncation.prepare(_request(history, limit))
+    except ContextLengthError:
+        return None
+
+
+def _least(history: Sequence[Message], count: TokenCounter) -> int:
+    """The tokens of what must stay (system, last user message, last step), with its texts as short as can be."""
+    counter = RequestCounter(count, MEDIA)
+    start = max(place for place, message in enumerate(history) if message.role == "user")
+    last_step = next(
+        (
+            place
+            for place in range(len(history) - 1, start, -1)
+            if history[place].role != "function" and history[place - 1].role in ("function", "user")
+        ),
+        len(history),
+    )
+    stays = [history[start], *history[last_step:]]
+    texts = [counter.text(item.text) for message in stays for item in message.items if item.text is not None]
+    saved = sum(max(0, tokens - SMALLEST_TEXT) for tokens in texts)
+    system = [history[0]] if history[0].role == "system" else []
+    return sum(map(counter.message, [*system, *stays])) - saved
+
+
+def _last_user(history: Sequence[Message]) -> Message:
+    return next(message for message in reversed(history) if message.role == "user")
+
+
+def _without_text(message: Message) -> tuple[object, ...]:
+    media = [item for item in message.items if item.text is None]
+    return (message.role, message.name, message.extra, media)
