@@ -111,6 +111,18 @@ print(model.requests[0].messages[0].content)
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-cache": Job(
+        """
+from jackfield.plugins.host import default_host
+from jackfield.testing import ScriptedModel, answer
+cache = default_host().load("processor", "cache")(path="answers.sqlite")
+model = ScriptedModel([answer("Yes.")], processors=[cache])
+said = [model.chat([{"role": "user", "content": "Again?"}], stream=False)[-1]["content"] for _ in range(2)]
+cache.close()
+print(said, len(model.requests))
+""",
+        "['Yes.', 'Yes.'] 1",
+    ),
     "jackfield-call-formats": Job(
         """
 from jackfield import FnCallAgent, tool

@@ -1,0 +1,117 @@
+"""What a request is known by: a hash of all that can change its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from jackfield.config import GenerateConfig
+from jackfield.messages import ContentItem, Message
+from jackfield.request import ChatRequest
+
+FORMAT = 1
+"""Counts up when requests are hashed, or answers written, in another way: older answers are then never found."""
+
+# How to wait, and for whom, changes no answer; headers carry keys. Whatever else a newer core adds is in the key.
+_LEFT_OUT = frozenset({"max_retries", "request_timeout", "deadline", "extra_headers", "max_input_tokens", "lang"})
+
+
+class NotHashable(ValueError):  # noqa: N818 - it says what the request is
+    """Something in a request is no JSON, so it is not known what would be the same."""
+
+
+def key_of(request: ChatRequest, scope: str = "") -> bytes:
+    """32 bytes that are equal for requests which ask the same; it reads the media files that are sent.
+
+    The order of keys counts, because models read schemas as text: the same schema in another order is another question.
+
+    Raises:
+        NotHashable: A schema or `extra_body` has something that is no JSON.
+    """
+    asked = [
+        FORMAT,
+        scope,
+        request.model,
+        request.lang,
+        [_message(message) for message in request.messages],
+        request.functions,
+        list(_options(request.config)),
+    ]
+    try:
+        text = json.dumps(asked, default=_plain, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotHashable(f"a request to {request.model} holds something that is no JSON: {error}") from error
+    return hashlib.sha256(text.encode("ascii")).digest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def _options(config: GenerateConfig) -> Iterable[tuple[str, Any]]:
+    """The options that are set, by name; one that a newer core adds and nobody sets changes no key."""
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        if name not in _LEFT_OUT and value is not None and value not in ((), {}):
+            yield name, value
+
+
+def _message(message: Message) -> list[Any]:
+    call, origin = message.function_call, message.origin
+    return [
+        message.role,
+        _content(message.content),
+        None if message.reasoning_content is None else _content(message.reasoning_content),
+        message.name,
+        None if call is None else [call.name, call.arguments],
+        message.function_id,
+        None if origin is None else [origin.backend, origin.id, origin.data],
+    ]
+
+
+def _content(content: str | list[ContentItem]) -> str | list[Any]:
+    if isinstance(content, str):
+        return content
+    return [_item(*item.get_type_and_value()) for item in content]
+
+
+def _item(kind: str, value: Any) -> list[Any]:
+    if kind == "text":
+        return [kind, value]
+    if kind == "file":  # its name is told to the model, too
+        return [kind, value, _medium(value)]
+    return [kind, _medium(value)]
+
+
+def _medium(value: Any) -> Any:
+    """A medium by its content where that is here, else by its address; it may hold others."""
+    if isinstance(value, Mapping):
+        return {name: _medium(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_medium(one) for one in value]
+    path = _path_of(value) if isinstance(value, str) else None
+    if path is None:
+        return value
+    with path.open("rb") as file:
+        return ["content", hashlib.file_digest(file, "sha256").hexdigest()]
+
+
+def _path_of(address: str) -> Path | None:
+    """The file an address leads to, if it leads to one."""
+    if address.startswith("file:"):
+        path = Path(url2pathname(urlsplit(address).path))
+    elif "://" in address or address.startswith("data:") or len(address) > 4096 or "\0" in address:
+        return None
+    else:
+        path = Path(address)
+    try:
+        return path if path.is_file() else None
+    except OSError:  # a text that cannot be a path
+        return None

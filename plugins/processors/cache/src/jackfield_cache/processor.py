@@ -1,0 +1,263 @@
+"""The cache as a processor: looks an answer up, or asks, records and keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import ClassVar
+
+from jackfield import sync
+from jackfield.config import GenerateConfig
+from jackfield.errors import ConfigError
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    RetryScheduled,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import Usage
+from jackfield.processors import CallNext, Phase, Processor
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield_cache.codec import decode, encode
+from jackfield_cache.config import DEFAULT_MAX_BYTES, CacheConfig
+from jackfield_cache.flight import Flight
+from jackfield_cache.key import NotHashable, key_of
+from jackfield_cache.store import Store
+
+METADATA = "jackfield-cache"
+"""The key of a request's metadata that says `bypass` (ask, keep nothing) or `refresh` (ask, keep the new answer)."""
+HIT_EVENT = "jackfield-cache.hit"
+SHARED_EVENT = "jackfield-cache.shared"
+
+# Words of providers for answers that another try would give otherwise.
+_BROKEN_OFF = frozenset(
+    {"abort", "aborted", "cancelled", "content_filter", "error", "insufficient_system_resource", "network_error"}
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Cache(Processor):
+    """Gives an answer again that a model has given to the same request before.
+
+    Only whole answers are kept: none that failed, was left, was cut off, or is empty. They come back as the same
+    events, after a `jackfield-cache.hit` event, and cost nothing: their usage is zero, and `saved` of that event has
+    what it was. Requests that are the same at the same time, on one event loop, are one question to the model.
+
+    Args:
+        path, scope, ttl_s, max_bytes, only_deterministic: As in `CacheConfig`.
+        clock: Seconds since 1970, UTC.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = "cache"
+    phase: ClassVar[Phase] = "transport"
+    # Outside of retries: what is found waits for none, and what is kept is the attempt that succeeded.
+    before: ClassVar[tuple[str, ...]] = ("retry",)
+
+    def __init__(
+        self,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        scope: str = "",
+        ttl_s: float | None = None,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        only_deterministic: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        values = {
+            "path": None if path is None else os.fspath(path),
+            "scope": scope,
+            "ttl_s": ttl_s,
+            "max_bytes": max_bytes,
+            "only_deterministic": only_deterministic,
+        }
+        self.config = CacheConfig.parse(values, what="cache")
+        self._clock = clock
+        self._store = Store(_path(self.config), ttl_s=self.config.ttl_s, max_bytes=self.config.max_bytes, clock=clock)
+        self._flights: dict[tuple[asyncio.AbstractEventLoop, bytes], tuple[ChatRequest, Flight]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Cache {self._store.path}>"
+
+    @property
+    def waiting(self) -> int:
+        """How many questions are on their way."""
+        return len(self._flights)
+
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        self._store.close()
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Give the answer that is kept, or ask and keep."""
+        wish = request.metadata.get(METADATA)
+        if wish not in (None, "bypass", "refresh"):
+            raise ConfigError(f"metadata[{METADATA!r}] is 'bypass' or 'refresh', not {wish!r}")
+        if wish == "bypass" or (self.config.only_deterministic and not _is_deterministic(request.config)):
+            return call_next(request)
+        return self._answer(request, call_next)
+
+    async def _answer(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            key = await self._key(request)
+        except (NotHashable, OSError) as error:
+            _log.warning("an answer is not kept: %s", error)
+            events = call_next(request)
+        else:
+            events = self._join(key, request, call_next)
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def _key(self, request: ChatRequest) -> bytes:
+        if any(message.is_multimodal() for message in request.messages):  # it may have to read large files
+            return await sync.in_worker(key_of, request, self.config.scope)
+        return key_of(request, self.config.scope)
+
+    # --- the same question at the same time ---
+
+    def _join(self, key: bytes, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        place = (asyncio.get_running_loop(), key)
+        if place in self._flights:
+            asked, flight = self._flights[place]
+            if _same_terms(asked, request):
+                return _shared(flight.follow())
+        flight = Flight(self._found_or_asked(key, request, call_next), lambda over: self._take_off(place, over))
+        self._flights.setdefault(place, (request, flight))
+        return flight.follow()
+
+    def _take_off(self, place: tuple[asyncio.AbstractEventLoop, bytes], over: Flight) -> None:
+        _, flight = self._flights.get(place, (None, None))
+        if flight is over:  # and no other that has begun since
+            del self._flights[place]
+
+    # --- one question ---
+
+    async def _found_or_asked(
+        self, key: bytes, request: ChatRequest, call_next: CallNext
+    ) -> AsyncIterator[list[ModelEvent]]:
+        found = None if request.metadata.get(METADATA) == "refresh" else await sync.in_worker(self._find, key)
+        if found is not None:
+            yield found
+            return
+        recording = _Recording()
+        async with closing(call_next(request)) as events:
+            async for event in events:
+                recording.feed(event)
+                if not isinstance(event, ModelFinished):
+                    yield [event]
+        if recording.end is None:
+            return
+        yield []  # what everybody has left is not kept, though its end may have been read ahead
+        if recording.is_an_answer:
+            # Before the end is told: who has heard it may leave, or end the process.
+            await sync.in_worker(self._keep, key, recording.events)
+        yield [recording.end]
+
+    def _find(self, key: bytes) -> list[ModelEvent] | None:
+        kept = self._store.get(key)
+        if kept is None:
+            return None
+        try:
+            events = decode(kept.events)
+        except ValueError as error:
+            _log.warning("an answer in the cache %s cannot be read, and is asked for anew: %s", self._store.path, error)
+            return None
+        age_s = max(0.0, self._clock() - kept.made_at)
+        return [PluginEvent(HIT_EVENT, {"age_s": round(age_s, 3), "saved": _saved(events)}), *map(_free, events)]
+
+    def _keep(self, key: bytes, events: list[ModelEvent]) -> None:
+        try:
+            content = encode(events)
+        except ValueError as error:
+            _log.warning("an answer is not kept: %s", error)
+            return
+        self._store.put(key, content)
+
+
+class _Recording:
+    """What a stream comes to: its last attempt, and its end."""
+
+    def __init__(self) -> None:
+        self.events: list[ModelEvent] = []
+        self.end: ModelFinished | None = None
+        self._said_something = False
+
+    def feed(self, event: ModelEvent) -> None:
+        """Take one event."""
+        match event:
+            case StreamReset():
+                self.events.clear()
+                self._said_something = False
+                return
+            case RetryScheduled():
+                return
+            case ModelFinished():
+                self.end = event
+            case TextDelta(text):
+                self._said_something = self._said_something or bool(text)
+            case FunctionCallDelta() | MediaDelta():
+                self._said_something = True
+        self.events.append(event)
+
+    @property
+    def is_an_answer(self) -> bool:
+        """Whether this is worth keeping: whole, and not empty, which is often a slip that another try mends."""
+        return self.end is not None and self.end.reason not in _BROKEN_OFF and self._said_something
+
+
+async def _shared(events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+    """The events of a question that somebody else has asked, and pays for."""
+    async with closing(events):
+        yield PluginEvent(SHARED_EVENT)
+        async for event in events:
+            yield _free(event)
+
+
+def _free(event: ModelEvent) -> ModelEvent:
+    """The event of an answer that costs nothing this time. An unknown price stays unsaid: nothing was paid."""
+    if not isinstance(event, UsageReported):
+        return event
+    if event.usage.cost is None:
+        return UsageReported(Usage())
+    return UsageReported(Usage(cost=Decimal(0), currency=event.usage.currency))
+
+
+def _saved(events: list[ModelEvent]) -> dict[str, object]:
+    """What the answer cost when it was given; empty if that was not told."""
+    told = [event.usage for event in events if isinstance(event, UsageReported)]
+    return told[-1].model_dump(mode="json") if told else {}
+
+
+def _same_terms(one: ChatRequest, other: ChatRequest) -> bool:
+    """Whether two requests that ask the same also wait, retry and sign in the same way."""
+    return one.config == other.config and one.metadata == other.metadata
+
+
+def _is_deterministic(config: GenerateConfig) -> bool:
+    """Whether the same answer is meant to come each time; `extra_body` wins, as it does on the wire."""
+    temperature = config.extra_body.get("temperature", config.temperature)
+    seed = config.extra_body.get("seed", config.seed)
+    return temperature == 0 or seed is not None
+
+
+def _path(config: CacheConfig) -> Path:
+    """Where the file is, whatever folder the process goes to later."""
+    if config.path is not None:
+        return Path(config.path).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "answers.sqlite"

@@ -1,0 +1,225 @@
+"""The file: what it forgets and when, and that no state of it can hurt."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield_cache.store import REST_S, TOUCH_S, Store
+
+MakeStore = Callable[..., Store]
+KEYS = [bytes([number]) * 32 for number in range(8)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "answers.sqlite"
+
+
+@pytest.fixture
+def make(path: Path, clock: Any) -> Iterator[MakeStore]:
+    made: list[Store] = []
+
+    def make(**settings: Any) -> Store:
+        made.append(Store(**{"path": path, "ttl_s": None, "max_bytes": 10_000, "clock": clock, **settings}))
+        return made[-1]
+
+    yield make
+    for store in made:
+        store.close()
+
+
+def _kept(store: Store) -> list[int]:
+    return [number for number, key in enumerate(KEYS) if store.get(key)]
+
+
+def test_making_a_store_touches_no_file(make: MakeStore, path: Path) -> None:
+    make()
+    assert not path.parent.exists()
+
+
+def test_what_is_kept_is_there_for_the_next_process(make: MakeStore, clock: Any) -> None:
+    make().put(KEYS[0], b"events")
+    kept = make().get(KEYS[0])
+    assert kept is not None
+    assert (kept.events, kept.made_at) == (b"events", clock.now)
+    assert make().get(KEYS[1]) is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are those of POSIX")
+def test_nobody_else_may_read_the_file_or_what_lies_beside_it(make: MakeStore, path: Path) -> None:
+    before = os.umask(0)
+    try:
+        make().put(KEYS[0], b"events")
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        assert modes == dict.fromkeys(modes, 0o600)
+        assert f"{path.name}-wal" in modes
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+
+
+def test_an_answer_is_forgotten_when_its_time_is_over(make: MakeStore, clock: Any) -> None:
+    store = make(ttl_s=10)
+    store.put(KEYS[0], b"events")
+    clock.now += 9.9
+    assert _kept(store) == [0]
+    clock.now += 0.2
+    assert _kept(store) == []
+    store.put(KEYS[1], b"events")
+    clock.now -= 5  # it is gone, and not only passed over
+    assert _kept(store) == [1]
+
+
+def test_the_shorter_of_two_times_counts_for_who_reads(make: MakeStore, clock: Any) -> None:
+    make(ttl_s=100).put(KEYS[0], b"events")
+    make().put(KEYS[1], b"events")
+    clock.now += 50
+    assert _kept(make(ttl_s=10)) == []
+    assert _kept(make()) == [0, 1]
+    clock.now += 60
+    assert _kept(make()) == [1]
+
+
+def test_a_newer_answer_takes_the_place_and_the_time_of_an_older_one(make: MakeStore, clock: Any) -> None:
+    store = make(ttl_s=10, max_bytes=100)
+    for _ in range(5):  # the size of what is replaced is given back
+        clock.now += 6
+        store.put(KEYS[0], b"x" * 60)
+    assert _kept(store) == [0]
+
+
+def test_what_was_not_used_for_longest_goes_first(make: MakeStore, clock: Any) -> None:
+    store = make(max_bytes=3 * (32 + 100))
+    for number in range(3):
+        clock.now += 1
+        store.put(KEYS[number], b"x" * 100)
+    clock.now += TOUCH_S
+    assert store.get(KEYS[0])
+    clock.now += 1
+    store.put(KEYS[3], b"x" * 100)
+    assert _kept(store) == [0, 2, 3]
+    store.put(KEYS[4], b"x" * 230)
+    assert 4 in _kept(store)
+    assert len(_kept(store)) == 2
+
+
+def test_what_is_larger_than_all_may_be_pushes_nothing_out(make: MakeStore) -> None:
+    store = make(max_bytes=200)
+    store.put(KEYS[0], b"x" * 100)
+    store.put(KEYS[1], b"x" * 200)
+    assert _kept(store) == [0]
+
+
+def test_the_sum_of_sizes_stays_true(make: MakeStore, path: Path, clock: Any) -> None:
+    store = make(max_bytes=700, ttl_s=50)
+    for step in range(40):
+        clock.now += step % 7
+        store.put(KEYS[step * 5 % 8], b"x" * (step * 37 % 300))
+        with sqlite3.connect(path) as connection:
+            (total,) = connection.execute("SELECT size_bytes FROM total").fetchone()
+            (real,) = connection.execute(
+                "SELECT coalesce(sum(length(key) + length(events)), 0) FROM answers"
+            ).fetchone()
+        connection.close()
+        assert total == real <= 700
+
+
+def test_threads_may_read_and_write_at_once(make: MakeStore) -> None:
+    store = make()
+
+    def work(number: int) -> bool:
+        key = KEYS[number % 8]
+        store.put(key, key * 3)
+        kept = store.get(key)
+        return kept is not None and kept.events == key * 3
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(64)))
+
+
+# --- files that cannot be used ---
+
+
+def _corrupt(path: Path) -> None:
+    path.write_bytes(b"this is no database, but somebody's diary " * 50)
+
+
+def _foreign(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE diary (entry TEXT)")
+        connection.execute("INSERT INTO diary VALUES ('dear diary')")
+    connection.close()
+
+
+def _newer(path: Path) -> None:
+    store = Store(path, ttl_s=None, max_bytes=1000)
+    store.put(KEYS[0], b"events")
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize("spoil", [_corrupt, _foreign, _newer])
+def test_a_file_that_is_not_ours_is_told_once_and_left_as_it_is(
+    make: MakeStore, path: Path, clock: Any, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
+) -> None:
+    path.parent.mkdir()
+    spoil(path)
+    before = path.read_bytes()
+    store = make()
+    for _ in range(3):
+        store.put(KEYS[0], b"mine")
+        assert store.get(KEYS[0]) is None
+        clock.now += REST_S + 1
+    assert path.read_bytes() == before
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert str(path) in caplog.text
+    assert "mine" not in caplog.text
+
+
+@pytest.mark.parametrize("where", ["below a file", "a folder"])
+def test_a_place_that_cannot_be_written_is_told_once(
+    make: MakeStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    store = make(path=tmp_path / "file" / "answers.sqlite" if where == "below a file" else tmp_path)
+    store.put(KEYS[0], b"events")
+    assert store.get(KEYS[0]) is None
+    assert len(caplog.records) == 1
+
+
+def test_a_locked_file_is_waited_for_once_and_used_again_after_a_rest(
+    make: MakeStore, path: Path, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = make(busy_s=0.05)
+    store.put(KEYS[0], b"events")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.put(KEYS[1], b"events")
+    assert store.get(KEYS[0]) is None  # it rests
+    other.execute("ROLLBACK")
+    other.close()
+    clock.now += REST_S
+    assert _kept(store) == [0]
+    assert len(caplog.records) == 1
+
+
+def test_a_file_that_was_mended_is_used_again(make: MakeStore, path: Path, clock: Any) -> None:
+    path.parent.mkdir()
+    _corrupt(path)
+    store = make()
+    store.put(KEYS[0], b"events")
+    path.unlink()
+    clock.now += REST_S
+    store.put(KEYS[0], b"events")
+    assert _kept(store) == [0]
