@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from jackfield.errors import ConfigError
+from jackfield.jsonschemas import response_format
 from jackfield.modelling import BaseModel
 from jackfield.settings import closest
 
@@ -86,7 +87,9 @@ class GenerateConfig(Config):
     fncall_prompt_type: str | None = Field(default=None, description="native, or the name of a call format (nous …)")
     use_raw_api: bool | None = Field(default=None, description="True: native tool calls, whatever the model's facts")
     reasoning_effort: str | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = Field(
+        default=None, description="As OpenAI takes it; a pydantic model stands for its schema"
+    )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the provider as it is")
     extra_headers: dict[str, str] = Field(default_factory=dict, repr=False)
 
@@ -94,6 +97,13 @@ class GenerateConfig(Config):
     @classmethod
     def _one_text_is_a_list_of_one(cls, stop: Any) -> Any:
         return (stop,) if isinstance(stop, str) else stop
+
+    @field_validator("response_format", mode="before")
+    @classmethod
+    def _a_model_is_its_schema(cls, wanted: Any) -> Any:
+        if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
+            return response_format(wanted.model_json_schema())
+        return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, Any] | None) -> GenerateConfig:
         """This with what `other` sets put over it; `stop` texts and `extra_body` are joined instead."""

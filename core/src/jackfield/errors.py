@@ -21,7 +21,8 @@ JackfieldError
 │   ├── ModelOverloadedError          wait and retry
 │   ├── ModelConnectionError          check the address or the network, then retry
 │   ├── ModelTimeoutError             allow more time, then retry
-│   └── ModelResponseError            the server answered what no client can read
+│   ├── ModelResponseError            the server answered what no client can read
+│   └── InvalidAnswerError            ask otherwise, or another model: its answers are not the data that was asked for
 ├── ToolServiceError              tell the model: its text is written for it
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
@@ -177,6 +178,15 @@ class ModelResponseError(ModelServiceError):
     """The server sent what is not the protocol."""
 
     retryable = True
+
+
+class InvalidAnswerError(ModelServiceError):
+    """The model was asked for data, and none of its answers fits; `partial_text` is the last one.
+
+    `usage` is what all of them cost: a `jackfield.Usage`, or None.
+    """
+
+    usage: object = None
 
 
 class ToolServiceError(JackfieldError):

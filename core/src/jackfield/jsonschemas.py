@@ -1,0 +1,120 @@
+"""JSON Schema, draft 2020-12: does a value fit, and what providers want of a schema that holds an answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+    Schema = Mapping[str, Any]
+
+MOST_MISFITS = 5
+_MOST_CHARS = 300
+
+
+class UnresolvableReferenceError(ValueError):
+    """A schema refers to what is not in it; nothing is ever fetched."""
+
+
+class SchemaChecker:
+    """Checks values against one schema. Making its validator costs as much as forty checks: keep it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._validator: Draft202012Validator | None = None
+
+    def misfits(self, value: object) -> list[str]:
+        """What does not fit, a sentence each, in the order of the value, at most five; [] if all is well.
+
+        Raises:
+            UnresolvableReferenceError: The schema refers to something outside of it.
+        """
+        from referencing.exceptions import Unresolvable
+
+        if self._validator is None:
+            from jsonschema import Draft202012Validator
+            from referencing import Registry
+
+            # An empty registry: without one, a reference in a schema is fetched from wherever it points to.
+            self._validator = Draft202012Validator(self.schema, registry=Registry())
+        try:
+            errors = sorted(self._validator.iter_errors(value), key=lambda error: list(map(str, error.path)))
+        except Unresolvable as error:
+            raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
+        return [_sentence(error.path, error.message) for error in errors[:MOST_MISFITS]]
+
+
+def fault_of_schema(schema: Schema) -> str:
+    """Why a dict is no JSON Schema, '' if it is one."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return str(error.message)
+    return ""
+
+
+def response_format(schema: Schema, *, name: str = "") -> dict[str, Any]:
+    """A schema as the `response_format` that OpenAI made common; `strict` where the schema can be made so.
+
+    Args:
+        schema: Of the whole answer.
+        name: What the schema is called; its title if ''.
+    """
+    title = re.sub(r"[^A-Za-z0-9_-]+", "_", name or str(schema.get("title") or "answer"))[:64] or "answer"
+    strict = strictly(schema)
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": title,
+            "schema": dict(schema) if strict is None else strict,
+            "strict": strict is not None,
+        },
+    }
+
+
+def strictly(schema: Schema) -> dict[str, Any] | None:
+    """The schema as strict modes want it: every property required, no other allowed, no default.
+
+    None where that would change which objects fit: objects with free keys, or none of their own.
+    """
+    try:
+        strict = _strict(dict(schema))
+    except _NotStrictError:
+        return None
+    return strict if strict.get("type") == "object" else None
+
+
+class _NotStrictError(Exception):
+    pass
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(entry) for entry in node]
+    if not isinstance(node, Mapping):
+        return node
+    changed = {key: _strict_part(key, value) for key, value in node.items() if key != "default"}
+    if changed.get("type") == "object" or "properties" in changed:
+        if changed.get("additionalProperties") not in (None, False) or "patternProperties" in changed:
+            raise _NotStrictError
+        if not changed.get("properties"):
+            raise _NotStrictError
+        changed |= {"additionalProperties": False, "required": list(changed["properties"])}
+    return changed
+
+
+def _strict_part(key: str, value: Any) -> Any:
+    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # here, keys are names
+        return {name: _strict(inner) for name, inner in value.items()}
+    return value if key in ("enum", "const", "examples") else _strict(value)
+
+
+def _sentence(path: Any, message: str) -> str:
+    where = ".".join(str(part) for part in path)
+    short = message if len(message) <= _MOST_CHARS else message[:_MOST_CHARS] + "…"
+    return f"{where}: {short}" if where else short
