@@ -26,7 +26,8 @@ def known_plugins(root: Path) -> dict[str, Known]:
     """Every `kind.name` in the repository, sorted, with what its descriptor says.
 
     Raises:
-        SystemExit: Two of our own distributions offer one name, or one cannot be described from its source.
+        SystemExit: Two of our own distributions offer one name or say that models of one name are theirs, or one cannot
+            be described from its source.
     """
     known: dict[str, Known] = {}
     for path in sorted(root.glob("plugins/*/*/pyproject.toml")):
@@ -38,10 +39,16 @@ def known_plugins(root: Path) -> dict[str, Known]:
             known[component] = Known(
                 project["name"],
                 values.get("summary", ""),
-                tuple(values.get("requires", ())),
-                tuple(values.get("extensions", ())),
+                *(tuple(values.get(field, ())) for field in Known._fields[2:]),
             )
+    _check_patterns(known)
     return dict(sorted(known.items()))
+
+
+def _check_patterns(known: Mapping[str, Known]) -> None:
+    said = [pattern for one in known.values() for pattern in (*one.keys, *one.names)]
+    if twice := {pattern for pattern in said if said.count(pattern) > 1}:
+        sys.exit(f"two backends say that these mean them: {', '.join(sorted(twice))}")
 
 
 def _described(component: str, module: str, sources: Path) -> Mapping[str, Any]:
@@ -57,9 +64,11 @@ def _described(component: str, module: str, sources: Path) -> Mapping[str, Any]:
 
 def as_text(known: dict[str, Known]) -> str:
     """The file's text."""
-    return (
-        json.dumps({component: one._asdict() for component, one in known.items()}, indent=2, ensure_ascii=False) + "\n"
-    )
+    return json.dumps({name: _without_empty(one) for name, one in known.items()}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_empty(one: Known) -> dict[str, Any]:
+    return {key: value for key, value in one._asdict().items() if value or key == "summary"}
 
 
 def main(arguments: list[str]) -> int:

@@ -96,6 +96,16 @@ class StreamReset:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryTrimmed:
+    """Old messages were left out or shortened to fit the model's context; `dropped` and `shortened` say how many."""
+
+    dropped: int
+    shortened: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True)
 class PluginEvent:
     """What a plugin has to say that no other event says.
 
@@ -115,6 +125,7 @@ ModelEvent: TypeAlias = (
     | ModelFinished
     | RetryScheduled
     | StreamReset
+    | HistoryTrimmed
     | PluginEvent
 )
 
@@ -199,15 +210,6 @@ class HandedOff:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryTrimmed:
-    """Old messages were shortened or left out to fit the model's context."""
-
-    dropped: int
-    tokens_before: int
-    tokens_after: int
-
-
-@dataclass(frozen=True, slots=True)
 class ResponseReplaced:
     """The run's response so far is exactly this: from agents that write whole lists instead of deltas."""
 
@@ -248,7 +250,6 @@ AgentEvent: TypeAlias = (
     | ToolFinished
     | ApprovalNeeded
     | HandedOff
-    | HistoryTrimmed
     | ResponseReplaced
     | TurnFinished
     | RunFinished

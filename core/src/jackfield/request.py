@@ -24,6 +24,7 @@ class ModelFacts:
         json_schema: Can be held to a JSON Schema.
         reasoning: Gives its reasoning apart from the answer.
         generates: False for a model that only extracts, looks up or replays.
+        tokenizer: The name of the tokenizer that counts for it; '' if none is known.
     """
 
     context_tokens: int | None = None
@@ -34,6 +35,7 @@ class ModelFacts:
     json_schema: bool = False
     reasoning: bool = False
     generates: bool = True
+    tokenizer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class ChatRequest:
         lang: The language of texts that Jackfield adds.
         metadata: For processors that talk to each other, by distribution name; no backend sends it.
         facts: What the model can do, for processors that must know; a backend has its own.
+        server: Who is asked: the backend, and after an `@` the host of its server if that is configured.
     """
 
     model: str
@@ -57,3 +60,4 @@ class ChatRequest:
     lang: Lang = "en"
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: ModelFacts = ModelFacts()
+    server: str = ""

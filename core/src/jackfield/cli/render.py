@@ -8,6 +8,7 @@ from typing import TextIO
 from jackfield.agents.run import Event
 from jackfield.events import (
     ApprovalNeeded,
+    HistoryTrimmed,
     PluginEvent,
     ReasoningDelta,
     RetryScheduled,
@@ -104,6 +105,9 @@ def _notes_on(event: Event) -> list[str]:
             return ["! the answer begins again"]
         case ApprovalNeeded(calls):
             return [f"! needs approval: {', '.join(call.name for call in calls)}"]
+        case HistoryTrimmed(dropped, shortened, before, after):
+            what = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
+            return [f"! the conversation is too long: {what}"]
         case PluginEvent(_, data) if data.get("note"):
             return [f"! {visible(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
         case _:

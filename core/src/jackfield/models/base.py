@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from urllib.parse import urlsplit
 
 from jackfield import sync
 from jackfield.config import GenerateConfig, Lang, LLMConfig
@@ -20,6 +21,7 @@ from jackfield.errors import (
 )
 from jackfield.events import ModelEvent
 from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, Message, MessageLike, ModelResponse, as_messages
+from jackfield.models.batch import DEFAULT_CONCURRENCY, BatchAnswer, BatchRequest, answers
 from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
 from jackfield.models.retry import Retry
@@ -29,8 +31,23 @@ from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Plac
 from jackfield.request import ChatRequest, FunctionSchema, ModelFacts
 from jackfield.streams import closing
 
+if TYPE_CHECKING:  # few ask for data
+    from jackfield.models.structured import Structured, Way
+
+T = TypeVar("T")
+
 NATIVE = "native"
 DEFAULT_CALL_FORMAT = "nous"
+DEFAULT_CHAIN = (
+    "jackfield-system-message/language",
+    "jackfield-multimodal/multimodal",
+    "jackfield-truncation/truncation",
+)
+"""What stands around every model where it is installed and nobody has said otherwise, by full address.
+
+It is the one exception to "installed is not active": without it, a long history or a document in a message would be an
+error in every first program. Policy can block each; a processor of the same name that is named or enabled replaces it.
+"""
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
@@ -59,8 +76,10 @@ class BaseChatModel(QwenStyleChat):
         self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
         self._given_processors = processors
         self._given_host = host
+        self._server_name = _server_name(self.backend, self.config.server_url)
+        self._own_processors: list[Processor] | None = None
         self._chains: dict[str, CallNext] = {}
-        self._chains_lock = threading.Lock()
+        self._chains_lock = threading.RLock()
 
     @property
     def facts(self) -> ModelFacts:
@@ -75,7 +94,9 @@ class BaseChatModel(QwenStyleChat):
         """
 
     async def aclose(self) -> None:
-        """Close what calls opened; the model may be used again and opens it anew."""
+        """Close what calls opened; the model may be used again and opens it anew. Who extends it calls it, too."""
+        for processor in self._own_processors or ():
+            await processor.aclose()
 
     # --- asking ---
 
@@ -114,6 +135,69 @@ class BaseChatModel(QwenStyleChat):
         self.check_complete(answer)
         return answer.response()
 
+    async def aparse(
+        self,
+        messages: str | Sequence[MessageLike],
+        wanted: type[T] | Mapping[str, Any],
+        *,
+        way: Way | None = None,
+        attempts: int = 3,
+        config: GenerateOptions = None,
+    ) -> Structured[T]:
+        """An answer as data.
+
+        Args:
+            messages: The history, or one question.
+            wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
+            way: How the model is held to it; by its facts if None.
+            attempts: How often it is asked, at most; what does not fit is sent back with the reasons.
+            config: Options for this answer, over those of the model.
+
+        Raises:
+            InvalidAnswerError: None of its answers fits.
+            ConfigError: `wanted` is no such thing.
+            ModelServiceError: The model could not answer.
+        """
+        history = as_messages([Message(USER, messages)] if isinstance(messages, str) else messages)
+        from jackfield.models.structured import structured
+
+        lang = self.config.generate_cfg.merged(config).lang or language_of(history)
+        return await structured(self, history, wanted, way=way, attempts=attempts, config=config, lang=lang)
+
+    def parse(
+        self,
+        messages: str | Sequence[MessageLike],
+        wanted: type[T] | Mapping[str, Any],
+        *,
+        way: Way | None = None,
+        attempts: int = 3,
+        config: GenerateOptions = None,
+    ) -> Structured[T]:
+        """As `aparse`."""
+        return sync.run(self.aparse(messages, wanted, way=way, attempts=attempts, config=config))
+
+    async def abatch(
+        self, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> list[BatchAnswer]:
+        """The answers to independent requests, in their order; in the place of one that failed is its error.
+
+        Args:
+            requests: Each a question, a history, or an `Asked`.
+            concurrency: How many are on their way at once.
+        """
+        by_number = {number: answer async for number, answer in answers(self, requests, concurrency=concurrency)}
+        return [by_number[number] for number in range(len(by_number))]
+
+    def batch(self, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY) -> list[BatchAnswer]:
+        """As `abatch`."""
+        return sync.run(self.abatch(requests, concurrency=concurrency))
+
+    def abatch_as_completed(
+        self, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> AsyncIterator[tuple[int, BatchAnswer]]:
+        """As `abatch`, each with the number of its request (from 0), as they come; for more than fits into memory."""
+        return answers(self, requests, concurrency=concurrency)
+
     def check_complete(self, answer: Fold) -> None:
         """Raise if the stream ended before the answer did: what is there is then only a part of it."""
         if answer.finished is None:
@@ -148,6 +232,7 @@ class BaseChatModel(QwenStyleChat):
             lang=merged.lang or language_of(history),
             metadata=metadata or {},
             facts=self.facts,
+            server=self._server_name,
         )
 
     # --- the chain ---
@@ -168,15 +253,20 @@ class BaseChatModel(QwenStyleChat):
         return self._placed(self.call_format_name(config or self.config.generate_cfg))
 
     def _placed(self, format_name: str) -> list[Placed]:
-        chosen: list[Processor] = []
-        if self._given_processors is not None:
-            chosen += self._given_processors
-        else:
-            chosen += load_processors(self.config.processors, self.host)
-            chosen.append(Retry())
+        chosen = list(self._chosen())
         if format_name != NATIVE:
             chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
         return placed_in_order(chosen, self.host.settings.order)
+
+    def _chosen(self) -> Sequence[Processor]:
+        """The processors of this model, made once: what they keep is the same whatever the call format."""
+        with self._chains_lock:
+            if self._own_processors is None:
+                if self._given_processors is not None:
+                    self._own_processors = list(self._given_processors)
+                else:
+                    self._own_processors = [*load_processors(self.config.processors, self.host), Retry()]
+            return self._own_processors
 
     def _chain(self, request: ChatRequest) -> CallNext:
         # Without tools there is nothing for a call format to write, so none has to be installed.
@@ -236,7 +326,7 @@ class BaseChatModel(QwenStyleChat):
 
 
 def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
-    """The processors that a configuration names, and those that the settings enable.
+    """The processors that a configuration names, those that the settings enable, and the default chain.
 
     Raises:
         ConfigError: An entry has no name, or settings that do not fit.
@@ -251,6 +341,10 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
         chosen[host.find("processor", name)] = cfg
     for row in host.enabled("processor"):
         chosen.setdefault(row, host.settings.options_of(row.kind, row.address))
+    names = {row.name for row in chosen}
+    for row in host.rows("processor"):
+        if row.address in DEFAULT_CHAIN and row.name not in names:
+            chosen[row] = host.settings.options_of(row.kind, row.address)
     return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
 
 
@@ -283,6 +377,15 @@ class BlockingChatModel(BaseChatModel):
                 sync.in_background(close)
             else:
                 await sync.in_worker(close)
+
+
+def _server_name(backend: str, url: str | None) -> str:
+    """What is said of the server where keys and paths must not be: the backend, and the host if there is one."""
+    try:
+        host = urlsplit(url or "").netloc.rpartition("@")[2]
+    except ValueError:
+        raise ConfigError("the address of the server is no URL: write http://host:port/path") from None
+    return f"{backend}@{host}" if host else backend
 
 
 def _has_tools(request: ChatRequest) -> bool:

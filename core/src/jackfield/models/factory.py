@@ -10,6 +10,7 @@ from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models.base import BaseChatModel
 from jackfield.plugins.descriptors import LLMSpec
 from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins.known import backend_of_model, backend_with_key
 
 COMPATIBLE_SERVER = "openai"  # the backend for a server of which only the address is known
 
@@ -21,7 +22,9 @@ def get_chat_model(
 
     Args:
         cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model, which
-            is returned. A server's address without a backend means one that speaks Chat Completions. It is not changed.
+            is returned. It is not changed. Without a backend, a setting that only one known backend has means that one
+            (`azure_endpoint`), else a server's address one that speaks Chat Completions, else a model's name one whose
+            models are named so (`qwen-plus`).
         host: Which plugins there are; the installed ones if None.
 
     Raises:
@@ -64,6 +67,8 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(cfg, str):
+        if cfg.startswith(("http://", "https://")):
+            raise ConfigError("an address alone names no model: give a dict with 'model' and 'base_url'")
         backend, colon, model = cfg.partition(":")
         return {"model_type": backend.strip(), "model": model.strip()} if colon or cfg in names else {"model": cfg}
     if isinstance(cfg, LLMConfig):
@@ -74,6 +79,9 @@ def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The backend, in Qwen-Agent's order: a setting only one has, the server's address, the model's name."""
+    if special := backend_with_key(key for key, value in values.items() if value):
+        return special
     for key in ("api_base", "base_url", "model_server"):
         if str(values.get(key) or "").startswith(("http://", "https://")):
             return COMPATIBLE_SERVER
@@ -82,6 +90,8 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     installed = ", ".join(sorted(set(names))) or "none; try pip install jackfield-openai"
     if colon and backend:
         raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
+    if claimed := backend_of_model(model):
+        return claimed
     raise ConfigError(
         f"which backend has the model {model!r}? Write backend:model, or set model_type. Installed: {installed}"
     )

@@ -67,9 +67,19 @@ class ComponentSpec(metaclass=_Lenient):
 
 @dataclass(frozen=True, kw_only=True)
 class LLMSpec(ComponentSpec):
-    """A backend: a subclass of `jackfield.BaseChatModel`. `models` is what it offers where that is a closed set."""
+    """A backend: a subclass of `jackfield.BaseChatModel`.
+
+    Attributes:
+        models: What it offers, where that is a closed set.
+        keys: Settings that only this backend has: a configuration with one of them and no backend means this one.
+        names: What the names of its models look like (`qwen*`): a model's name without a backend means this one. Where
+            several fit, the longest wins. Both count for the distributions that the core knows, and for no others: a
+            plugin cannot draw calls to itself.
+    """
 
     models: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -308,7 +308,7 @@ class PluginHost:
         return found
 
     def make(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
-        """A new component of a row's class, made with settings as keywords.
+        """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
 
         Raises:
             ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
@@ -321,7 +321,7 @@ class PluginHost:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
             self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
         try:
-            made = made_by(**cfg)
+            made = made_by(**cfg, **({"host": self} if _takes_host(made_by) else {}))
         except JackfieldError:
             raise
         except Exception as error:
@@ -363,6 +363,15 @@ class PluginHost:
             if self.settings.trace:
                 milliseconds = (time.perf_counter() - started) * 1000
                 sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
+
+
+def _takes_host(made_by: Any) -> bool:
+    from inspect import signature
+
+    try:
+        return "host" in signature(made_by).parameters
+    except (TypeError, ValueError):  # written in C, or no callable: making it says which
+        return False
 
 
 def _again(error: PluginError) -> PluginError:

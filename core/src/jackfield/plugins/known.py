@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
@@ -20,12 +21,15 @@ class Known(NamedTuple):
         summary: One line for people.
         requires: The components it asks the core for by name, as `kind.name`.
         extensions: Of a parser, those of the files it reads.
+        keys, names: Of a backend, the settings and the names of models that mean it, as in `LLMSpec`.
     """
 
     distribution: str
     summary: str
     requires: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @cache
@@ -35,7 +39,11 @@ def known_components() -> Mapping[str, Known]:
     raw = pkgutil.get_data(__name__.rpartition(".")[0], "known.json")
     assert raw is not None  # noqa: S101 - it is a part of this package
     return {
-        component: Known(entry["distribution"], entry["summary"], tuple(entry["requires"]), tuple(entry["extensions"]))
+        component: Known(
+            entry["distribution"],
+            entry["summary"],
+            *(tuple(entry.get(field, ())) for field in Known._fields[2:]),
+        )
         for component, entry in json.loads(raw).items()
     }
 
@@ -58,6 +66,27 @@ def parser_of_extension(extension: str) -> str | None:
         if extension in known.extensions:
             return component.partition(".")[2]
     return None
+
+
+def backend_with_key(keys: Iterable[str]) -> str | None:
+    """The known backend that alone has one of these settings."""
+    wanted = frozenset(keys)
+    for component, known in known_components().items():
+        if wanted.intersection(known.keys):
+            return component.partition(".")[2]
+    return None
+
+
+def backend_of_model(model: str) -> str | None:
+    """The known backend whose models are named like this; of several, the one that says it most exactly."""
+    name = model.lower()
+    fitting = {
+        pattern: component.partition(".")[2]
+        for component, known in known_components().items()
+        for pattern in known.names
+        if fnmatchcase(name, pattern)
+    }
+    return fitting[max(fitting, key=len)] if fitting else None
 
 
 def search_known(words: str) -> list[tuple[str, Known]]:

@@ -39,6 +39,9 @@ class Processor(ABC):
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Answer the request, usually by passing it (changed) to `call_next` and its events (changed) on."""
 
+    async def aclose(self) -> None:  # noqa: B027 - most have nothing to close
+        """Close what calls opened; the processor may be used again and opens it anew."""
+
     def wrap(self, call_next: CallNext) -> CallNext:
         """`around`, bound to what comes next. The chain is made of these, once."""
         return lambda request: self.around(request, call_next)

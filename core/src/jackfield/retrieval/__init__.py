@@ -1,6 +1,19 @@
 """Documents and search: files → blocks → chunks → hits → what fits into a request."""
 
-from jackfield.retrieval.base import Block, BlockKind, Chunk, Corpus, Document, Hit, Parser, Searcher
+from jackfield.retrieval.base import (
+    Block,
+    BlockKind,
+    Chunk,
+    Corpus,
+    Document,
+    Embedded,
+    Embedder,
+    Hit,
+    Parser,
+    Purpose,
+    Searcher,
+    Vector,
+)
 from jackfield.retrieval.budget import Passage, best_within, choose, front_part, passages
 from jackfield.retrieval.chunking import chunk_document, corpus_of
 from jackfield.retrieval.documents import DocumentReader, Reading
@@ -14,13 +27,17 @@ __all__ = [
     "Corpus",
     "Document",
     "DocumentReader",
+    "Embedded",
+    "Embedder",
     "Hit",
     "IndexCache",
     "Kept",
     "Parser",
     "Passage",
+    "Purpose",
     "Reading",
     "Searcher",
+    "Vector",
     "best_within",
     "choose",
     "chunk_document",

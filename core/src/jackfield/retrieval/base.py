@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from jackfield.messages import Usage
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
@@ -124,3 +126,61 @@ class Searcher(ABC):
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """The best chunks, best first, at most `limit`, equal scores in document order; [] when nothing matches."""
+
+
+Vector = tuple[float, ...]
+Purpose = Literal["document", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Texts as vectors.
+
+    Attributes:
+        vectors: One for each text, in order, all of one length.
+        usage: What it cost; `prompt_tokens` counts the texts.
+    """
+
+    vectors: tuple[Vector, ...]
+    usage: Usage = field(default_factory=Usage)
+
+
+class Embedder(ABC):
+    """Turns texts into vectors, near each other where the texts mean something alike.
+
+    It makes no connection before the first call, and is used by many tasks, threads and event loops at once. Any number
+    of texts may be given: how many go into one request is its own business.
+
+    Attributes:
+        space: Which vectors may be compared with each other: the model and what else decides them (the dimension). An
+            index that was made in one space must not be asked in another.
+        dimension: The length of a vector; None if it is not known before the first call.
+    """
+
+    backend: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def space(self) -> str:
+        """See above."""
+
+    @property
+    def dimension(self) -> int | None:
+        """See above."""
+        return None
+
+    @abstractmethod
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        """The vectors of texts; of none, none.
+
+        Args:
+            texts: None of them empty.
+            purpose: Whether the texts are to be found, or to be searched with; some models tell the two apart.
+
+        Raises:
+            ValueError: A text is empty; the message says which.
+            ModelServiceError: The server failed or refused.
+        """
+
+    async def aclose(self) -> None:  # noqa: B027 - most have nothing to close
+        """Close what calls opened; the embedder may be used again and opens it anew."""

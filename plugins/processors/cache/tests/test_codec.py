@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jackfield.events import (
     FunctionCallDelta,
+    HistoryTrimmed,
     MediaDelta,
     ModelEvent,
     ModelFinished,
@@ -59,6 +60,7 @@ EVENTS: dict[type, st.SearchStrategy[ModelEvent]] = {
     ModelFinished: st.builds(ModelFinished, TEXT, TEXT, st.none() | TEXT, st.none() | st.integers(), st.none() | DATA),
     RetryScheduled: st.builds(RetryScheduled, st.integers(1, 9), st.floats(0, 60), TEXT),
     StreamReset: st.builds(StreamReset, TEXT),
+    HistoryTrimmed: st.builds(HistoryTrimmed, *[st.integers(0, 9)] * 4),
     PluginEvent: st.builds(PluginEvent, TEXT, DATA),
 }
 

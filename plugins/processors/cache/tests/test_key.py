@@ -94,8 +94,10 @@ def test_what_a_model_reads_is_in_the_key(other: ChatRequest) -> None:
     assert key_of(other) != key_of(BASE)
 
 
-def test_the_scope_keeps_two_servers_apart() -> None:
-    assert len({key_of(BASE), key_of(BASE, "one"), key_of(BASE, "two")}) == 3
+def test_two_servers_are_kept_apart_by_what_the_request_says_and_a_scope_stands_over_that() -> None:
+    here, there = replace(BASE, server="openai@here"), replace(BASE, server="openai@there")
+    assert len({key_of(BASE), key_of(here), key_of(there), key_of(BASE, "one"), key_of(BASE, "two")}) == 5
+    assert key_of(here, "one") == key_of(there, "one")
 
 
 def test_metadata_and_what_a_caller_notes_on_a_message_change_no_key() -> None:

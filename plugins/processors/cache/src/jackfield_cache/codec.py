@@ -13,6 +13,7 @@ from typing import Any
 
 from jackfield.events import (
     FunctionCallDelta,
+    HistoryTrimmed,
     MediaDelta,
     ModelEvent,
     ModelFinished,
@@ -51,7 +52,7 @@ def decode(content: bytes) -> list[ModelEvent]:
         raise ValueError(f"these are no events ({type(error).__name__})") from error
 
 
-def _written(event: ModelEvent) -> list[Any]:
+def _written(event: ModelEvent) -> list[Any]:  # noqa: C901 - one case for each event
     match event:
         case TextDelta(text):
             return ["text", text]
@@ -69,12 +70,14 @@ def _written(event: ModelEvent) -> list[Any]:
             return ["retry", event.attempt, event.delay_s, event.error]
         case StreamReset(reason):
             return ["reset", reason]
+        case HistoryTrimmed():
+            return ["trimmed", event.dropped, event.shortened, event.tokens_before, event.tokens_after]
         case PluginEvent():
             return ["plugin", event.name, _plain(event.data)]
     raise ValueError(f"an event of type {type(event).__name__} is not known")
 
 
-def _read(kind: str, *values: Any) -> ModelEvent:
+def _read(kind: str, *values: Any) -> ModelEvent:  # noqa: C901 - as above
     match kind:
         case "text":
             return TextDelta(*values)
@@ -92,6 +95,8 @@ def _read(kind: str, *values: Any) -> ModelEvent:
             return RetryScheduled(*values)
         case "reset":
             return StreamReset(*values)
+        case "trimmed":
+            return HistoryTrimmed(*values)
         case "plugin":
             return PluginEvent(*values)
     raise ValueError(f"no event is called {kind!r}")

@@ -17,7 +17,7 @@ class CacheConfig(Config):
         min_length=1,
         description="The SQLite file; jackfield/answers.sqlite below $XDG_CACHE_HOME, or ~/.cache, if unset",
     )
-    scope: str = Field(default="", description="Who answers, where the model's name does not say it: the server's URL")
+    scope: str = Field(default="", description="Who answers; the backend and its server, as configured, if unset")
     ttl_s: float | None = Field(default=None, gt=0, description="Seconds after which an answer is forgotten")
     max_bytes: int = Field(
         default=DEFAULT_MAX_BYTES, ge=1, description="The most bytes of answers; the longest unused go first"

@@ -28,6 +28,8 @@ class NotHashable(ValueError):  # noqa: N818 - it says what the request is
 def key_of(request: ChatRequest, scope: str = "") -> bytes:
     """32 bytes that are equal for requests which ask the same; it reads the media files that are sent.
 
+    Who answers is a part of it: `scope`, or the server that the request names.
+
     The order of keys counts, because models read schemas as text: the same schema in another order is another question.
 
     Raises:
@@ -35,7 +37,7 @@ def key_of(request: ChatRequest, scope: str = "") -> bytes:
     """
     asked = [
         FORMAT,
-        scope,
+        scope or request.server,
         request.model,
         request.lang,
         [_message(message) for message in request.messages],

@@ -102,6 +102,10 @@ class Cache(Processor):
         """Close the file; it is opened again when it is needed."""
         self._store.close()
 
+    async def aclose(self) -> None:
+        """As `close`."""
+        await sync.in_worker(self.close)
+
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Give the answer that is kept, or ask and keep."""
         wish = request.metadata.get(METADATA)

@@ -19,6 +19,7 @@ from jackfield import errors
 from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.events import (
     FunctionCallDelta,
+    HistoryTrimmed,
     MediaDelta,
     ModelEvent,
     ModelFinished,
@@ -137,7 +138,7 @@ def _plain(value: Any) -> Any:
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
-def event_json(event: ModelEvent) -> Json:
+def event_json(event: ModelEvent) -> Json:  # noqa: C901 - one case for each event
     """An event as one object, whose first key says its kind."""
     match event:
         case TextDelta():
@@ -161,11 +162,13 @@ def event_json(event: ModelEvent) -> Json:
             return {"retry": event.attempt, "delay_s": event.delay_s, "error": event.error}
         case StreamReset():
             return {"reset": event.reason}
+        case HistoryTrimmed():
+            return {"trimmed": [event.dropped, event.shortened, event.tokens_before, event.tokens_after]}
         case PluginEvent():
             return {"plugin": event.name, "data": _plain(event.data)}
 
 
-def event_of(told: Json) -> ModelEvent:
+def event_of(told: Json) -> ModelEvent:  # noqa: C901 - as above
     """The event that an object stands for.
 
     Raises:
@@ -191,10 +194,12 @@ def event_of(told: Json) -> ModelEvent:
             return RetryScheduled(int(value), **rest)
         case "reset":
             return StreamReset(_a_text(value), **rest)
+        case "trimmed":
+            return HistoryTrimmed(*map(int, value), **rest)
         case "plugin":
             return PluginEvent(_a_text(value), **rest)
         case _:
-            known = "text, reasoning, call, media, usage, finished, retry, reset, plugin"
+            known = "text, reasoning, call, media, usage, finished, retry, reset, trimmed, plugin"
             raise ValueError(f"an event begins with one of {known}, not with {kind!r}")
 
 
