@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.tokens import estimate_tokens
+from jackfield.errors import ConfigError
+from jackfield.tokens import EstimatingTokenizer, Tokenizer, estimate_tokens
 
 # The counts below are those of the vocabulary of Qwen 1 to 3; short texts are allowed a little more than long ones.
 ENGLISH = (
@@ -52,3 +55,57 @@ def test_two_texts_together_have_about_as_many_as_apart(a: str, b: str) -> None:
 @settings(max_examples=50)
 def test_a_text_has_no_more_tokens_than_bytes(text: str) -> None:
     assert estimate_tokens(text) <= 2 * len(text.encode())
+
+
+# --- tokenizers ---
+
+
+class Letters(Tokenizer):
+    """Each character is a token, and each pair of equal ones is one token: so a longer text may have fewer."""
+
+    name = "letters"
+
+    def encode(self, text: str) -> list[int]:
+        tokens: list[int] = []
+        for letter in text:
+            if tokens and tokens[-1] == ord(letter):
+                tokens[-1] = -ord(letter)
+            else:
+                tokens.append(ord(letter))
+        return tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(chr(abs(token)) * (2 if token < 0 else 1) for token in tokens)
+
+
+@given(st.text(alphabet="ab", max_size=30), st.integers(-1, 12))
+def test_a_cut_text_is_a_beginning_within_the_limit_and_a_text_that_fits_stays(text: str, most: int) -> None:
+    letters = Letters()
+    cut = letters.cut(text, most)
+    assert text.startswith(cut)
+    assert letters.count(cut) <= max(0, most)
+    assert (cut == text) == (letters.count(text) <= max(0, most))
+
+
+def test_an_estimate_says_that_it_is_one_and_has_no_ids() -> None:
+    estimate = EstimatingTokenizer()
+    assert not estimate.exact
+    assert estimate.count(ENGLISH) == estimate_tokens(ENGLISH)
+    for ask in (lambda: estimate.encode("a"), lambda: estimate.decode([1])):
+        with pytest.raises(ConfigError, match="has no token ids"):
+            ask()
+
+
+def test_an_estimate_comes_near_what_a_server_counts_and_never_loses_its_head() -> None:
+    estimate = EstimatingTokenizer()
+    text = ENGLISH * 20
+    for _ in range(60):
+        estimate.learn(estimate.count(text), 2 * estimate_tokens(text))
+    assert estimate.count(text) == pytest.approx(2 * estimate_tokens(text), rel=0.02)
+    for _ in range(200):
+        estimate.learn(estimate.count(text), 10**9)
+        assert 0.5 <= estimate.factor <= 3.0
+    before = estimate.factor
+    estimate.learn(10, 1000)  # what surrounds a small text weighs more than it
+    estimate.learn(1000, 0)  # a server that does not count
+    assert estimate.factor == before
