@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import os
 import pty
 import select
 import subprocess
-import sys
+import sysconfig
 import time
+import venv
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+import jackfield
 from jackfield_testkit.site import FakeSite, site
 
 # How long an example takes says more about the machine than about the code.
@@ -38,14 +42,33 @@ def gather() -> Callable[[AsyncIterator[Any]], list[Any]]:
     return gathered
 
 
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that sees the core and what is installed beside it, but none of our plugins.
+
+    A command that looks at all plugins would look at every one of this repository, in every test.
+    """
+    prefix = tmp_path_factory.mktemp("bare")
+    venv.create(prefix, symlinks=True)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
+    core = importlib.metadata.distribution("jackfield")
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if "jackfield" not in installed.name and installed.suffix != ".pth":
+            (packages / installed.name).symlink_to(installed)
+    metadata = Path(str(core.locate_file("."))) / f"jackfield-{core.version}.dist-info"
+    (packages / metadata.name).symlink_to(metadata)
+    (packages / "core.pth").write_text(str(Path(jackfield.__path__[0]).parent))
+    return str(prefix / "bin/python")
+
+
 class Terminal:
     """A program on a pseudo-terminal, typed at as a person does."""
 
-    def __init__(self, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
+    def __init__(self, python: str, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
         self.pid, self._file = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            os.execve(sys.executable, [sys.executable, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
+            os.execve(python, [python, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
         self.seen = ""
 
     def type(self, text: str) -> None:
@@ -77,20 +100,21 @@ class Terminal:
 
 
 @pytest.fixture
-def open_terminal() -> type[Terminal]:
+def open_terminal(bare_python: str) -> Callable[..., Terminal]:
     """Runs `jackfield` on a pseudo-terminal: `open_terminal(arguments, folder, environment)`."""
-    return Terminal
+    return partial(Terminal, bare_python)
 
 
 class CommandLine:
-    """Runs `jackfield` in a process of its own, which sees the distributions of `site` beside the real ones.
+    """Runs `jackfield` in a process of its own, which sees the distributions of `site` and the core.
 
     Attributes:
         folder: The working directory; `pyproject.toml` there is the project's.
         env: The environment, without settings, keys and a home of anybody's.
     """
 
-    def __init__(self, folder: Path, site_folder: Path) -> None:
+    def __init__(self, python: str, folder: Path, site_folder: Path) -> None:
+        self._python = python
         self.folder = folder
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD") and "KEY" not in key}
         homes = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
@@ -103,7 +127,7 @@ class CommandLine:
 
     def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "jackfield", *arguments],
+            [self._python, "-m", "jackfield", *arguments],
             cwd=self.folder,
             env={**self.env, **more},
             capture_output=True,
@@ -115,8 +139,8 @@ class CommandLine:
 
 
 @pytest.fixture
-def command_line(tmp_path: Path, site: FakeSite) -> CommandLine:
+def command_line(bare_python: str, tmp_path: Path, site: FakeSite) -> CommandLine:
     """The command line, beside the fake distributions of `site`."""
     folder = tmp_path / "project"
     folder.mkdir()
-    return CommandLine(folder, site.folder)
+    return CommandLine(bare_python, folder, site.folder)

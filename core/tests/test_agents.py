@@ -528,3 +528,16 @@ def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
         create_agent("basic", limit={"turns": 1})
     with pytest.raises(PluginNotFoundError, match="no agent 'asistant'"):
         create_agent("asistant")
+
+
+def test_a_language_that_somebody_sets_wins_over_one_that_is_found() -> None:
+    def langs(**how: Any) -> tuple[str, str]:
+        config = {"model": "m", "generate_cfg": {"lang": "zh"}} if how.pop("configured", False) else {"model": "m"}
+        model = ScriptedModel([answer("Yes.")], config=config)
+        FnCallAgent(llm=model).run_nonstream([{"role": "user", "content": "Hello"}], **how)
+        return model.requests[0].lang, str(model.requests[0].config.lang)
+
+    assert langs() == ("en", "None")  # found: a processor that knows better may say otherwise
+    assert langs(configured=True) == ("zh", "zh")
+    assert langs(lang="zh") == ("zh", "zh")
+    assert langs(configured=True, lang="en") == ("en", "en")

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -101,10 +100,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def jackfield(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+def jackfield(
+    bare_python: str, tmp_path: Path, environment: dict[str, str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "jackfield", *arguments],
+            [bare_python, "-m", "jackfield", *arguments],
             cwd=tmp_path,
             env={**environment, **more},
             capture_output=True,

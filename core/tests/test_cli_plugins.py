@@ -140,10 +140,12 @@ def test_enabling_what_a_stronger_rule_blocks_says_which(command_line: Any, guar
 def test_what_was_enabled_can_be_disabled_when_it_has_gone(command_line: Any, guard: str, site: Any) -> None:
     command_line("plugins", "enable", "processor.guard")
     site.remove(guard)
-    failed = command_line("run", "-m", "openai:m", "Hi")
+    modules = {"other_light": GUARD.replace("acme_guard", "other_guard"), "other_guard": GUARD_TARGETS}
+    site.add("acme-other", {"llm.parrot": "other_light"}, modules=modules)
+    failed = command_line("run", "-m", "parrot:m", "Hi")
     assert "'processor.acme-guard/guard' is enabled" in failed.stderr
     assert command_line("plugins", "disable", "processor.acme-guard/guard").returncode == 0
-    assert "is enabled" not in command_line("pipeline", "-m", "openai:m").stderr
+    assert command_line("pipeline", "-m", "parrot:m").stderr == ""
 
 
 def test_a_users_own_file_is_never_rewritten(command_line: Any, guard: str) -> None:

@@ -368,3 +368,7 @@ def test_a_response_gives_its_text_and_its_calls() -> None:
     )
     assert response.get_content() == "Hello"
     assert response.get_function_calls() == [call]
+
+
+def test_a_name_of_a_server_has_no_password() -> None:
+    assert basename_of("https://user:secret@host.example/") == "host.example"

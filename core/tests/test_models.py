@@ -46,6 +46,7 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.models import BaseChatModel, BlockingChatModel, Retry, fold, get_chat_model
 from jackfield.models.retry import delay_s
+from jackfield.plugins.host import PluginHost
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
@@ -467,7 +468,7 @@ def test_processors_wrap_the_call_in_the_order_of_their_phases() -> None:
 
 def test_an_explicit_chain_is_the_whole_chain() -> None:
     assert ScriptedModel([], processors=[]).processors() == []
-    assert [processor.name for processor in ScriptedModel([]).processors()] == ["retry"]
+    assert [processor.name for processor in ScriptedModel([], host=PluginHost(paths=[])).processors()] == ["retry"]
 
 
 def test_a_configured_processor_is_loaded_from_its_plugin(site: Any) -> None:

@@ -183,7 +183,7 @@ def _path_and_host(location: str) -> tuple[str, str]:
     except ValueError:  # what begins like a URL and is none
         return location.replace("\\", "/"), ""
     if parts.scheme in ("http", "https", "file"):
-        return parts.path, parts.netloc
+        return parts.path, parts.netloc.rpartition("@")[2]  # a user and a password are nobody's to read
     return location.replace("\\", "/"), ""
 
 

@@ -156,6 +156,8 @@ class Agent:
         own_resources = resources is None
         resources = resources or RunResources()
         run = self._make_run(history, lang or language_of(history), resources, cancel, options)
+        if lang:  # what a caller says wins; what was only found, a processor may know better
+            run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         run.start_clock()
         label = self.name or type(self).__name__
         number = 1

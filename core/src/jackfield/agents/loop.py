@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from jackfield.agents.decide import Finish, Pause, RunTools, decide, with_calls_closed
 from jackfield.agents.limits import Spent
 from jackfield.agents.run import Event, Run
-from jackfield.config import GenerateConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished, TurnFinished, TurnStarted
 from jackfield.jsontext import is_json
@@ -75,11 +74,11 @@ class Loop:
 
     async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
-        # The language is the conversation's: documents that an agent adds must not change it.
-        config = (run.config or GenerateConfig()).merged({"lang": run.lang})
         yield TurnStarted(state.spent.turns + 1)
         try:
-            async with closing(run.guarded(self.model.astream(state.history, self.functions, config=config))) as events:
+            # The language is the conversation's: documents that an agent adds must not change it.
+            asked = self.model.astream(state.history, self.functions, config=run.config, lang=run.lang)
+            async with closing(run.guarded(asked)) as events:
                 async for event in events:
                     answer.feed(event)
                     yield event

@@ -107,13 +107,14 @@ class BaseChatModel(QwenStyleChat):
         *,
         config: GenerateOptions = None,
         metadata: Mapping[str, Any] | None = None,
+        lang: Lang | None = None,
     ) -> AsyncIterator[ModelEvent]:
         """The events of one answer, after all processors.
 
         Raises:
             ValueError: The request makes no sense: two system messages, a chosen function that is not there.
         """
-        request = self.make_request(messages, functions, config=config, metadata=metadata)
+        request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang)
         return self._chain(request)(request)
 
     async def acomplete(
@@ -214,6 +215,7 @@ class BaseChatModel(QwenStyleChat):
         *,
         config: GenerateOptions = None,
         metadata: Mapping[str, Any] | None = None,
+        lang: Lang | None = None,
     ) -> ChatRequest:
         """The request that a call with these arguments sends into the chain."""
         history = as_messages(messages)
@@ -229,7 +231,7 @@ class BaseChatModel(QwenStyleChat):
             messages=history,
             functions=schemas,
             config=merged,
-            lang=merged.lang or language_of(history),
+            lang=merged.lang or lang or language_of(history),
             metadata=metadata or {},
             facts=self.facts,
             server=self._server_name,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
 
 from jackfield import sync
-from jackfield.config import GenerateConfig
+from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
 from jackfield.messages import (
@@ -40,6 +40,7 @@ class QwenStyleChat(ABC):
         *,
         config: GenerateOptions = None,
         metadata: Mapping[str, Any] | None = None,
+        lang: Lang | None = None,
     ) -> AsyncIterator[ModelEvent]:
         """The events of one answer."""
 
