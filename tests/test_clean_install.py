@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -277,7 +277,7 @@ def does_its_job(
     """Runs the job of a distribution in an environment, and fails if it is not done."""
 
     def do(environment: Any, name: str) -> None:
-        folder = tmp_path / "job"
+        folder = tmp_path / "jobs" / name
         shutil.copytree(root / "examples/documents-and-code/documents", folder)
         command = [environment.python, "-I", "-c", JOBS[name].script, model_server.url]
         said = execute(command, cwd=folder, env={**clean_env, "PYTHONUTF8": "1"}).stdout
@@ -336,38 +336,61 @@ def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     does_its_job(environment, distribution.name)
 
 
-def has_floors_of_its_own(distribution: Any) -> bool:
-    """Whether it requires anything of others: if not, the core's test is one of it, too."""
-    names = {Requirement(text).name for text in distribution.metadata["project"]["dependencies"]}
-    return not all(name.startswith("jackfield") for name in names)
-
-
 def test_the_oldest_versions_it_allows_do_its_job(
     distribution: Any,
+    distributions: list[Any],
+    oldest_of: Callable[[Sequence[Any]], Any],
+    does_its_job: Callable[[Any, str], None],
+) -> None:
+    if not floors_of_its_own(distribution, distributions[0]):
+        assert JOBS[distribution.name]  # done by the next test, beside the others like it
+        return
+    does_its_job(oldest_of([distribution]), distribution.name)
+
+
+def test_the_oldest_versions_of_what_the_core_needs_do_the_jobs_of_all_that_need_no_more(
+    distributions: list[Any], oldest_of: Callable[[Sequence[Any]], Any], does_its_job: Callable[[Any, str], None]
+) -> None:
+    others = [one for one in distributions if not floors_of_its_own(one, distributions[0])]
+    environment = oldest_of(others)
+    for one in others:
+        does_its_job(environment, one.name)
+
+
+def floors_of_its_own(distribution: Any, core: Any) -> set[str]:
+    """What it requires of others that the core does not require in the same words."""
+    texts = set(distribution.metadata["project"]["dependencies"])
+    ours = {text for text in texts if Requirement(text).name.startswith("jackfield")}
+    return texts - ours - set(core.metadata["project"]["dependencies"])
+
+
+@pytest.fixture
+def oldest_of(
     make_environment: Callable[[str], Any],
     distributions: list[Any],
     wheels: Mapping[str, Path],
     execute: Callable[..., Any],
-    does_its_job: Callable[[Any, str], None],
-) -> None:
-    if not has_floors_of_its_own(distribution):
-        assert JOBS[distribution.name]
-        return
+) -> Callable[[Sequence[Any]], Any]:
+    """Makes an environment with distributions of ours, and the oldest versions that they and the core allow."""
     by_name = {one.name: one for one in distributions}
-    open_, ours, floors = [distribution.name, *JOBS[distribution.name].beside], {"jackfield"}, set()
-    while open_:
-        ours.add(name := open_.pop())
-        for requirement in map(Requirement, by_name[name].metadata["project"]["dependencies"]):
-            if requirement.name not in by_name:
-                floors.add(str(requirement))
-            elif requirement.name not in ours:
-                open_.append(requirement.name)
-    floors |= set(distributions[0].metadata["project"]["dependencies"])
-    environment = make_environment("oldest")
-    # Named on the command line, their requirements are direct ones.
-    oldest = ("--resolution", "lowest-direct", *sorted(floors), *(wheels[name] for name in sorted(ours)))
-    execute([environment.uv, "pip", "install", "--quiet", "--python", environment.python, *oldest])
-    does_its_job(environment, distribution.name)
+
+    def install(wanted: Sequence[Any]) -> Any:
+        open_ = [name for one in wanted for name in (one.name, *JOBS[one.name].beside)]
+        ours, floors = {"jackfield"}, set(distributions[0].metadata["project"]["dependencies"])
+        while open_:
+            ours.add(name := open_.pop())
+            for requirement in map(Requirement, by_name[name].metadata["project"]["dependencies"]):
+                if requirement.name not in by_name:
+                    floors.add(str(requirement))
+                elif requirement.name not in ours:
+                    open_.append(requirement.name)
+        environment = make_environment("oldest")
+        # Named on the command line, their requirements are direct ones.
+        oldest = ("--resolution", "lowest-direct", *sorted(floors), *(wheels[name] for name in sorted(ours)))
+        execute([environment.uv, "pip", "install", "--quiet", "--python", environment.python, *oldest])
+        return environment
+
+    return install
 
 
 def test_the_core_alone_says_what_to_install(
