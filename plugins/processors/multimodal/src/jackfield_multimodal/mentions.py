@@ -1,0 +1,66 @@
+"""How a file, an image, a sound or a film is mentioned in a text: by its kind and its base name, and nothing else."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jackfield.config import Lang
+from jackfield.messages import ContentItem, ItemKind, basename_of
+
+LONGEST_NAME = 120
+INLINE = "inline"
+"""The name of what has none: its bytes stand in the message itself."""
+
+_LABELS: Mapping[Lang, Mapping[ItemKind, str]] = {
+    "en": {"image": "![image]", "video": "![video]", "audio": "![audio]", "file": "[file]"},
+    "zh": {"image": "![图片]", "video": "![视频]", "audio": "![音频]", "file": "[文件]"},
+}
+_NOTES: Mapping[Lang, str] = {"en": "(Uploaded {}) ", "zh": "（上传了 {}）"}
+
+
+def mention(item: ContentItem, lang: Lang) -> str:
+    """An item that is no text, as `![image](cat.png)` or `[file](report.pdf)`.
+
+    The name is for readers only. It is on one line and does not end the mention, whatever a URL has encoded in it; it
+    may be cut, and may hold separators, so nobody can open a file by it.
+    """
+    kind, value = item.get_type_and_value()
+    return f"{_LABELS[lang][kind]}({_name(value)})"
+
+
+def is_mentioned(item: ContentItem, texts: Sequence[str]) -> bool:
+    """Whether one of the texts mentions the item, in any language."""
+    return any(mention(item, lang) in text for lang in _LABELS for text in texts)
+
+
+def note(mentions: Sequence[str], lang: Lang) -> str:
+    """What stands before the text of a message to which something is attached; with a space after it, in English."""
+    return _NOTES[lang].format(" ".join(mentions))
+
+
+def _name(value: Any) -> str:
+    match value:
+        case str():
+            return _shown(value)
+        case [str(first)]:
+            return _shown(first)
+        case [str(first), *_, str(last)]:  # the frames of a film
+            return f"{_shown(first)} … {_shown(last)}"
+        case {"data": str(data)} if data.startswith(("http://", "https://", "file://")):
+            return _shown(data)
+        case _:  # audio as bytes, in base64
+            return INLINE
+
+
+def _shown(location: str) -> str:
+    """The base name, on one line."""
+    if location[:5].lower() == "data:":
+        return INLINE
+    name = basename_of(location)
+    if len(name) > LONGEST_NAME:
+        name = f"{name[: LONGEST_NAME - 21]}…{name[-20:]}"
+    # Line ends, control characters, half surrogate pairs, and marks that turn the direction of writing.
+    letters = "".join(" " if unicodedata.category(letter)[0] in "CZ" else letter for letter in name)
+    return " ".join(letters.split()).replace("](", "] (") or INLINE

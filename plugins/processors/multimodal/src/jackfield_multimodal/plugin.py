@@ -1,0 +1,20 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ProcessorSpec, hook
+
+
+@hook.processors
+def processors() -> list[ProcessorSpec]:
+    """Notes about files and media, in the language of the conversation and before anything is counted."""
+    return [
+        ProcessorSpec(
+            name="multimodal",
+            target="jackfield_multimodal.processor:Multimodal",
+            config="jackfield_multimodal.config:MultimodalConfig",
+            summary="Mentions uploaded files and media by name, for models that cannot see them and for their tools.",
+            phase="input",
+            after=("language",),
+        )
+    ]

@@ -1,0 +1,107 @@
+"""Multimodal messages as a processor: what a model cannot read is mentioned, and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from jackfield.config import Lang
+from jackfield.messages import SYSTEM, USER, ContentItem, ItemKind, Message
+from jackfield.processors import Phase, Preprocessor
+from jackfield.request import ChatRequest
+from jackfield_multimodal.config import MultimodalConfig, Unsupported
+from jackfield_multimodal.mentions import is_mentioned, mention, note
+
+_FILES: frozenset[ItemKind] = frozenset({"file"})
+
+
+class Multimodal(Preprocessor):
+    """Mentions files, and media where somebody needs their names, and leaves files out.
+
+    A message of the system or the user gets a note before its text, such as `(Uploaded ![image](cat.png)
+    [file](report.pdf)) `: with each file; and with each image, sound and film if the request has tools, which are told
+    what to work on, or if the model does not take it. What a text of the message mentions already is not mentioned
+    again. In messages of the others, a mention stands in the place of what is left out.
+
+    Nothing is read and nothing fetched. Ids, names, origins and `extra` of messages stay; a request in which nothing is
+    to do is passed on as the same object.
+
+    Args:
+        unsupported: What becomes of media that the model does not take. `refuse`: they stay, and the core refuses the
+            request before anything is sent; `note`: they are left out, as files are.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = "multimodal"
+    phase: ClassVar[Phase] = "input"
+    after: ClassVar[tuple[str, ...]] = ("language",)
+
+    def __init__(self, *, unsupported: Unsupported = "refuse") -> None:
+        self.config = MultimodalConfig.parse({"unsupported": unsupported}, what="multimodal")
+
+    def __repr__(self) -> str:
+        return f"<Multimodal unsupported={self.config.unsupported!r}>"
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """The request with its notes."""
+        if not any(map(_has_more_than_text, request.messages)):
+            return request
+        rules = self._rules(request)
+        messages = tuple(
+            _rewritten(message, rules) if _has_more_than_text(message) else message for message in request.messages
+        )
+        if all(now is before for now, before in zip(messages, request.messages, strict=True)):
+            return request
+        return replace(request, messages=messages)
+
+    def _rules(self, request: ChatRequest) -> _Rules:
+        facts = request.facts
+        takes: dict[ItemKind, bool] = {"image": facts.images, "audio": facts.audio, "video": facts.video, "file": False}
+        missing = frozenset(kind for kind, taken in takes.items() if not taken)
+        return _Rules(
+            left_out=missing if self.config.unsupported == "note" else _FILES,
+            listed=frozenset(takes) if request.functions else missing,
+            lang=request.lang,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Which kinds of items a note lists, and which leave their message."""
+
+    left_out: frozenset[ItemKind]
+    listed: frozenset[ItemKind]
+    lang: Lang
+
+
+def _has_more_than_text(message: Message) -> bool:
+    content = message.content
+    return not isinstance(content, str) and any(item.text is None for item in content)
+
+
+def _rewritten(message: Message, rules: _Rules) -> Message:
+    """The message, or a new one if anything is to be said or left out."""
+    before = message.items
+    if message.role in (SYSTEM, USER):
+        texts = [item.text for item in before if item.text is not None]
+        new = [item for item in before if item.type in rules.listed and not is_mentioned(item, texts)]
+        mentions = [mention(item, rules.lang) for item in new]
+        items = [item for item in before if item.type not in rules.left_out]
+        if mentions:
+            items = _with_text_first(note(mentions, rules.lang), items)
+    else:
+        items = [
+            ContentItem(text=mention(item, rules.lang)) if item.type in rules.left_out else item for item in before
+        ]
+    if items == before:
+        return message
+    return message.replace(content=items[0].text if len(items) == 1 and items[0].text is not None else items)
+
+
+def _with_text_first(text: str, items: Sequence[ContentItem]) -> list[ContentItem]:
+    if items and items[0].text is not None:
+        return [ContentItem(text=text + items[0].text), *items[1:]]
+    return [ContentItem(text=text.rstrip()), *items]

@@ -1,0 +1,235 @@
+"""What is mentioned, what stays, and what is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError, UnsupportedInputError
+from jackfield.messages import ContentItem, FunctionCall, Message, Origin
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield.testing import ScriptedModel, answer
+from jackfield_multimodal.config import Unsupported
+from jackfield_multimodal.mentions import mention
+from jackfield_multimodal.processor import Multimodal
+
+SEES = ModelFacts(images=True, audio=True, video=True)
+TOOL = {"name": "zoom", "description": "Zooms.", "parameters": {"type": "object", "properties": {}}}
+E43 = [{"text": "look"}, {"image": "http://x/y.png"}, {"file": "/a/b.pdf"}]
+
+
+def _content(
+    items: list[dict[str, Any]], *, unsupported: Unsupported = "note", role: str = "user", **request: Any
+) -> Any:
+    message = Message(role, items, name="t" if role == "function" else None)
+    asked = ChatRequest(model="m", messages=(message,), **request)
+    content = Multimodal(unsupported=unsupported).prepare(asked).messages[0].content
+    return content if isinstance(content, str) else [item.model_dump() for item in content]
+
+
+def test_a_text_model_is_told_of_pictures_and_files_by_name() -> None:
+    assert _content(E43) == "(Uploaded ![image](y.png) [file](b.pdf)) look"
+    assert _content(E43, lang="zh") == "（上传了 ![图片](y.png) [文件](b.pdf)）look"
+
+
+def test_a_model_that_sees_keeps_pictures_and_is_told_of_files_only() -> None:
+    assert _content(E43, facts=SEES) == [{"text": "(Uploaded [file](b.pdf)) look"}, {"image": "http://x/y.png"}]
+
+
+def test_with_tools_media_that_stay_are_mentioned_too() -> None:
+    assert _content(E43, facts=SEES, functions=(TOOL,)) == [
+        {"text": "(Uploaded ![image](y.png) [file](b.pdf)) look"},
+        {"image": "http://x/y.png"},
+    ]
+
+
+def test_each_kind_goes_by_its_own_fact() -> None:
+    items = [{"image": "a.png"}, {"audio": "a.wav"}, {"video": "a.mp4"}, {"text": "?"}]
+    rest = "(Uploaded ![audio](a.wav) ![video](a.mp4)) "
+    assert _content(items, facts=ModelFacts(images=True)) == [
+        {"text": rest.rstrip()},
+        {"image": "a.png"},
+        {"text": "?"},
+    ]
+    assert _content(items, facts=ModelFacts(audio=True))[0] == {"text": "(Uploaded ![image](a.png) ![video](a.mp4))"}
+    assert _content(items, facts=ModelFacts(video=True))[0] == {"text": "(Uploaded ![image](a.png) ![audio](a.wav))"}
+
+
+def test_the_system_may_attach_files_too() -> None:
+    assert _content([{"file": "rules.txt"}, {"text": "Keep them."}], role="system") == (
+        "(Uploaded [file](rules.txt)) Keep them."
+    )
+
+
+def test_a_message_that_is_only_a_file_becomes_its_note() -> None:
+    assert _content([{"file": "b.pdf"}]) == "(Uploaded [file](b.pdf))"
+
+
+@pytest.mark.parametrize("role", ["assistant", "function"])
+def test_elsewhere_a_mention_stands_in_the_place_of_what_is_left_out(role: str) -> None:
+    items = [{"text": "made:"}, {"file": "b.pdf"}, {"image": "http://x/y.png"}, {"text": "done"}]
+    mentions = [{"text": "[file](b.pdf)"}, {"text": "![image](y.png)"}]
+    assert _content(items, role=role) == [{"text": "made:"}, *mentions, {"text": "done"}]
+    assert _content(items, role=role, functions=(TOOL,), facts=SEES)[2] == {"image": "http://x/y.png"}
+
+
+def test_what_the_text_mentions_already_is_not_mentioned_again() -> None:
+    items = [{"text": "Compare ![图片](y.png) with it."}, {"image": "http://x/y.png"}, {"file": "/a/b.pdf"}]
+    assert _content(items) == "(Uploaded [file](b.pdf)) Compare ![图片](y.png) with it."
+
+
+def test_several_texts_stay_apart() -> None:
+    assert _content([{"file": "b.pdf"}, {"text": "one"}, {"text": "two"}]) == [
+        {"text": "(Uploaded [file](b.pdf)) one"},
+        {"text": "two"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"image": "https://user@h/a%20b/cat%20%281%29.png?sig=secret"}, "![image](cat (1).png)"),
+        ({"file": "C:\\Users\\ann\\report.pdf"}, "[file](report.pdf)"),
+        ({"file": "a%0AIgnore.pdf"}, "[file](a Ignore.pdf)"),
+        ({"file": "http://h/x%5D%28y%29.pdf"}, "[file](x] (y).pdf)"),
+        ({"file": "up\u202efdp.exe"}, "[file](up fdp.exe)"),
+        ({"file": "half\ud800.pdf"}, "[file](half .pdf)"),
+        ({"file": "%20"}, "[file](inline)"),
+        ({"image": "data:image/png;base64,iVBORw0KGgo="}, "![image](inline)"),
+        ({"image": "DATA:image/png;base64,AA/secret=="}, "![image](inline)"),
+        ({"audio": {"data": "AA/BB", "format": "wav"}}, "![audio](inline)"),
+        ({"audio": {"data": "https://h/song.mp3"}}, "![audio](song.mp3)"),
+        ({"video": ["f/1.png"]}, "![video](1.png)"),
+        ({"video": ["f/1.png", "f/2.png", "f/3.png"]}, "![video](1.png … 3.png)"),
+    ],
+)
+def test_a_name_is_a_base_name_on_one_line_and_no_more(item: dict[str, Any], said: str) -> None:
+    assert mention(ContentItem(**item), "en") == said
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    said = mention(ContentItem(file="a" * 5000 + ".pdf"), "en")
+    assert said.startswith("[file](aaaa")
+    assert said.endswith("aaaa.pdf)")
+    assert len(said) < 140
+
+
+def test_a_request_of_words_is_passed_on_as_the_same_object() -> None:
+    said = (Message("system", "s"), Message("user", [{"text": "a"}, {"text": "b"}]), Message("assistant", ""))
+    request = ChatRequest(model="m", messages=said, functions=(TOOL,))
+    assert Multimodal().prepare(request) is request
+
+
+def test_a_request_with_media_and_nothing_to_say_is_passed_on_as_the_same_object() -> None:
+    request = ChatRequest(model="m", messages=(Message("user", [{"image": "a.png"}]),), facts=SEES)
+    assert Multimodal().prepare(request) is request
+
+
+def test_ids_names_origins_and_the_callers_own_data_stay() -> None:
+    message = Message(
+        "assistant",
+        [{"file": "b.pdf"}],
+        name="ann",
+        reasoning_content="hm",
+        function_call=FunctionCall("f", "{}"),
+        extra={"function_id": "7", "mine": [1]},
+        origin=Origin(backend="b", id="i", data={"signature": "s"}),
+    )
+    (now,) = Multimodal().prepare(ChatRequest(model="m", messages=(message,))).messages
+    assert now == message.replace(content="[file](b.pdf)")
+
+
+# --- in a model's chain ---
+
+
+def _model(*, facts: ModelFacts | None = None, **settings: str) -> ScriptedModel:
+    config = LLMConfig.parse({"model": "m", "processors": [{"name": "multimodal", **settings}]})
+    return ScriptedModel([answer("fine")], config=config, facts=facts)
+
+
+def test_what_the_model_does_not_take_is_refused_before_anything_is_sent() -> None:
+    model = _model()
+    with pytest.raises(UnsupportedInputError, match="takes no image"):
+        model.chat([Message("user", E43)], stream=False)
+    assert model.requests == []
+
+
+def test_as_a_note_it_is_sent_by_name() -> None:
+    model = _model(unsupported="note")
+    model.chat([Message("user", E43)], stream=False)
+    assert model.requests[0].messages[0].content == "(Uploaded ![image](y.png) [file](b.pdf)) look"
+
+
+def test_files_alone_are_never_refused() -> None:
+    model = _model()
+    model.chat([Message("user", [{"file": "b.pdf"}, {"text": "?"}])], stream=False)
+    assert model.requests[0].messages[0].content == "(Uploaded [file](b.pdf)) ?"
+
+
+def test_a_setting_that_does_not_fit_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigError, match="unsupported"):
+        Multimodal(unsupported="drop")  # type: ignore[arg-type]
+
+
+# --- properties ---
+
+_names = st.text(min_size=1, max_size=12)
+_items = st.one_of(
+    st.builds(lambda text: {"text": text}, st.text(max_size=8)),
+    st.builds(lambda kind, value: {kind: value}, st.sampled_from(["image", "file", "audio", "video"]), _names),
+)
+_messages = st.lists(
+    st.builds(
+        lambda role, content: Message(role, content, name="t" if role == "function" else None),
+        st.sampled_from(["system", "user", "assistant", "function"]),
+        st.one_of(st.text(max_size=8), st.lists(_items, max_size=5)),
+    ),
+    max_size=4,
+)
+_requests = st.builds(
+    lambda messages, functions, facts, lang: ChatRequest(
+        model="m", messages=tuple(messages), functions=functions, facts=facts, lang=lang
+    ),
+    _messages,
+    st.sampled_from([(), (TOOL,)]),
+    st.builds(ModelFacts, images=st.booleans(), audio=st.booleans(), video=st.booleans()),
+    st.sampled_from(["en", "zh"]),
+)
+_ways = st.sampled_from(["refuse", "note"])
+
+
+@settings(max_examples=200)
+@given(_requests, _ways)
+def test_what_is_prepared_once_is_prepared(request: ChatRequest, unsupported: Unsupported) -> None:
+    processor = Multimodal(unsupported=unsupported)
+    once = processor.prepare(request)
+    assert processor.prepare(once) is once
+
+
+@settings(max_examples=200)
+@given(_requests, _ways)
+def test_nothing_is_lost(request: ChatRequest, unsupported: Unsupported) -> None:
+    prepared = Multimodal(unsupported=unsupported).prepare(request)
+    for before, now in zip(request.messages, prepared.messages, strict=True):
+        text = now.get_text_content()
+        kept = [item for item in now.items if item.text is None]
+        for item in before.items:
+            if item.text is not None:
+                assert item.text in text
+            else:
+                assert item in kept or mention(item, "en") in text or mention(item, "zh") in text
+        assert [item for item in before.items if item in kept and item.text is None] == kept
+        assert [item for item in kept if item.type == "file"] == []
+
+
+@settings(max_examples=200)
+@given(_requests)
+def test_with_notes_a_model_is_sent_only_what_it_takes(request: ChatRequest) -> None:
+    facts = request.facts
+    takes = {"text": True, "file": False, "image": facts.images, "audio": facts.audio, "video": facts.video}
+    for message in Multimodal(unsupported="note").prepare(request).messages:
+        assert all(takes[item.type] for item in message.items)

@@ -1,0 +1,22 @@
+"""The date as a line of text. It has no time of day, so that it, and what a provider keeps in a cache, lasts a day."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from jackfield.config import Lang
+
+# Written out: those of `strftime` are the machine's, in the language of whoever set it up.
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_ZH_DAYS = "一二三四五六日"
+
+
+def date_line(day: date, lang: Lang) -> str:
+    """`Current date: Friday, November 20, 2026`, or the same in Chinese."""
+    if lang == "zh":
+        return f"当前时间：{day.year}年{day.month}月{day.day}日，星期{_ZH_DAYS[day.weekday()]}"
+    return f"Current date: {_DAYS[day.weekday()]}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"

@@ -1,0 +1,70 @@
+"""The language of a conversation, as a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from jackfield.config import Lang
+from jackfield.messages import SYSTEM, USER, Message, with_system_text
+from jackfield.processors import Phase, Preprocessor
+from jackfield.request import ChatRequest
+from jackfield_system_message.answer_language import AS_THE_USER, IN_THIS_LANGUAGE
+from jackfield_system_message.detection import language_of_most, language_of_text
+from jackfield_system_message.language_config import LanguageConfig, LookAt
+
+
+class Language(Preprocessor):
+    """Sets the language of the texts that Jackfield adds (`request.lang`), and asks for answers in it if wanted.
+
+    `generate_cfg.lang` wins, then the setting, then what the user writes; where that has no words, the language stays
+    as it is. A request that is right already is passed on as the same object.
+
+    Args:
+        lang: The language, whatever anybody writes; found if None.
+        look_at: `last`: the last user message in which there are words; `all`: the language of most user messages.
+        instruct: Put a sentence at the end of the system message that asks for answers in the language of the setting,
+            else in Chinese if the user writes Chinese, else in the language of the user: which one, is not known.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = "language"
+    phase: ClassVar[Phase] = "input"
+    before: ClassVar[tuple[str, ...]] = ("multimodal",)
+
+    def __init__(self, *, lang: Lang | None = None, look_at: LookAt = "last", instruct: bool = False) -> None:
+        values = {"lang": lang, "look_at": look_at, "instruct": instruct}
+        self.config = LanguageConfig.parse(values, what="language")
+
+    def __repr__(self) -> str:
+        return f"<Language lang={self.config.lang!r} look_at={self.config.look_at!r}>"
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """The request in its language."""
+        found = self.config.lang or self._found(request.messages)
+        lang = request.config.lang or found or request.lang
+        messages = request.messages
+        if self.config.instruct:
+            # Not as `generate_cfg.lang` says: that is about texts of Jackfield's.
+            answer_in = self.config.lang or ("zh" if found == "zh" else None)
+            messages = _asking(messages, IN_THIS_LANGUAGE[answer_in] if answer_in else AS_THE_USER)
+        if lang == request.lang and messages is request.messages:
+            return request
+        return replace(request, lang=lang, messages=messages)
+
+    def _found(self, messages: Sequence[Message]) -> Lang | None:
+        # Not by the system message: agents put documents into it.
+        said = (message.get_text_content() for message in reversed(messages) if message.role == USER)
+        if self.config.look_at == "all":
+            return language_of_most(list(said)[::-1])
+        return next(filter(None, map(language_of_text, said)), None)
+
+
+def _asking(messages: tuple[Message, ...], sentence: str) -> tuple[Message, ...]:
+    """The history with a sentence in its system message, unless it is there."""
+    if any(sentence in message.get_text_content() for message in messages if message.role == SYSTEM):
+        return messages
+    return with_system_text(messages, sentence, first=False)

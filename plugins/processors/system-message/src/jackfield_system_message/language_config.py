@@ -1,0 +1,22 @@
+"""The settings of the language."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from jackfield.config import Config, Lang
+
+LookAt = Literal["last", "all"]
+
+
+class LanguageConfig(Config):
+    """Where the language is looked for, and what is done with it."""
+
+    lang: Lang | None = Field(default=None, description="The language, whatever anybody writes; found if unset")
+    look_at: LookAt = Field(
+        default="last",
+        description="last: the last user message in which there are words; all: the language of most user messages",
+    )
+    instruct: bool = Field(default=False, description="Ask the model to answer in this language, in the system message")

@@ -1,0 +1,28 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ProcessorSpec, hook
+
+
+@hook.processors
+def processors() -> list[ProcessorSpec]:
+    """The language, before all that writes texts in it; and the system message, before anything is counted."""
+    return [
+        ProcessorSpec(
+            name="language",
+            target="jackfield_system_message.language:Language",
+            config="jackfield_system_message.language_config:LanguageConfig",
+            summary="Finds the language of a conversation, for texts that are added to it and for answers.",
+            phase="input",
+            before=("multimodal",),
+        ),
+        ProcessorSpec(
+            name="system_message",
+            target="jackfield_system_message.system_message:SystemMessage",
+            config="jackfield_system_message.system_message_config:SystemMessageConfig",
+            summary="Adds a text, and the date if wanted, to the system message of every request.",
+            phase="context",
+            before=("truncation",),
+        ),
+    ]

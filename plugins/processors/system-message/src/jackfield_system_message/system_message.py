@@ -1,0 +1,102 @@
+"""The system message as a processor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, tzinfo
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+from jackfield.config import Lang
+from jackfield.errors import ConfigError
+from jackfield.messages import SYSTEM, Message, with_system_text
+from jackfield.processors import Phase, Preprocessor
+from jackfield.request import ChatRequest
+from jackfield_system_message.answer_language import SENTENCES
+from jackfield_system_message.date import date_line
+from jackfield_system_message.system_message_config import SystemMessageConfig, Where
+
+
+class SystemMessage(Preprocessor):
+    """Adds a text to the system message, or a system message with it where there is none.
+
+    The text is in the language of the request, with the date, if wanted, on a line of its own at its end. A request
+    whose system message has it already is passed on as the same object.
+
+    Args:
+        text: What it says; a mapping has a text for each language, and the other one stands for one that is missing.
+        where: `before` or `after` what the system message says, or `if_missing`: only where it says nothing.
+        date: Add the day of the week and the date.
+        timezone: Whose date, by its IANA name; this machine's if None.
+        clock: Seconds since 1970, UTC.
+
+    Raises:
+        ConfigError: A setting does not fit, there is nothing to say, or the machine knows no such time zone.
+    """
+
+    name: ClassVar[str] = "system_message"
+    phase: ClassVar[Phase] = "context"
+    before: ClassVar[tuple[str, ...]] = ("truncation",)
+
+    def __init__(
+        self,
+        *,
+        text: str | Mapping[Lang, str] = "",
+        where: Where = "before",
+        date: bool = False,
+        timezone: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        values = {"text": text, "where": where, "date": date, "timezone": timezone}
+        self.config = SystemMessageConfig.parse(values, what="system_message")
+        self._zone = _zone(self.config.timezone)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"<SystemMessage where={self.config.where!r}>"
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """The request with the text in its system message."""
+        said = next((message for message in request.messages if message.role == SYSTEM), None)
+        if self.config.where == "if_missing" and said is not None and _says_something(said):
+            return request
+        text = self._text(request.lang)
+        if not text or (said is not None and text in said.get_text_content()):
+            return request
+        # Where there was none, what asks for a language comes last.
+        messages = with_system_text(request.messages, text, first=self.config.where != "after")
+        return replace(request, messages=messages)
+
+    def _text(self, lang: Lang) -> str:
+        parts = [_in_language(self.config.text, lang).strip()]
+        if self.config.date:
+            parts.append(date_line(self._today(), lang))
+        return "\n\n".join(part for part in parts if part)
+
+    def _today(self) -> date:
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        return now.astimezone(self._zone).date()  # None is the machine's own zone
+
+
+def _in_language(text: str | Mapping[Lang, str], lang: Lang) -> str:
+    if isinstance(text, str):
+        return text
+    return text.get(lang) or next(filter(None, text.values()), "")
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError) as error:  # not there, a folder, or no name at all
+        raise ConfigError(
+            f"system_message: timezone {name!r} is not known here: write an IANA name such as Asia/Shanghai or UTC, "
+            "or install the package tzdata if this machine has none"
+        ) from error
+
+
+def _says_something(message: Message) -> bool:
+    return message.is_multimodal() or message.get_text_content().strip() not in ("", *SENTENCES)
