@@ -182,3 +182,12 @@ def test_chunk_size_is_another_word_for_the_parsers_page_size() -> None:
     assert RAGConfig.parse({"chunk_size": 100}).parser_page_size == 100
     assert RAGConfig.parse({"parser_page_size": 100}).parser_page_size == 100
     assert RAGConfig.parse(None) == RAGConfig()
+
+
+def test_a_searcher_may_come_with_settings() -> None:
+    config = RAGConfig.parse({"rag_searchers": ["keyword_search", {"name": "acme/rank", "model": "m"}]})
+    assert config.searchers == {"keyword_search": {}, "acme/rank": {"model": "m"}}
+    assert RAGConfig(retrieval_type="hybrid").searchers == {"keyword_search": {}, "vector_search": {}}
+    for wrong, told in (([{"model": "m"}], "needs 'name'"), (["a", {"name": "a"}], "named twice")):
+        with pytest.raises(ConfigError, match=told):
+            RAGConfig.parse({"rag_searchers": wrong})

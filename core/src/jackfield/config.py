@@ -169,7 +169,10 @@ class RAGConfig(Config):
     retrieval_type: Literal["keyword", "vector", "hybrid"] | None = Field(
         default=None, description="Stands for the searchers of that name, over rag_searchers"
     )
-    rag_searchers: tuple[str, ...] = Field(default=("keyword_search",), description="Names; several are fused")
+    rag_searchers: tuple[str | dict[str, Any], ...] = Field(
+        default=("keyword_search",),
+        description="Names or addresses of searchers, or dicts of `name` and settings; several are fused",
+    )
     rag_keygen_strategy: str = Field(default="none", description="How a question becomes keywords; only none so far")
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
     parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; `chunk_size` is the same")
@@ -179,17 +182,28 @@ class RAGConfig(Config):
     embedding_model: str | None = Field(default=None, description="For searchers with vectors")
     index_path: str | None = Field(default=None, description="Where searchers keep their indexes")
 
+    @field_validator("rag_searchers")
+    @classmethod
+    def _searchers_have_names(cls, searchers: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
+        names = [entry if isinstance(entry, str) else entry.get("name") for entry in searchers]
+        if not all(isinstance(name, str) and name for name in names):
+            raise ValueError("a searcher given as a dict needs 'name', besides its settings")
+        if len(set(names)) < len(names):
+            raise ValueError("a searcher is named twice: leave one out")
+        return searchers
+
     @property
-    def searchers(self) -> tuple[str, ...]:
-        """The names of the searchers to ask: what `retrieval_type` stands for, else `rag_searchers`."""
+    def searchers(self) -> dict[str, dict[str, Any]]:
+        """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`."""
         match self.retrieval_type:
             case "keyword":
-                return ("keyword_search",)
+                return {"keyword_search": {}}
             case "vector":
-                return ("vector_search",)
+                return {"vector_search": {}}
             case "hybrid":
-                return ("keyword_search", "vector_search")
-        return self.rag_searchers
+                return {"keyword_search": {}, "vector_search": {}}
+        entries = ({"name": entry} if isinstance(entry, str) else entry for entry in self.rag_searchers)
+        return {str(one["name"]): {key: value for key, value in one.items() if key != "name"} for one in entries}
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "rag_cfg") -> Self:

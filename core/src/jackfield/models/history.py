@@ -150,6 +150,9 @@ class _Asked:
 
 
 def _answer(said: Sequence[Message], results: Sequence[Message], taken_ids: set[str]) -> Answer:
+    if len(said) == 1 and not results and said[0].function_call is None:  # most answers are this, and a history is long
+        (only,) = said
+        return Answer((only,), text_of(only.content), text_of(only.reasoning_content), (), ())
     asked = [_asked(message, taken_ids) for message in said if message.function_call is not None]
     found, strays = _paired(asked, results)
     return Answer(

@@ -31,6 +31,8 @@ _MAGIC = (
     (b"\xff\xfb", "audio/mpeg"),
     (b"\xff\xf3", "audio/mpeg"),
     (b"\xff\xf2", "audio/mpeg"),
+    (b"\xff\xf1", "audio/aac"),
+    (b"\xff\xf9", "audio/aac"),
     (b"OggS", "audio/ogg"),
     (b"fLaC", "audio/flac"),
     (b"#!AMR", "audio/amr"),

@@ -321,7 +321,7 @@ class PluginHost:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
             self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
         try:
-            made = made_by(**cfg, **({"host": self} if _takes_host(made_by) else {}))
+            made = made_by(**cfg, **({"host": self} if takes_host(made_by) else {}))
         except JackfieldError:
             raise
         except Exception as error:
@@ -365,7 +365,8 @@ class PluginHost:
                 sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
 
 
-def _takes_host(made_by: Any) -> bool:
+def takes_host(made_by: Any) -> bool:
+    """Whether a class or function has a parameter `host`: it asks for other components, and gets the host for that."""
     from inspect import signature
 
     try:

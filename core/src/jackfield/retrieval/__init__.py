@@ -19,6 +19,7 @@ from jackfield.retrieval.chunking import chunk_document, corpus_of
 from jackfield.retrieval.documents import DocumentReader, Reading
 from jackfield.retrieval.fuse import fuse
 from jackfield.retrieval.keep import IndexCache, Kept
+from jackfield.retrieval.searchers import make_searcher
 
 __all__ = [
     "Block",
@@ -44,5 +45,6 @@ __all__ = [
     "corpus_of",
     "front_part",
     "fuse",
+    "make_searcher",
     "passages",
 ]

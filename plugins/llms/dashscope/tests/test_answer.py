@@ -14,7 +14,6 @@ from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, Reaso
 from jackfield.messages import ModelResponse, Usage
 from jackfield.models import fold
 from jackfield_dashscope.answer import AnswerReader, usage_of
-from jackfield_dashscope.sse import EventReader
 
 Chunk = dict[str, Any]
 
@@ -193,10 +192,3 @@ def test_half_a_character_costs_no_answer() -> None:
     data = b'{"output":{"choices":[{"message":{"content":"a\\ud83d"},"finish_reason":"stop"}]}}'
     response = fold(read(b"data:" + data + b"\n\n"))
     assert response.get_content() == "a?"
-
-
-def test_the_status_of_an_event_is_that_of_its_comment() -> None:
-    reader = EventReader()
-    reader.feed(b": ping\n:HTTP_STATUS/429\nda")
-    assert reader.status == 429
-    assert EventReader().status is None

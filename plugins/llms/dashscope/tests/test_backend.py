@@ -246,7 +246,8 @@ def test_addresses_are_taken_in_order(
         ({"base_url": "dashscope.aliyuncs.com/api/v1"}, "http://"),
         ({"base_url": None, "model_server": "somewhere"}, "model_server"),
         ({"region": "the-moon"}, "the-moon"),
-        ({"base_url": "http://[::1/api/v1"}, "do not fit"),
+        ({"base_url": "http://[::1/api/v1"}, "no URL"),
+        ({"base_url": "http:///api/v1"}, "needs a host"),
     ],
 )
 def test_an_address_that_cannot_be_right_is_an_error_that_says_why(

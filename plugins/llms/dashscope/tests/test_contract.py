@@ -1,12 +1,16 @@
-"""This distribution and its backends keep Jackfield's contracts."""
+"""This distribution, and all that it offers, keep Jackfield's contracts."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
-from jackfield_testkit.dashscope import FakeDashScope
-from jackfield_testkit.server import FakeOpenAI
-from jackfield_testkit.suites import LLMBackendSuite, PluginSuite
+import pytest
+
+from jackfield.retrieval import Purpose
+from jackfield_testkit.dashscope import DashScopeRequest, FakeDashScope
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from jackfield_testkit.suites import EmbedderSuite, LLMBackendSuite, PluginSuite, SearcherSuite, TokenizerSuite
 
 
 class TestPlugin(PluginSuite):
@@ -26,3 +30,31 @@ class TestMultimodalEndpoint(LLMBackendSuite):
 
     def make_server(self) -> FakeOpenAI:
         return FakeDashScope()
+
+
+class TestTokenizer(TokenizerSuite):
+    component = "jackfield-dashscope/qwen"
+    normal_form: ClassVar[Literal["", "NFC", "NFKC"]] = "NFC"
+
+
+class TestEmbedder(EmbedderSuite):
+    component = "jackfield-dashscope/dashscope"
+    other_space: ClassVar[dict[str, object]] = {"dimension": 4}
+
+    def make_server(self) -> FakeOpenAI:
+        return FakeDashScope()
+
+    def purpose_in(self, request: RecordedRequest) -> Purpose | None:
+        assert isinstance(request, DashScopeRequest)
+        purpose: Purpose = request.native["parameters"]["text_type"]
+        return purpose
+
+
+class TestRerank(SearcherSuite):
+    component = "jackfield-dashscope/dashscope_rerank"
+
+    @pytest.fixture(autouse=True)
+    def _server(self) -> Iterator[None]:
+        with FakeDashScope() as server:
+            self.config = {"model": "test-rerank", "base_url": server.url, "api_key": "sk-test"}  # type: ignore[misc]
+            yield

@@ -41,3 +41,29 @@ def test_the_configuration_wins() -> None:
     facts = facts_of(UNKNOWN_VISION, config)
     assert (facts.images, facts.audio, facts.native_tools, facts.context_tokens) == (False, True, False, 5)
     assert facts.video
+
+
+@pytest.mark.parametrize(
+    ("model", "tokenizer"),
+    [
+        ("qwen-plus", "qwen"),
+        ("qwen-max-latest", "qwen"),
+        ("qwen2.5-7b-instruct", "qwen"),
+        ("qwen3-32b", "qwen"),
+        ("qwen3-coder-plus", "qwen"),
+        ("qwen3-vl-plus", "qwen"),
+        ("qwq-32b", "qwen"),
+        ("qwen3.5-plus", ""),
+        ("qwen3.5-omni-flash", ""),
+        ("qwen3.7-max", ""),
+        ("deepseek-v3.2", ""),
+    ],
+)
+def test_the_tokenizer_is_named_where_it_counts_for_the_model(model: str, tokenizer: str) -> None:
+    assert facts_of(family_of(model, UNKNOWN_TEXT), DashScopeConfig(model=model)).tokenizer == tokenizer
+
+
+def test_the_configuration_can_name_a_tokenizer_or_none() -> None:
+    family = family_of("qwen-plus", UNKNOWN_TEXT)
+    assert facts_of(family, DashScopeConfig(model="qwen-plus", tokenizer="")).tokenizer == ""
+    assert facts_of(family, DashScopeConfig(model="qwen-plus", tokenizer="mine")).tokenizer == "mine"

@@ -31,7 +31,7 @@ def test_a_file_is_what_it_begins_like_whatever_its_name(tmp_path: Path, media_t
 
 def test_where_the_content_says_nothing_the_name_counts(tmp_path: Path) -> None:
     path = tmp_path / "sound.aac"
-    path.write_bytes(b"\xff\xf1unknown")
+    path.write_bytes(b"\xff\xf1\x50\x80\x00\x1f\xfc")
     assert media_part(ContentItem(audio=str(path)))["audio"].startswith("data:audio/")
 
 

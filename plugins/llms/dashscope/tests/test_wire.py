@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.models.history import NO_RESULT
 from jackfield.request import ChatRequest
 from jackfield_dashscope.config import DashScopeConfig
-from jackfield_dashscope.wire import NO_RESULT, Dialect, dialect_of, request_body, request_bytes, wire_messages
+from jackfield_dashscope.wire import Dialect, dialect_of, request_body, request_bytes, wire_messages
 
 TEXT = Dialect()
 PARTS = Dialect(in_parts=True)

@@ -10,6 +10,7 @@ import pytest
 
 from jackfield_testkit import replies
 from jackfield_testkit.dashscope import DashScopeRequest, FakeDashScope
+from jackfield_testkit.embeddings import embeddings, tokens_in, vector_of
 from jackfield_testkit.replies import ToolCall
 
 Client = Any  # of conftest.py, which tests cannot import
@@ -204,3 +205,56 @@ def test_when_the_script_is_over_it_says_so_in_its_own_words(server: FakeDashSco
     answer = ask()
     assert answer.status == 500
     assert "script is over" in outputs(answer)[0]["message"]
+
+
+# --- embeddings and rankings ---
+
+EMBEDDING_PATH = "/api/v1/services/embeddings/text-embedding/text-embedding"
+RERANK_PATH = "/api/v1/services/rerank/text-rerank/text-rerank"
+
+
+def test_texts_are_embedded_where_nothing_is_scripted(server: FakeDashScope, ask: Callable[..., Any]) -> None:
+    answer = json.loads(ask(stream=False, path=EMBEDDING_PATH, input={"texts": ["a", "b"]}).body)
+    items = answer["output"]["embeddings"]
+    assert [item["text_index"] for item in items] == [0, 1]
+    assert [tuple(item["embedding"]) for item in items] == [vector_of("a"), vector_of("b")]
+    assert answer["usage"] == {"total_tokens": tokens_in(["a", "b"])}
+    request = server.requests[0]
+    assert (request.path, request.json) == ("/api/v1/embeddings", {"model": "m", "input": ["a", "b"]})
+
+
+def test_embeddings_in_openais_form_are_put_into_dashscopes(server: FakeDashScope, ask: Callable[..., Any]) -> None:
+    server.respond(lambda request: embeddings(request, [(1.0, 0.0), (0.0, 1.0)], tokens=7, order=(1, 0)))
+    body = {"input": {"texts": ["a", "b"]}, "parameters": {"dimension": 2}}
+    answer = json.loads(ask(stream=False, path=EMBEDDING_PATH, **body).body)
+    assert answer == {
+        "output": {
+            "embeddings": [{"text_index": 1, "embedding": [0.0, 1.0]}, {"text_index": 0, "embedding": [1.0, 0.0]}]
+        },
+        "usage": {"total_tokens": 7},
+        "request_id": "req_1",
+    }
+    assert server.requests[0].json["dimensions"] == 2
+
+
+def test_documents_are_ranked_by_the_words_they_share_with_the_query(
+    server: FakeDashScope, ask: Callable[..., Any]
+) -> None:
+    asked = {"query": "green tea", "documents": ["tea", "none", "green tea 绿茶"]}
+    answer = json.loads(ask(stream=False, path=RERANK_PATH, input=asked, parameters={"top_n": 2}).body)
+    assert answer["output"]["results"] == [
+        {"index": 2, "relevance_score": 1.0},
+        {"index": 0, "relevance_score": 0.5},
+    ]
+    assert server.requests[0].json == {"model": "m", **asked, "top_n": 2}
+
+
+@pytest.mark.parametrize("path", [EMBEDDING_PATH, RERANK_PATH])
+def test_a_request_that_makes_no_sense_is_refused_in_dashscopes_words(
+    server: FakeDashScope, ask: Callable[..., Any], path: str
+) -> None:
+    answer = ask(stream=False, path=path, input={})
+    assert answer.status == 400
+    assert json.loads(answer.body)["code"] == "InvalidParameter"
+    server.reply(replies.error(429))
+    assert json.loads(ask(stream=False, path=path).body)["code"] == "Throttling.RateQuota"

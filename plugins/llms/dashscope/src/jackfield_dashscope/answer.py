@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,7 +22,7 @@ from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
 from jackfield.models.refusals import shown
 from jackfield_dashscope.errors import error_in_answer
-from jackfield_dashscope.sse import EventReader
+from jackfield_http import DataLineDecoder, json_value
 
 SEARCH_EVENT = "jackfield-dashscope.search"
 _decode = msgspec.json.Decoder().decode
@@ -50,7 +49,7 @@ class AnswerReader:
         self._model = model
         self._key = key
         self._request_id = request_id
-        self._events = EventReader()
+        self._events = DataLineDecoder()
         self._calls = _Calls()
         self._usage: Mapping[str, Any] | None = None
         self._reason = ""
@@ -104,19 +103,16 @@ class AnswerReader:
     def _object(self, data: bytes) -> dict[str, Any]:
         try:
             chunk = _decode(data)
-        except msgspec.DecodeError:
-            chunk = self._odd_json(data)
-        except (UnicodeDecodeError, RecursionError) as error:
-            raise self._unreadable(data) from error
+        except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
+            chunk = self._odd_object(data)
         if not isinstance(chunk, dict):
             raise self._unreadable(data)
         return chunk
 
-    def _odd_json(self, data: bytes) -> Any:
+    def _odd_object(self, data: bytes) -> Any:
         try:
-            # Escapes of half a surrogate pair are JSON by its letter; no UTF-8 has them, so they are replaced.
-            return json.loads(json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace"))
-        except (ValueError, RecursionError) as error:
+            return json_value(data)
+        except ValueError as error:
             raise self._unreadable(data) from error
 
     def _read(self, chunk: dict[str, Any]) -> list[ModelEvent]:

@@ -1,4 +1,4 @@
-"""From what DashScope or the network says to Jackfield's errors: the one place.
+"""From what DashScope says to Jackfield's errors: the one place.
 
 The codes are those of the provider's page on error codes. Their spelling varies (`DataInspectionFailed`,
 `data_inspection_failed`), so they are compared without case, dots and underscores.
@@ -7,8 +7,7 @@ The codes are those of the provider's page on error codes. Their spelling varies
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,15 +15,14 @@ from jackfield.errors import (
     ContentFilterError,
     ContextLengthError,
     ModelAuthError,
-    ModelConnectionError,
     ModelNotFoundError,
     ModelOverloadedError,
     ModelRequestError,
     ModelServiceError,
-    ModelTimeoutError,
     RateLimitedError,
 )
 from jackfield.models.refusals import retry_after_s, shown
+from jackfield_http import class_of_status
 
 ErrorClass = type[ModelServiceError]
 
@@ -60,14 +58,6 @@ _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("inappropriate content", ContentFilterError),
     ("model not exist", ModelNotFoundError),
 )
-_STATUSES: dict[int, ErrorClass] = {
-    401: ModelAuthError,
-    403: ModelAuthError,
-    404: ModelNotFoundError,
-    408: ModelOverloadedError,
-    413: ContextLengthError,
-    429: RateLimitedError,
-}
 _ADVICE: dict[ErrorClass, str] = {
     ContextLengthError: "shorten the history, or set max_input_tokens",
     ContentFilterError: "the provider's inspection refused the content: change it",
@@ -160,12 +150,13 @@ def class_of(status: int, code: str, text: str) -> ErrorClass:
     for beginning, error_class in _CODES:
         if plain.startswith(beginning):
             return error_class
-    if status < 500 and status not in _STATUSES:
+    by_status = class_of_status(status)
+    if by_status is ModelRequestError:
         lowered = text.lower()
         for part, error_class in _TEXTS:
             if part in lowered:
                 return error_class
-    return _STATUSES.get(status) or (ModelOverloadedError if status >= 500 else ModelRequestError)
+    return by_status
 
 
 def _problem_in(body: bytes) -> Mapping[str, Any]:
@@ -186,34 +177,3 @@ def _text(value: object) -> str | None:
     if value is None or value == "":
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-@contextmanager
-def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None]:
-    """Turn what the network raises into Jackfield's errors."""
-    import httpx
-
-    try:
-        yield
-    except httpx.ReadTimeout as error:
-        raise ModelTimeoutError(
-            f"{backend}: {address} was silent for {timeout_s:g} s: raise request_timeout, or try again", backend=backend
-        ) from error
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-        raise ModelConnectionError(
-            f"{backend}: {address} cannot be reached ({_reason(error)}): check base_url and the network",
-            backend=backend,
-        ) from error
-    except httpx.LocalProtocolError:
-        # Without the cause: it shows the header, which may hold a key.
-        raise ModelRequestError(
-            f"{backend}: a header cannot be sent: check extra_headers and workspace", backend=backend
-        ) from None
-    except httpx.TransportError as error:
-        raise ModelConnectionError(
-            f"{backend}: the connection to {address} broke ({_reason(error)}): try again", backend=backend
-        ) from error
-
-
-def _reason(error: Exception) -> str:
-    return shown(str(error), "", 200) or type(error).__name__

@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 from jackfield.request import ModelFacts
 from jackfield_dashscope.config import DashScopeConfig, Endpoint
 
+QWEN = "qwen"
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -20,6 +22,7 @@ class Family:
     Attributes:
         names: What their names look like, in lower case, with `*` for any text.
         endpoint: Where they are; at the other one, the server answers "url error".
+        tokenizer: The one that counts for them: `qwen`, from Qwen 1 to Qwen 3. Later ones have another vocabulary.
         The others: As in `ModelFacts`.
     """
 
@@ -32,27 +35,43 @@ class Family:
     video: bool = False
     json_schema: bool = False
     reasoning: bool = True
+    tokenizer: str = ""
 
 
 # The first that fits counts, so the special stand before the general.
 FAMILIES: tuple[Family, ...] = (
-    Family("qwen*-omni*", "multimodal", images=True, audio=True, video=True),
-    Family("qwen-audio*", "multimodal", 8_000, native_tools=False, audio=True, reasoning=False),
-    Family("qwen2-audio*", "multimodal", 8_000, native_tools=False, audio=True, reasoning=False),
-    Family("qwen3-vl-plus*", "multimodal", 262_144, images=True, video=True),
-    Family("qwen3-vl-flash*", "multimodal", 262_144, images=True, video=True),
-    Family("qwen*-vl-*", "multimodal", images=True, video=True),
-    Family("qvq-*", "multimodal", native_tools=False, images=True, video=True),
+    Family("qwen3.5-omni*", "multimodal", images=True, audio=True, video=True),
+    Family("qwen*-omni*", "multimodal", images=True, audio=True, video=True, tokenizer=QWEN),
+    Family("qwen-audio*", "multimodal", 8_000, native_tools=False, audio=True, reasoning=False, tokenizer=QWEN),
+    Family("qwen2-audio*", "multimodal", 8_000, native_tools=False, audio=True, reasoning=False, tokenizer=QWEN),
+    Family("qwen3-vl-plus*", "multimodal", 262_144, images=True, video=True, tokenizer=QWEN),
+    Family("qwen3-vl-flash*", "multimodal", 262_144, images=True, video=True, tokenizer=QWEN),
+    Family("qwen*-vl-*", "multimodal", images=True, video=True, tokenizer=QWEN),
+    Family("qvq-*", "multimodal", native_tools=False, images=True, video=True, tokenizer=QWEN),
     Family("qwen3.5-plus*", "multimodal", 1_000_000, images=True, video=True),
     Family("qwen3.5-*", "multimodal", images=True, video=True),
     Family("qwen3.6-plus*", "multimodal", 1_000_000, images=True, video=True),
     Family("qwen3.6-flash*", "multimodal", images=True, video=True),
     Family("qwen3.6-35b-*", "multimodal", images=True, video=True),
     Family("qwen3.7-plus*", "multimodal", images=True, video=True),
-    Family("qwen3-max*", context_tokens=262_144),
-    Family("qwen-flash*", context_tokens=1_000_000),
-    Family("qwen-long*", context_tokens=10_000_000, reasoning=False),
-    Family("qwen-mt-*", native_tools=False, reasoning=False),
+    Family("qwen3-max*", context_tokens=262_144, tokenizer=QWEN),
+    Family("qwen-flash*", context_tokens=1_000_000, tokenizer=QWEN),
+    Family("qwen-long*", context_tokens=10_000_000, reasoning=False, tokenizer=QWEN),
+    Family("qwen-mt-*", native_tools=False, reasoning=False, tokenizer=QWEN),
+    *(
+        Family(names, tokenizer=QWEN)
+        for names in (
+            "qwen-max*",
+            "qwen-plus*",
+            "qwen-turbo*",
+            "qwen-coder*",
+            "qwen1.5-*",
+            "qwen2-*",
+            "qwen2.5-*",
+            "qwen3-*",
+            "qwq-*",
+        )
+    ),
 )
 
 UNKNOWN_TEXT = Family("*")
@@ -80,4 +99,5 @@ def facts_of(family: Family, config: DashScopeConfig) -> ModelFacts:
         video=chosen(config.video, family.video),
         json_schema=chosen(config.json_schema, family.json_schema),
         reasoning=chosen(config.reasoning, family.reasoning),
+        tokenizer=family.tokenizer if config.tokenizer is None else config.tokenizer,
     )

@@ -1,8 +1,9 @@
-"""What this distribution offers: three backends, which differ in what they take an unknown model for."""
+"""What this distribution offers: three backends, which differ in what they take an unknown model for, and what goes
+with them."""
 
 from __future__ import annotations
 
-from jackfield.plugins import LLMSpec, hook
+from jackfield.plugins import EmbedderSpec, LLMSpec, SearcherSpec, TokenizerSpec, hook
 
 _CONFIG = "jackfield_dashscope.config:DashScopeConfig"
 _HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyuncs.com")
@@ -20,6 +21,7 @@ def llms() -> list[LLMSpec]:
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
+            names=("qwen*", "qwq-*"),
         ),
         LLMSpec(
             name="qwenvl_dashscope",
@@ -29,6 +31,7 @@ def llms() -> list[LLMSpec]:
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
+            names=("qwen*-vl*", "qvq-*"),
         ),
         LLMSpec(
             name="qwenaudio_dashscope",
@@ -38,5 +41,51 @@ def llms() -> list[LLMSpec]:
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
+            names=("qwen*-audio*",),
         ),
+    ]
+
+
+@hook.embedders
+def embedders() -> list[EmbedderSpec]:
+    """Texts as vectors."""
+    return [
+        EmbedderSpec(
+            name="dashscope",
+            target="jackfield_dashscope.embedder:DashScopeEmbedder",
+            config="jackfield_dashscope.config:EmbedderConfig",
+            summary="Texts as vectors, by DashScope's text-embedding models",
+            secrets=("DASHSCOPE_API_KEY",),
+            effects=frozenset({"network"}),
+            network=_HOSTS,
+        )
+    ]
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """Another searcher's hits, in a model's order."""
+    return [
+        SearcherSpec(
+            name="dashscope_rerank",
+            target="jackfield_dashscope.rerank:DashScopeRerank",
+            config="jackfield_dashscope.config:RerankConfig",
+            summary="Has a model at DashScope order what another searcher finds; it is sent the query and the chunks",
+            secrets=("DASHSCOPE_API_KEY",),
+            effects=frozenset({"network"}),
+            network=_HOSTS,
+            requires=("searcher.keyword_search",),
+        )
+    ]
+
+
+@hook.tokenizers
+def tokenizers() -> list[TokenizerSpec]:
+    """The vocabulary that comes with the SDK."""
+    return [
+        TokenizerSpec(
+            name="qwen",
+            target="jackfield_dashscope.tokenizer:QwenTokenizer",
+            summary="Counts tokens as Qwen 1 to 3 do, without network",
+        )
     ]

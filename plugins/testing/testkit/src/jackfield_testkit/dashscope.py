@@ -10,23 +10,38 @@ with FakeDashScope() as server:
 
 A test that was written for Chat Completions can so be run against a backend for DashScope: what it scripts is
 translated on its way out, and what it looks at on its way in. The standard library is enough for it.
+
+Embeddings are the same: what `jackfield_testkit.embeddings` answers is translated. Where nothing is scripted, requests
+for embeddings are answered by it, and those for a ranking by `relevance`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from jackfield_testkit import replies
+from jackfield_testkit.embeddings import embeddings_of, tokens_in
 from jackfield_testkit.replies import Chunk, Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
-__all__ = ["DashScopeRequest", "FakeDashScope"]
+__all__ = ["DashScopeRequest", "FakeDashScope", "relevance"]
 
 _TEXT_PATH = "/services/aigc/text-generation/generation"
 _MULTIMODAL_PATH = "/services/aigc/multimodal-generation/generation"
 _CHAT_PATH = "/chat/completions"
+_EMBEDDING_PATH = "/services/embeddings/text-embedding/text-embedding"
+_RERANK_PATH = "/services/rerank/text-rerank/text-rerank"
+_PATHS = {
+    _TEXT_PATH: _CHAT_PATH,
+    _MULTIMODAL_PATH: _CHAT_PATH,
+    _EMBEDDING_PATH: "/embeddings",
+    _RERANK_PATH: "/rerank",
+}
+_WORD = re.compile(r"[\u2e80-\uffff]|[^\W_\u2e80-\uffff]+")
 _OF_THE_PROTOCOL = ("result_format", "incremental_output")  # what every request has, whoever sends it
 
 # The codes that a test may use because Chat Completions has them, and what DashScope says instead.
@@ -61,12 +76,16 @@ class DashScopeRequest(RecordedRequest):
     @property
     def is_multimodal(self) -> bool:
         """Whether it went to the endpoint whose messages are lists of parts."""
-        return self.native_path.partition("?")[0].endswith(_MULTIMODAL_PATH)
+        return self.asks_for(_MULTIMODAL_PATH)
 
     @property
     def wants_usage(self) -> bool:
         """Always: nobody asks for it, everybody gets it."""
         return True
+
+    def asks_for(self, path: str) -> bool:
+        """Whether it went to this path, below the base URL."""
+        return self.native_path.partition("?")[0].endswith(path)
 
 
 class FakeDashScope(FakeOpenAI):
@@ -92,11 +111,15 @@ class FakeDashScope(FakeOpenAI):
         return request
 
     def _next_reply(self, request: RecordedRequest) -> Reply:
-        reply = super()._next_reply(request)
         if not isinstance(request, DashScopeRequest):
-            return reply
+            return super()._next_reply(request)
+        scripted = self._queue or self._respond or self.default
+        if not scripted and request.asks_for(_RERANK_PATH):
+            return _ranking(request)
+        made_up = not scripted and request.asks_for(_EMBEDDING_PATH)
+        reply = embeddings_of(request) if made_up else super()._next_reply(request)
         if reply.body is not None:
-            return _native_error(reply, reply.body, request)
+            return _native_body(reply, request)
         return _NativeReply(**_parts_of(reply), multimodal=request.is_multimodal)
 
 
@@ -104,13 +127,20 @@ class FakeDashScope(FakeOpenAI):
 
 
 def _chat_path(path: str) -> str:
-    return path.replace(_TEXT_PATH, _CHAT_PATH).replace(_MULTIMODAL_PATH, _CHAT_PATH)
+    native = next((native for native in _PATHS if native in path), None)
+    return path.replace(native, _PATHS[native]) if native else path
 
 
 def _chat_request(native: Any, *, streams: bool) -> Any:
     """The body that Chat Completions would have; what is none of DashScope's stays as it is."""
     if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
         return native
+    if "texts" in native["input"]:
+        dimension = native.get("parameters", {}).get("dimension")
+        body = {"model": native.get("model"), "input": native["input"]["texts"]}
+        return {**body, "dimensions": dimension} if dimension else body
+    if "documents" in native["input"]:
+        return {"model": native.get("model"), **native["input"], **native.get("parameters", {})}
     options = {key: value for key, value in native.get("parameters", {}).items() if key not in _OF_THE_PROTOCOL}
     body = {
         "model": native.get("model"),
@@ -224,10 +254,13 @@ def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, 
     return {"usage": counts}
 
 
-def _native_error(reply: Reply, body: bytes, request: DashScopeRequest) -> Reply:
-    """An error in DashScope's words; bytes that are none are sent as they are."""
-    problem = _error_in(body) if reply.status >= 400 else None
-    if problem is None:
+def _native_body(reply: Reply, request: DashScopeRequest) -> Reply:
+    """An error, or embeddings, in DashScope's words; bytes that are neither are sent as they are."""
+    said = _object_in(reply.body or b"")
+    problem = said.get("error")
+    if reply.status < 400 and isinstance(said.get("data"), list):
+        return replace(reply, body=_json({**_native_embeddings(said), "request_id": request.request_id}))
+    if reply.status < 400 or not isinstance(problem, dict):
         return reply
     code = problem.get("code") or _CODES_BY_STATUS.get(reply.status, "InternalError")
     native = _json(
@@ -239,14 +272,51 @@ def _native_error(reply: Reply, body: bytes, request: DashScopeRequest) -> Reply
     return replace(reply, body=event).with_headers({"Content-Type": "text/event-stream;charset=UTF-8"})
 
 
-def _error_in(body: bytes) -> dict[str, Any] | None:
+def _object_in(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
-    except ValueError:
-        return None
-    problem = value.get("error") if isinstance(value, dict) else None
-    return problem if isinstance(problem, dict) else None
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# --- embeddings and rankings ------------------------------------------------------------------------------------------
+
+
+def relevance(query: str, document: str) -> float:
+    """Which share of the query's words a document has, from 0 to 1."""
+    wanted = _words(query)
+    return len(wanted & _words(document)) / len(wanted) if wanted else 0.0
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _ranking(request: DashScopeRequest) -> Reply:
+    """The documents of a request by their relevance, best first."""
+    asked = request.json if isinstance(request.json, dict) else {}
+    query, documents = asked.get("query"), asked.get("documents")
+    if not (query and documents):
+        return _native_body(replies.error(400, "query and documents must not be empty"), request)
+    results = [
+        {"index": index, "relevance_score": relevance(query, document)} for index, document in enumerate(documents)
+    ]
+    best = sorted(results, key=lambda result: -result["relevance_score"])[: asked.get("top_n")]
+    usage = {"total_tokens": tokens_in([query, *documents])}
+    return replies.raw(_json({"output": {"results": best}, "usage": usage, "request_id": request.request_id}))
+
+
+def _native_embeddings(said: Mapping[str, Any]) -> dict[str, Any]:
+    items = [
+        {"text_index": item.get("index"), "embedding": item.get("embedding")} if isinstance(item, dict) else item
+        for item in said["data"]
+    ]
+    return {
+        "output": {"embeddings": items},
+        "usage": {"total_tokens": (said.get("usage") or {}).get("total_tokens", 0)},
+    }

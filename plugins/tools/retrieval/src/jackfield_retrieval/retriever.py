@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jackfield.config import RAGConfig
-from jackfield.errors import BrokenPluginError, DocParserError
+from jackfield.errors import DocParserError
 from jackfield.plugins.host import PluginHost
 from jackfield.retrieval import (
     Corpus,
@@ -20,6 +21,7 @@ from jackfield.retrieval import (
     choose,
     corpus_of,
     fuse,
+    make_searcher,
     passages,
 )
 from jackfield.sync import in_worker
@@ -88,18 +90,15 @@ class Retriever:
         fits = sum(chunk.tokens for chunk in corpus.chunks) <= self._config.max_ref_token
         if (fits and not always) or not query.strip():
             return []
-        names = self._config.searchers
+        wanted = self._config.searchers
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
-        searchers = [self._searcher(name) for name in names]
+        searchers = [self._searcher(name, settings) for name, settings in wanted.items()]
         found = await asyncio.gather(*(searcher.search(query, corpus, limit=limit) for searcher in searchers))
-        hits = found[0] if len(names) == 1 else fuse(dict(zip(names, found, strict=True)))
+        hits = found[0] if len(wanted) == 1 else fuse(dict(zip(wanted, found, strict=True)))
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
-    def _searcher(self, name: str) -> Searcher:
+    def _searcher(self, name: str, settings: Mapping[str, Any]) -> Searcher:
         if name not in self._searchers:
-            made = self._host.load("searcher", name)()
-            if not isinstance(made, Searcher):
-                raise BrokenPluginError(f"searcher {name!r} is no subclass of jackfield.retrieval.Searcher")
-            self._searchers[name] = made
+            self._searchers[name] = make_searcher(name, settings, host=self._host)
         return self._searchers[name]

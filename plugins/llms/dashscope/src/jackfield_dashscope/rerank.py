@@ -1,0 +1,111 @@
+"""A searcher that has a model put in order what another searcher finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from jackfield import sync
+from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, IndexCache, Searcher, make_searcher
+from jackfield_dashscope.config import RerankConfig
+from jackfield_dashscope.service import Service
+
+NAME = "dashscope_rerank"
+PATH = "/services/rerank/text-rerank/text-rerank"
+
+
+class _Result(msgspec.Struct):
+    index: int
+    relevance_score: float
+
+
+class _Output(msgspec.Struct):
+    results: list[_Result]
+
+
+class _Answer(msgspec.Struct):
+    output: _Output
+    request_id: str | None = None
+
+
+class DashScopeRerank(Searcher):
+    """Asks the searcher `searcher` for `candidates` hits, and a model for their order; it gives no others.
+
+    A score is the model's: how relevant the chunk is, from 0 to 1. The query and the chunks are sent to the server.
+
+    Args:
+        cfg: The keys of `RerankConfig`; `model` is one that must be there.
+        host: Where the other searcher and the key are looked up.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None, *, host: PluginHost | None = None) -> None:
+        super().__init__(cfg)
+        self._host = host or default_host()
+        self._config = RerankConfig.parse(self.cfg, what=f"searcher {NAME}")
+        self._service = Service(
+            PATH,
+            _Answer,
+            self._config,
+            backend=NAME,
+            name=f"searcher {NAME}",
+            settings=lambda: self._host.settings,
+        )
+        self._places: IndexCache[Mapping[str, int]] = IndexCache()
+        self._searcher: Searcher | None = None
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """See `Searcher`.
+
+        Raises:
+            ModelServiceError: The server failed or refused.
+            PluginError: The other searcher is not installed, or cannot be loaded.
+        """
+        if not corpus.chunks or limit < 1:
+            return []
+        candidates = await self._candidates_from().search(query, corpus, limit=self._config.candidates)
+        if not candidates:
+            return []
+        scores = await self._scores(query, candidates)
+        places = await sync.in_worker(self._places.get, corpus, _places_of)
+        best = sorted(range(len(candidates)), key=lambda at: (-scores[at], places[candidates[at].chunk.id]))
+        return [
+            Hit(candidates[at].chunk, scores[at], {**candidates[at].ranks, NAME: rank})
+            for rank, at in enumerate(best[:limit], start=1)
+        ]
+
+    async def _scores(self, query: str, candidates: Sequence[Hit]) -> list[float]:
+        """How relevant each candidate is."""
+        # All of them are asked for, not `limit`: where scores are equal, the order is ours to decide.
+        parameters = {"return_documents": False, "top_n": len(candidates), "instruct": self._config.instruct}
+        documents = [hit.chunk.text for hit in candidates]
+        answer = await self._service.ask({"query": query, "documents": documents}, parameters)
+        scores = {result.index: result.relevance_score for result in answer.output.results}
+        if scores.keys() != set(range(len(candidates))):
+            raise ModelResponseError(
+                f"{NAME}: the server scored {len(scores)} chunks, and {len(candidates)} were sent",
+                backend=NAME,
+                request_id=answer.request_id,
+            )
+        return [scores[index] for index in range(len(candidates))]
+
+    def _candidates_from(self) -> Searcher:
+        if self._searcher is None:
+            self._searcher = self._made()
+        return self._searcher
+
+    def _made(self) -> Searcher:
+        name = self._config.searcher
+        if self._host.load("searcher", name) is type(self):
+            raise ConfigError(f"searcher {NAME} cannot order its own hits: set `searcher` to another one")
+        return make_searcher(name, self._config.searcher_settings, host=self._host)
+
+
+def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
+    return {chunk.id: place for place, chunk in enumerate(chunks)}

@@ -1,0 +1,101 @@
+"""What is asked for something else than a chat: a JSON object goes there, one comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from jackfield.errors import ModelResponseError, ModelServiceError
+from jackfield.models.retry import delay_s
+from jackfield.settings import Settings
+from jackfield_dashscope.config import ServiceConfig
+from jackfield_dashscope.errors import error_in_answer, error_of_response
+from jackfield_dashscope.server import Access
+from jackfield_http import Reply, json_bytes
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Service(Generic[AnswerT]):
+    """One service, one model.
+
+    Args:
+        path: Where it is, behind the base URL.
+        answers: The `msgspec.Struct` that its answers are.
+        config: Which model, with which key, and how often it is asked.
+        backend: Who asks, for errors.
+        name: The same as a user knows it: its kind and its name.
+        settings: Where the key is looked up if the configuration has none.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        answers: type[AnswerT],
+        config: ServiceConfig,
+        *,
+        backend: str,
+        name: str,
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._path = path
+        self._decoder = msgspec.json.Decoder(answers)
+        self._config = config
+        self._backend = backend
+        self._access = Access(config, backend=backend, name=name, settings=settings)
+
+    async def ask(self, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> AnswerT:
+        """Ask, and again where that may succeed and is allowed.
+
+        Args:
+            inputs: What the model is given.
+            parameters: How it is to do it. What is None is not sent, and the configuration's `extra_body` wins.
+
+        Raises:
+            ModelServiceError: The server failed or refused.
+            ConfigError: There is no key, or something does not fit.
+        """
+        given = {key: value for key, value in parameters.items() if value is not None}
+        body = json_bytes({"model": self._config.model, "input": inputs, "parameters": given | self._config.extra_body})
+        attempt = 1
+        while True:
+            try:
+                return await self._ask_once(body)
+            except ModelServiceError as error:
+                if not error.retryable or attempt > self._config.max_retries:
+                    raise
+                await asyncio.sleep(delay_s(error, attempt, jitter=random.random()))  # noqa: S311 - no secret
+                attempt += 1
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones, with the key as it is then."""
+        await self._access.aclose()
+
+    async def _ask_once(self, body: bytes) -> AnswerT:
+        server = await self._access.server()
+        headers = server.headers_for(self._config.extra_headers)
+        url, timeout_s = server.base + self._path, self._config.request_timeout
+        reply = await server.http.exchange("POST", url, body, headers, timeout_s=timeout_s)
+        if reply.status >= 300:
+            raise error_of_response(reply.status, reply.headers, reply.body, self._backend, key=server.key)
+        try:
+            return self._decoder.decode(reply.body)
+        except (ValueError, RecursionError) as error:
+            raise self._no_answer(reply, server.key) from error
+
+    def _no_answer(self, reply: Reply, key: str) -> ModelServiceError:
+        """The error for another form: an error that calls itself a success, or what is none of DashScope's."""
+        said = reply.json()
+        request_id = reply.headers.get("x-request-id")
+        if isinstance(said, dict) and said.get("code"):
+            return error_in_answer(said, self._backend, status=None, key=key, request_id=request_id)
+        return ModelResponseError(
+            f"{self._backend}: the server sent what is no part of DashScope's protocol: check base_url",
+            backend=self._backend,
+            status=reply.status,
+            request_id=request_id,
+        )

@@ -1,0 +1,137 @@
+"""What another searcher finds, in a model's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jackfield import sync
+from jackfield.errors import ConfigError, ModelConnectionError, ModelResponseError, PluginNotFoundError
+from jackfield.plugins.host import PluginHost
+from jackfield.retrieval import Chunk, Corpus, Hit
+from jackfield.settings import Settings
+from jackfield_dashscope.rerank import DashScopeRerank
+from jackfield_testkit import replies
+from jackfield_testkit.dashscope import FakeDashScope
+
+PATH = "/api/v1/services/rerank/text-rerank/text-rerank"
+TEXTS = ("tea", "tea and tea and tea", "green tea", "no word of it", "tea, green as grass")
+
+MakeSearcher = Callable[..., DashScopeRerank]
+
+
+@pytest.fixture
+def make_searcher(server: FakeDashScope, clean_environment: pytest.MonkeyPatch) -> MakeSearcher:
+    """Makes searchers that ask the server."""
+
+    def make(**settings: Any) -> DashScopeRerank:
+        asked = {"model": "qwen3-rerank", "base_url": server.url, "api_key": "sk-test", **settings}
+        return DashScopeRerank(asked, host=PluginHost(Settings()))
+
+    return make
+
+
+def corpus(*texts: str) -> Corpus:
+    return Corpus(tuple(Chunk(f"id-{number}", "a.txt", text, number, 5) for number, text in enumerate(texts or TEXTS)))
+
+
+def search(searcher: DashScopeRerank, query: str = "green tea", limit: int = 10) -> list[Hit]:
+    return sync.run(searcher.search(query, corpus(), limit=limit))
+
+
+def test_the_model_is_sent_the_query_and_what_was_found(server: FakeDashScope, make_searcher: MakeSearcher) -> None:
+    search(make_searcher(instruct="Find the tea"))
+    request = server.requests[0]
+    assert request.native_path == PATH  # type: ignore[attr-defined]
+    body = request.native  # type: ignore[attr-defined]
+    assert body["model"] == "qwen3-rerank"
+    assert body["input"]["query"] == "green tea"
+    assert sorted(body["input"]["documents"]) == sorted(text for text in TEXTS if "tea" in text)
+    assert body["parameters"] == {"return_documents": False, "top_n": 4, "instruct": "Find the tea"}
+
+
+def test_hits_are_in_the_models_order_and_equal_ones_in_that_of_the_documents(make_searcher: MakeSearcher) -> None:
+    hits = search(make_searcher())
+    assert [(hit.chunk.text, hit.score) for hit in hits] == [
+        ("green tea", 1.0),
+        ("tea, green as grass", 1.0),
+        ("tea", 0.5),
+        ("tea and tea and tea", 0.5),
+    ]
+    assert [hit.ranks["dashscope_rerank"] for hit in hits] == [1, 2, 3, 4]
+    assert all("keyword_search" in hit.ranks for hit in hits)
+
+
+def test_a_limit_cuts_the_models_order_and_not_the_candidates(
+    server: FakeDashScope, make_searcher: MakeSearcher
+) -> None:
+    searcher = make_searcher()
+    assert search(searcher, limit=2) == search(searcher)[:2]
+    sent = [request.native["input"]["documents"] for request in server.requests]  # type: ignore[attr-defined]
+    assert sent[0] == sent[1]
+
+
+def test_no_more_is_sent_and_given_than_the_candidates(server: FakeDashScope, make_searcher: MakeSearcher) -> None:
+    assert len(search(make_searcher(candidates=2))) == 2
+    assert len(server.requests[0].native["input"]["documents"]) == 2  # type: ignore[attr-defined]
+
+
+def test_where_nothing_is_found_nothing_is_sent(server: FakeDashScope, make_searcher: MakeSearcher) -> None:
+    searcher = make_searcher()
+    assert search(searcher, "zebra") == []
+    assert search(searcher, limit=0) == []
+    assert sync.run(searcher.search("tea", Corpus(()), limit=5)) == []
+    assert server.requests == []
+
+
+def test_without_a_model_it_is_not_made() -> None:
+    with pytest.raises(ConfigError, match="model"):
+        DashScopeRerank()
+
+
+def test_the_other_searcher_is_made_with_its_settings(make_searcher: MakeSearcher) -> None:
+    assert search(make_searcher(searcher_settings={"k1": 0.0}))
+    with pytest.raises(ConfigError, match="k2"):
+        search(make_searcher(searcher_settings={"k2": 0.0}))
+
+
+def test_the_other_searcher_must_be_there_and_another_one(make_searcher: MakeSearcher) -> None:
+    with pytest.raises(PluginNotFoundError, match="no_such_searcher"):
+        search(make_searcher(searcher="no_such_searcher"))
+    with pytest.raises(ConfigError, match="its own hits"):
+        search(make_searcher(searcher="dashscope_rerank"))
+
+
+@pytest.mark.parametrize("settings", [{"model": ""}, {"candidates": 0}, {"candidate": 3}])
+def test_settings_that_do_not_fit_are_told_when_it_is_made(
+    make_searcher: MakeSearcher, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        make_searcher(**settings)
+
+
+def test_a_server_that_is_not_there_is_an_error(make_searcher: MakeSearcher) -> None:
+    with pytest.raises(ModelConnectionError, match="cannot be reached"):
+        search(make_searcher(base_url="http://127.0.0.1:9/api/v1"))
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"output": {"results": []}}', b'{"output": {"results": [{"index": 9, "relevance_score": 1}]}}']
+)
+def test_scores_for_other_chunks_are_an_error(server: FakeDashScope, make_searcher: MakeSearcher, body: bytes) -> None:
+    server.reply(replies.raw(body))
+    with pytest.raises(ModelResponseError):
+        search(make_searcher())
+
+
+def test_the_order_is_the_one_that_the_sdk_gets(server: FakeDashScope, make_searcher: MakeSearcher) -> None:
+    import dashscope
+
+    ours = search(make_searcher())
+    documents = server.requests[0].native["input"]["documents"]  # type: ignore[attr-defined]
+    with dashscope.Client(api_key="sk-test", base_url=server.url) as client:
+        theirs = client.rerank.create(model="qwen3-rerank", query="green tea", documents=documents)
+    scored = {documents[result.index]: result.relevance_score for result in theirs.results}
+    assert {hit.chunk.text: hit.score for hit in ours} == scored
