@@ -37,6 +37,7 @@ from jackfield.events import (
     MediaDelta,
     ModelEvent,
     ModelFinished,
+    PluginEvent,
     ReasoningDelta,
     RetryScheduled,
     StreamReset,
@@ -45,7 +46,7 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.models import BaseChatModel, BlockingChatModel, Retry, fold, get_chat_model
-from jackfield.models.retry import delay_s
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT, delay_s
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest, ModelFacts
@@ -240,6 +241,15 @@ def test_a_foreign_timeout_is_not_taken_for_the_deadline() -> None:
     for options in ({"max_retries": 1}, {"max_retries": 1, "deadline": 60.0}, {}):
         with pytest.raises(TimeoutError, match="the socket timed out"):
             Foreign({"model": "m", "generate_cfg": options}).quick_chat("q")
+
+
+def test_a_note_before_the_answer_neither_keeps_from_a_retry_nor_makes_anything_void(gather: Gather) -> None:
+    notes = [PluginEvent("acme.note"), UsageReported(Usage(prompt_tokens=1))]
+    model = scripted([*notes, ModelOverloadedError("busy")], answer("Yes."), max_retries=1)
+    came = gather(model.astream(ASK, metadata={ONLY_BEFORE_OUTPUT: True}))
+    assert [type(event) for event in came[:3]] == [PluginEvent, UsageReported, RetryScheduled]
+    assert not any(isinstance(event, StreamReset) for event in came)
+    assert fold(came).get_content() == "Yes."
 
 
 # --- answers that break off ---

@@ -76,7 +76,6 @@ class BaseChatModel(QwenStyleChat):
         self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
         self._given_processors = processors
         self._given_host = host
-        self._server_name = _server_name(self.backend, self.config.server_url)
         self._own_processors: list[Processor] | None = None
         self._chains: dict[str, CallNext] = {}
         self._chains_lock = threading.RLock()
@@ -85,6 +84,14 @@ class BaseChatModel(QwenStyleChat):
     def facts(self) -> ModelFacts:
         """What this model can do."""
         return ModelFacts()
+
+    @property
+    def server(self) -> str:
+        """Who is asked, for limits, prices and caches: the backend, and the host of its server where one is set.
+
+        A backend that also takes an address from the environment says that here.
+        """
+        return server_name(self.backend, self.config.server_url)
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
@@ -234,7 +241,7 @@ class BaseChatModel(QwenStyleChat):
             lang=merged.lang or lang or language_of(history),
             metadata=metadata or {},
             facts=self.facts,
-            server=self._server_name,
+            server=self.server,
         )
 
     # --- the chain ---
@@ -381,8 +388,12 @@ class BlockingChatModel(BaseChatModel):
                 await sync.in_worker(close)
 
 
-def _server_name(backend: str, url: str | None) -> str:
-    """What is said of the server where keys and paths must not be: the backend, and the host if there is one."""
+def server_name(backend: str, url: str | None) -> str:
+    """A server by its backend and its host, without what keys may be in: `openai@127.0.0.1:8000`.
+
+    Raises:
+        ConfigError: The address is no URL.
+    """
     try:
         host = urlsplit(url or "").netloc.rpartition("@")[2]
     except ValueError:

@@ -7,7 +7,15 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
-from jackfield.events import ModelEvent, ModelFinished, RetryScheduled, StreamReset
+from jackfield.events import (
+    HistoryTrimmed,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    RetryScheduled,
+    StreamReset,
+    UsageReported,
+)
 from jackfield.processors.base import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import Interrupted, closing, interruptible
@@ -17,6 +25,9 @@ RATE_LIMIT_FLOOR_S = 2.0
 ONLY_BEFORE_OUTPUT = (
     "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
 )
+
+# Notes, and what an attempt cost: nobody has to forget them when another one begins.
+_NOT_THE_ANSWER = (PluginEvent, RetryScheduled, HistoryTrimmed, UsageReported)
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -63,7 +74,7 @@ class Retry(Processor):
             try:
                 async with closing(interruptible(call_next(request), ends_at=ends_at)) as events:
                     async for event in events:
-                        produced = True
+                        produced = produced or not isinstance(event, _NOT_THE_ANSWER)
                         complete = isinstance(event, ModelFinished)
                         yield event
                 if not complete:

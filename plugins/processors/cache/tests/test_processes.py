@@ -69,8 +69,8 @@ def test_processes_that_write_at_once_lose_nothing_and_say_nothing(tmp_path: Pat
 def test_a_forked_child_opens_the_file_for_itself_and_harms_nobody(tmp_path: Path) -> None:
     store = Store(tmp_path / "answers.sqlite", ttl_s=None, max_bytes=1_000_000)
     store.put(b"of the parent", b"1")
-    lock = store._file().lock  # as if another thread of the parent were using it
-    with lock, warnings.catch_warnings():
+    # As if another thread of the parent were using it.
+    with store._file.use(patience_s=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
         child = os.fork()
         if not child:

@@ -7,14 +7,14 @@ it is, and a warning says so once.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from jackfield.ownfile import OwnFile, UnusableFileError, writing
 
 T = TypeVar("T")
 
@@ -39,10 +39,6 @@ CREATE TRIGGER removed AFTER DELETE ON answers BEGIN UPDATE total SET size_bytes
 """
 
 _log = logging.getLogger(__name__)
-
-
-class UnusableFileError(Exception):
-    """The file is somebody else's, or of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +76,11 @@ class Store:
         self._max_bytes = max_bytes
         self._clock = clock
         self._busy_s = busy_s
-        # By process id. A child must neither use nor close what its parent has open, nor take its lock.
-        self._files: dict[int, _File] = {}
+        self._file = OwnFile(
+            path, application_id=APPLICATION_ID, version=SCHEMA_VERSION, schema=_SCHEMA, owner="jackfield-cache"
+        )
+        self._failed_at: float | None = None
+        self._warned = False
 
     def get(self, key: bytes) -> Kept | None:
         """What is kept of a key; None if nothing is, if it is too old, or if the file cannot be used."""
@@ -93,9 +92,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file; it is opened again when it is needed."""
-        file = self._file()
-        with file.lock:
-            file.close()
+        self._file.close()
 
     def _get(self, connection: sqlite3.Connection, key: bytes) -> Kept | None:
         now = self._clock()
@@ -118,7 +115,7 @@ class Store:
             return  # it would push out all the others, and then itself
         now = self._clock()
         expires_at = None if self._ttl_s is None else now + self._ttl_s
-        with _writing(connection):
+        with writing(connection):
             # Not INSERT OR REPLACE, which deletes without the trigger that counts.
             connection.execute("DELETE FROM answers WHERE key = ? OR expires_at <= ?", (key, now))
             self._make_room(connection, size_bytes)
@@ -139,137 +136,24 @@ class Store:
         connection.executemany("DELETE FROM answers WHERE rowid = ?", leaving)
 
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        file = self._file()
-        with file.lock:
-            if file.rests_at(self._clock()):
-                return None
-            try:
-                return work(file.connected())
-            except (sqlite3.Error, OSError, UnusableFileError) as error:
-                file.failed(error, at=self._clock())
-                return None
+        if self._failed_at is not None and abs(self._clock() - self._failed_at) < REST_S:
+            return None  # it failed a moment ago, and is left alone
+        try:
+            with self._file.use(patience_s=self._busy_s) as connection:
+                return work(connection)
+        except (sqlite3.Error, OSError, UnusableFileError) as error:
+            self._failed(error)
+            return None
 
-    def _file(self) -> _File:
-        pid = os.getpid()
-        return self._files.get(pid) or self._files.setdefault(pid, _File(self.path, self._busy_s))
-
-
-class _File:
-    """The file as one process has it open. Whoever uses it holds `lock`."""
-
-    def __init__(self, path: Path, busy_s: float) -> None:
-        self.lock = threading.Lock()
-        self._path = path
-        self._busy_s = busy_s
-        self._connection: sqlite3.Connection | None = None
-        self._failed_at: float | None = None
-        self._warned = False
-
-    def connected(self) -> sqlite3.Connection:
-        """The connection, opened if it is not."""
-        if self._connection is None:
-            self._connection = _opened(self._path, self._busy_s)
-        return self._connection
-
-    def rests_at(self, now: float) -> bool:
-        """Whether the file is left alone, because it failed a moment ago."""
-        return self._failed_at is not None and abs(now - self._failed_at) < REST_S
-
-    def failed(self, error: Exception, *, at: float) -> None:
+    def _failed(self, error: Exception) -> None:
         """Take note of a failure, and begin anew with the next use after a rest."""
-        self._failed_at = at
-        self.close()
+        self._failed_at = self._clock()
+        self._file.close()
         if not self._warned:
             self._warned = True
             _log.warning(
                 "the cache of answers in %s is not used for now (%s); models are asked instead. Its file is left as "
                 "it is: move it away, or set another `path`",
-                self._path,
+                self.path,
                 error,
             )
-
-    def close(self) -> None:
-        """Close the connection, if there is one."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-
-class _writing:  # noqa: N801 - used like a function
-    """A transaction that has the right to write from its beginning, so that none fails half-way for want of it."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._connection.execute("COMMIT")
-        elif self._connection.in_transaction:  # some failures have rolled it back already
-            self._connection.execute("ROLLBACK")
-
-
-def _opened(path: Path, busy_s: float) -> sqlite3.Connection:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite would take the mode from the umask; its companions, -wal and -shm, take theirs from this file.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Make sure the file is ours before anything is changed in it."""
-    if _is_empty(connection):
-        with _writing(connection):
-            if _is_empty(connection):  # another process may have been quicker
-                for statement in _statements(_SCHEMA):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    if _number(connection, "application_id") != APPLICATION_ID:
-        raise UnusableFileError("it is a database of another program")
-    version = _number(connection, "user_version")
-    if version != SCHEMA_VERSION:
-        raise UnusableFileError(f"it has version {version}, and this jackfield-cache reads {SCHEMA_VERSION}")
-    _let_readers_and_a_writer_in(connection)
-    # A cache may lose its last answers when the machine fails; it stays whole.
-    connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _let_readers_and_a_writer_in(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, in which nobody who reads waits for somebody who writes."""
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.OperationalError as error:
-        # SQLite does not wait here. Somebody else has the file open, who switches it, or the next one does: this
-        # connection notices.
-        if error.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return bool(tables == 0 and _number(connection, "application_id") == 0)
-
-
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    (number,) = connection.execute(f"PRAGMA {pragma}").fetchone()
-    return int(number)
-
-
-def _statements(script: str) -> list[str]:
-    """The statements of a script; `executescript` would end the transaction."""
-    statements, begun = [], ""
-    for line in script.strip().splitlines():
-        begun += line + "\n"
-        if sqlite3.complete_statement(begun):
-            statements.append(begun)
-            begun = ""
-    return statements

@@ -1,0 +1,118 @@
+"""What was spent in a scope, and what running calls will cost: the decision whether one more may begin. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+
+from jackfield_budget.config import Per
+
+_MOST_PERIODS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A call that may begin.
+
+    Attributes:
+        id: Its name among those that run.
+        amount: What it is expected to cost.
+    """
+
+    id: str
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call that may not begin: what was spent, and what running calls are expected to cost."""
+
+    spent: Decimal
+    reserved: Decimal
+
+
+@dataclass(slots=True)
+class Account:
+    """The money of a scope. One caller at a time.
+
+    Attributes:
+        spent: By period.
+        running: Expected costs of calls, and until when they may be silent, in seconds since 1970.
+    """
+
+    spent: dict[str, Decimal] = field(default_factory=dict)
+    running: dict[str, tuple[Decimal, float]] = field(default_factory=dict)
+
+    def begin(
+        self, wanted: Reservation, *, least: Decimal, limit: Decimal | None, period: str, now: float, lease_s: float
+    ) -> Reservation | Refusal:
+        """Let a call begin if its period has money for it.
+
+        Args:
+            wanted: The call and what it is expected to cost.
+            least: What it will cost at the very least.
+            limit: The most that may be spent in the period.
+            period: As `period_of` names it.
+            now: Seconds since 1970.
+            lease_s: How long it may be silent.
+        """
+        self._charge_the_silent(period, now)
+        spent = self.spent.get(period, Decimal(0))
+        reserved = sum((amount for amount, _ in self.running.values()), Decimal(0))
+        if limit is not None and (spent + reserved >= limit or spent + reserved + least > limit):
+            return Refusal(spent, reserved)
+        self.running[wanted.id] = (wanted.amount, now + lease_s)
+        return wanted
+
+    def settle(self, reservation: Reservation, cost: Decimal, *, period: str) -> None:
+        """A call is over and cost so much."""
+        if self.running.pop(reservation.id, None) is None:
+            cost -= reservation.amount  # it was silent for too long, and has been charged
+        self._add(period, cost)
+
+    def _charge_the_silent(self, period: str, now: float) -> None:
+        """Calls of which nothing is heard any more were most likely answered, and will be on the bill."""
+        for one in [one for one, (_, until) in self.running.items() if until <= now]:
+            amount, _ = self.running.pop(one)
+            self._add(period, amount)
+
+    def _add(self, period: str, cost: Decimal) -> None:
+        self.spent[period] = self.spent.get(period, Decimal(0)) + cost
+        while len(self.spent) > _MOST_PERIODS:
+            del self.spent[min(self.spent)]
+
+    # --- in a file ---
+
+    def to_json(self) -> str:
+        """As a text, for `from_json`; amounts are texts, so that they stay what they are."""
+        spent = {period: str(amount) for period, amount in self.spent.items()}
+        running = {one: [str(amount), until] for one, (amount, until) in self.running.items()}
+        return json.dumps({"spent": spent, "running": running})
+
+    @classmethod
+    def from_json(cls, text: str) -> Account:
+        """What `to_json` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        try:
+            kept = json.loads(text)
+            return cls(
+                spent={period: Decimal(amount) for period, amount in kept["spent"].items()},
+                running={one: (Decimal(amount), float(until)) for one, (amount, until) in kept["running"].items()},
+            )
+        except (TypeError, LookupError, AttributeError, InvalidOperation) as error:
+            raise ValueError(f"this is no account ({type(error).__name__})") from error
+
+
+def period_of(per: Per, now: float) -> str:
+    """The period that a moment, in seconds since 1970, belongs to, as a name: `2026-11-21`, `2026-11`, `total` …"""
+    match per:
+        case "day":
+            return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+        case "month":
+            return datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
+    return per

@@ -1,0 +1,22 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ProcessorSpec, hook
+
+
+@hook.processors
+def processors() -> list[ProcessorSpec]:
+    """The budget, next to the backend: inside of retries, so that each attempt is paid, and outside of rate limits."""
+    return [
+        ProcessorSpec(
+            name="budget",
+            target="jackfield_budget.processor:Budget",
+            config="jackfield_budget.config:BudgetConfig",
+            summary="Says what answers cost, from dated price tables, and stops at a limit.",
+            phase="transport",
+            after=("retry",),
+            before=("rate_limits",),
+            effects=frozenset({"files"}),
+        )
+    ]

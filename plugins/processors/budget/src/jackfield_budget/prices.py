@@ -1,0 +1,177 @@
+"""Price tables: rows for models, servers and days, and what a usage costs by them. All of it in decimals."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from jackfield.config import Config
+from jackfield.errors import ConfigError
+from jackfield.messages import Usage
+
+MILLION = Decimal(1_000_000)
+
+
+class Rates(Config):
+    """Prices of a million tokens."""
+
+    input: Decimal = Field(ge=0, description="Of the prompt")
+    cached_input: Decimal | None = Field(
+        default=None, ge=0, description="Of the part of the prompt that was in a cache; as `input` if unset"
+    )
+    output: Decimal = Field(ge=0, description="Of the answer")
+    reasoning: Decimal | None = Field(
+        default=None, ge=0, description="Of the part of the answer that is reasoning; as `output` if unset"
+    )
+
+    def cost(self, usage: Usage) -> Decimal:
+        """What a usage costs; cached and reasoning tokens are parts of the prompt and of the answer."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        reasoning = min(usage.reasoning_tokens, usage.completion_tokens)
+        total = (
+            (usage.prompt_tokens - cached) * self.input
+            + cached * (self.input if self.cached_input is None else self.cached_input)
+            + (usage.completion_tokens - reasoning) * self.output
+            + reasoning * (self.output if self.reasoning is None else self.reasoning)
+        )
+        return total / MILLION
+
+    @property
+    def least_input(self) -> Decimal:
+        """The least that a million tokens of a prompt can cost."""
+        return self.input if self.cached_input is None else min(self.input, self.cached_input)
+
+
+class Tier(Rates):
+    """Prices of a call whose prompt has up to so many tokens."""
+
+    up_to: int = Field(ge=1, description="The longest prompt, in tokens")
+
+
+class PriceRow(Config):
+    """What a model costs, at some servers, from a day on."""
+
+    models: tuple[str, ...] = Field(min_length=1, description="Names; `*` and `?` stand for any text")
+    servers: tuple[str, ...] = Field(
+        default=("*",), description="Backends, or backend@host, as a request names them; `*` and `?` as above"
+    )
+    currency: str = Field(pattern="^[A-Z]{3}$", description="ISO 4217: USD, CNY, EUR")
+    valid_from: date = Field(description="The first day, UTC")
+    valid_until: date | None = Field(default=None, description="The last day, UTC; open if unset")
+    input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    cached_input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    output: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    reasoning: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    tiers: tuple[Tier, ...] = Field(default=(), description="By the length of the prompt, the shortest first")
+    source: str = Field(default="", description="Where the price is said")
+
+    @model_validator(mode="after")
+    def _has_prices_once(self) -> Self:
+        if self.tiers:
+            limits = [tier.up_to for tier in self.tiers]
+            if limits != sorted(set(limits)):
+                raise ValueError("tiers go from the shortest prompt to the longest, each with another `up_to`")
+            if not (self.input is self.output is self.cached_input is self.reasoning is None):
+                raise ValueError("prices stand in the row, or in its tiers")
+        elif self.input is None or self.output is None:
+            raise ValueError("a row needs `input` and `output`, or `tiers`")
+        return self
+
+    def rates(self, prompt_tokens: int) -> Rates | None:
+        """The prices of a call with a prompt of this length; None if it is longer than the last tier."""
+        if not self.tiers:
+            return Rates(
+                input=self.input or Decimal(0),
+                cached_input=self.cached_input,
+                output=self.output or Decimal(0),
+                reasoning=self.reasoning,
+            )
+        return next((tier for tier in self.tiers if prompt_tokens <= tier.up_to), None)
+
+    def fit(self, model: str, server: str, day: date) -> int | None:
+        """How closely the row is about this model, the larger the closer; None if it is not."""
+        if day < self.valid_from or (self.valid_until is not None and day > self.valid_until):
+            return None
+        if not any(fnmatchcase(server, pattern) for pattern in self.servers):
+            return None
+        closeness = [_closeness(pattern) for pattern in self.models if fnmatchcase(model, pattern)]
+        return max(closeness, default=None)
+
+
+def _closeness(pattern: str) -> int:
+    """A name is closer than any pattern; of patterns, the one that says more."""
+    wild = sum(letter in "*?[" for letter in pattern)
+    return 10_000 if not wild else len(pattern) - wild
+
+
+class _File(Config):
+    """A table as it is written."""
+
+    price: tuple[PriceRow, ...] = ()
+
+
+class PriceTable:
+    """Finds prices. Rows that are given first win over all later ones.
+
+    Args:
+        tables: Rows, the most important table first.
+    """
+
+    def __init__(self, *tables: Sequence[PriceRow]) -> None:
+        self._tables = tables
+
+    def find(self, model: str, server: str, day: date) -> PriceRow | None:
+        """The row for a model on a day: of those that fit most closely, the one that is valid since the latest day."""
+        for rows in self._tables:
+            fits = [(fit, row.valid_from, row) for row in rows if (fit := row.fit(model, server, day)) is not None]
+            if fits:
+                return max(fits, key=lambda one: one[:2])[2]
+        return None
+
+
+@cache
+def shipped_rows() -> tuple[PriceRow, ...]:
+    """The rows that come with this distribution; each has its source."""
+    return parse_rows((files("jackfield_budget") / "prices.toml").read_text(encoding="utf-8"), what="prices.toml")
+
+
+def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
+    """The rows of a TOML text: tables `[[price]]` with the keys of `PriceRow`.
+
+    Raises:
+        ConfigError: It is no TOML, or a row does not fit.
+    """
+    try:
+        # Decimals as they are written: 0.1 is a tenth.
+        written = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{what} is no TOML: {error}") from error
+    return _File.parse(written, what=what).price
+
+
+def rows_of(given: str | Path | Mapping[str, Any] | Iterable[Any] | None) -> tuple[PriceRow, ...]:
+    """Rows from what a setting may hold: the path of a TOML file, such a table as a dict, or a list of rows.
+
+    Raises:
+        ConfigError: The file cannot be read, or a row does not fit.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str | Path):
+        path = Path(given).expanduser()
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"the prices in {path} cannot be read: {error}") from error
+        return parse_rows(text, what=str(path))
+    table = given if isinstance(given, Mapping) else {"price": list(given)}
+    return _File.parse(table, what="prices").price

@@ -1,0 +1,316 @@
+"""The budget as a processor: money is set aside, the call is made, and what it cost is said and written down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jackfield.errors import ConfigError, LimitReachedError
+from jackfield.events import (
+    FunctionCallDelta,
+    ModelEvent,
+    PluginEvent,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.ledger import BusyError, Ledger
+from jackfield.messages import Usage
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT
+from jackfield.processors import CallNext, Phase, Processor
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield_budget.account import Account, Refusal, Reservation, period_of
+from jackfield_budget.config import DEFAULT_LEASE_S, BudgetConfig, Per, Unknown
+from jackfield_budget.counting import Estimator
+from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
+from jackfield_budget.shared import ledgers
+
+UNKNOWN_EVENT = "jackfield-budget.unknown_price"
+
+_EXPECTED_ANSWER_TOKENS = 500  # where nobody says how long the answer may be
+_SURE_PART = Decimal("0.75")  # of the estimate of a question; a real count is hardly ever less
+_IMPATIENT_TRIES = 100
+_CHARACTERS_A_TOKEN = 3
+_MOST_ROWS = 256
+
+_log = logging.getLogger(__name__)
+
+
+class Budget(Processor):
+    """Sets the cost of each answer, and stops at a limit.
+
+    The price is the one that is valid on the day of the answer. Where none is known, the cost stays unknown, and an
+    event says so; with `unknown="refuse"`, nothing is asked.
+
+    With a limit, the expected cost of a call is set aside before it, and what it cost is written down after it. A call
+    that the money is not enough for is not made.
+
+    Args:
+        limit … lease_s: As in `BudgetConfig`; `prices` may also be a list of rows.
+        clock: Seconds since 1970, UTC.
+        sleep: Waits for some seconds.
+
+    Raises:
+        ConfigError: A setting or a price does not fit.
+    """
+
+    name: ClassVar[str] = "budget"
+    phase: ClassVar[Phase] = "transport"
+    # Inside of retries, because each attempt costs; outside of rate limits, so that nobody waits for a refusal.
+    after: ClassVar[tuple[str, ...]] = ("retry",)
+    before: ClassVar[tuple[str, ...]] = ("rate_limits",)
+
+    def __init__(
+        self,
+        *,
+        limit: Decimal | str | int | None = None,
+        currency: str = "USD",
+        per: Per = "process",
+        scope: str = "",
+        path: str | os.PathLike[str] | None = None,
+        prices: str | os.PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
+        unknown: Unknown | None = None,
+        lease_s: float = DEFAULT_LEASE_S,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        values = {
+            "limit": limit,
+            "currency": currency,
+            "per": per,
+            "scope": scope,
+            "path": None if path is None else os.fspath(path),
+            "prices": _as_setting(prices),
+            "unknown": unknown,
+            "lease_s": lease_s,
+        }
+        self.config = BudgetConfig.parse(values, what="budget")
+        if self.config.path is not None and self.config.per == "process":
+            raise ConfigError("budget: with `path`, say what the limit is for: per = 'day', 'month' or 'total'")
+        self._path = None if self.config.path is None else Path(self.config.path).expanduser().absolute()
+        self._table = PriceTable(rows_of(self.config.prices), shipped_rows())
+        self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
+        self._clock = clock
+        self._sleep = sleep
+        self._estimator = Estimator()
+        self._told: set[tuple[str, str]] = set()
+        self._rows: dict[tuple[str, str, date], PriceRow | None] = {}
+
+    def __repr__(self) -> str:
+        limit = "no limit" if self.config.limit is None else f"{self.config.limit} {self.config.currency}"
+        return f"<Budget {limit} per {self.config.per}>"
+
+    async def aclose(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        self._ledger.close()
+
+    def spent(self) -> Decimal:
+        """What was spent in the present period, in the currency of the limit.
+
+        Raises:
+            ConfigError: The file cannot be used.
+        """
+        period = period_of(self.config.per, self._clock())
+        return self._ledger.change(self._account, lambda account: account.spent.get(period, Decimal(0)))
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Ask if there is money, and say what it cost."""
+        return self._paid(request, call_next)
+
+    async def _paid(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        row = self._row(request)
+        if row is None and (note := self._unknown(request)) is not None:
+            yield note
+        reservation = await self._reserve(request, row)
+        bill = _Bill()
+        try:
+            async with closing(call_next(request)) as events:
+                async for event in events:
+                    if isinstance(event, UsageReported):
+                        event = UsageReported(self._with_cost(event.usage, request))  # noqa: PLW2901 - the same, dearer
+                    bill.see(event)
+                    yield event
+        finally:
+            if reservation is not None:
+                self._settle(reservation, bill, row, request)
+
+    # --- prices ---
+
+    def _row(self, request: ChatRequest) -> PriceRow | None:
+        """The prices for a request today."""
+        key = (request.model, request.server, self._today())
+        rows = self._rows  # another thread may put a new one in its place
+        if key not in rows:
+            if len(rows) >= _MOST_ROWS:
+                rows = self._rows = {}
+            rows[key] = self._table.find(*key)
+        return rows[key]
+
+    def _today(self) -> date:
+        return datetime.fromtimestamp(self._clock(), UTC).date()
+
+    def _unknown(self, request: ChatRequest) -> PluginEvent | None:
+        """What is said of a model without a price; once for each.
+
+        Raises:
+            ConfigError: Such models are refused.
+        """
+        who = (request.server, request.model)
+        told = (
+            f"no price is known for {request.model} at {request.server or 'its server'} on {self._today()}: "
+            f"add it to `prices`"
+        )
+        if self._refuses_unknown:
+            raise ConfigError(f"{told}, or set unknown='say'")
+        if who in self._told or request.metadata.get(ONLY_BEFORE_OUTPUT):
+            return None
+        self._told.add(who)
+        data = {"model": request.model, "server": request.server}
+        note = f"不知道 {request.model} 的价格，费用无法计算" if request.lang == "zh" else told
+        return PluginEvent(UNKNOWN_EVENT, {**data, "note": note})
+
+    def _with_cost(self, usage: Usage, request: ChatRequest) -> Usage:
+        """The usage with its cost, if that is known; what a backend says itself is kept."""
+        if usage.cost is not None:
+            return usage
+        row = self._row(request)
+        rates = None if row is None else row.rates(usage.prompt_tokens)
+        if row is None or rates is None:
+            return usage
+        return usage.model_copy(update={"cost": rates.cost(usage), "currency": row.currency})
+
+    # --- the limit ---
+
+    @property
+    def _ledger(self) -> Ledger[Account]:
+        return ledgers().ledger(self._path)
+
+    @property
+    def _account(self) -> str:
+        return f"{self.config.scope}|{self.config.per}|{self.config.currency}"
+
+    async def _reserve(self, request: ChatRequest, row: PriceRow | None) -> Reservation | None:
+        """Money for a call; None where nothing is counted.
+
+        Raises:
+            LimitReachedError: There is not enough.
+            ConfigError: The model's price is in another currency than the limit.
+        """
+        if self.config.limit is None and self._path is None:
+            return None
+        if row is not None and row.currency != self.config.currency and self._refuses_unknown:
+            raise ConfigError(
+                f"{request.model} costs {row.currency}, and the budget is in {self.config.currency}: set "
+                f"currency={row.currency!r}, or add a price in {self.config.currency} to `prices`"
+            )
+        least, expected = self._expected(request, row)
+        wanted = Reservation(uuid.uuid4().hex, expected)
+        outcome = await self._begin(wanted, least)
+        if isinstance(outcome, Refusal):
+            running = f", and {outcome.reserved} are set aside for running calls" if outcome.reserved else ""
+            raise LimitReachedError(
+                f"the budget{f' {self.config.scope!r}' if self.config.scope else ''} of {self.config.limit} "
+                f"{self.config.currency} per {self.config.per} is used up: {outcome.spent} are spent{running}, and "
+                f"this call costs at least {least.normalize():f}; raise `limit`, or wait for the next period",
+                limit="budget",
+            )
+        return outcome
+
+    async def _begin(self, wanted: Reservation, least: Decimal) -> Reservation | Refusal:
+        def begin(account: Account) -> Reservation | Refusal:
+            now = self._clock()
+            period = period_of(self.config.per, now)
+            return account.begin(
+                wanted, least=least, limit=self.config.limit, period=period, now=now, lease_s=self.config.lease_s
+            )
+
+        for _ in range(_IMPATIENT_TRIES):
+            try:
+                return self._ledger.change(self._account, begin, patient=False)
+            except BusyError:
+                # Waited for here and not in SQLite, which would hold up all of this event loop.
+                await self._sleep(random.uniform(0.001, 0.01))  # noqa: S311 - so that processes do not meet again
+        return self._ledger.change(self._account, begin)
+
+    def _expected(self, request: ChatRequest, row: PriceRow | None) -> tuple[Decimal, Decimal]:
+        """What a call costs at least, and what it is expected to cost."""
+        if row is None or row.currency != self.config.currency:
+            return Decimal(0), Decimal(0)
+        question = self._estimator.question(request)
+        rates = row.rates(question) or row.tiers[-1]
+        usage = Usage(prompt_tokens=question, completion_tokens=request.config.max_tokens or _EXPECTED_ANSWER_TOKENS)
+        return question * _SURE_PART * rates.least_input / 1_000_000, rates.cost(usage)
+
+    def _settle(self, reservation: Reservation, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> None:
+        cost = bill.cost(self.config.currency)
+        if cost is None:
+            cost = self._guessed(bill, row, request)
+        period = period_of(self.config.per, self._clock())
+        try:
+            self._ledger.change(self._account, lambda account: account.settle(reservation, cost, period=period))
+        except ConfigError as error:
+            # The answer is there: a file that fails now is the next call's error.
+            _log.warning("%s %s were spent, and could not be written down: %s", cost, self.config.currency, error)
+
+    def _guessed(self, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> Decimal:
+        """For the limit alone: what a call costs that began to answer, and of which no usage was reported."""
+        if row is None or row.currency != self.config.currency or not bill.characters:
+            return Decimal(0)
+        question = self._estimator.question(request)
+        rates = row.rates(question) or row.tiers[-1]
+        return rates.cost(Usage(prompt_tokens=question, completion_tokens=1 + bill.characters // _CHARACTERS_A_TOKEN))
+
+
+@dataclass(slots=True)
+class _Bill:
+    """What a call comes to.
+
+    Attributes:
+        characters: How much was answered.
+        usage: What was reported last.
+        before: What was reported of answers that became void.
+    """
+
+    characters: int = 0
+    usage: Usage | None = None
+    before: Usage | None = None
+
+    def see(self, event: ModelEvent) -> None:
+        """Take note of an event."""
+        match event:
+            case TextDelta(text) | ReasoningDelta(text):
+                self.characters += len(text)
+            case FunctionCallDelta():
+                self.characters += len(event.name) + len(event.arguments)
+            case UsageReported(usage):
+                self.usage = usage
+            case StreamReset():
+                if self.usage is not None:
+                    self.before = self.usage if self.before is None else self.before + self.usage
+                self.usage = None
+
+    def cost(self, currency: str) -> Decimal | None:
+        """The sum in a currency; None if nothing was reported, or its price is not known in it."""
+        known = [one.cost for one in (self.before, self.usage) if one is not None and one.currency == currency]
+        costs = [cost for cost in known if cost is not None]
+        return sum(costs, Decimal(0)) if costs else None
+
+
+def _as_setting(prices: str | os.PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None) -> Any:
+    if isinstance(prices, os.PathLike):
+        return os.fspath(prices)
+    if prices is None or isinstance(prices, str):
+        return prices
+    return dict(prices) if isinstance(prices, Mapping) else tuple(map(dict, prices))

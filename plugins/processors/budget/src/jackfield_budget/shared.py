@@ -1,0 +1,45 @@
+"""The ledgers of this process: all agents that name the same budget spend from the same money."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from jackfield.ledger import FileLedger, Ledger, MemoryLedger
+from jackfield_budget.account import Account
+
+APPLICATION_ID = 0x4A464247
+"""Marks a file as a budget's, in its header; SQLite keeps it for that."""
+VERSION = 1
+
+
+class Ledgers:
+    """Finds the ledger of a file, or of the process. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ledgers: dict[Path | None, Ledger[Account]] = {}
+
+    def ledger(self, path: Path | None) -> Ledger[Account]:
+        """The ledger in a file; the process's own if None."""
+        with self._lock:
+            if path not in self._ledgers:
+                self._ledgers[path] = _file_ledger(path) if path else MemoryLedger(Account)
+            return self._ledgers[path]
+
+
+def _file_ledger(path: Path) -> FileLedger[Account]:
+    return FileLedger(
+        path, Account, application_id=APPLICATION_ID, version=VERSION, owner="jackfield-budget", what="the budget"
+    )
+
+
+# By process id: a child that was forked has money of its own, and no lock that its parent held.
+_by_process: dict[int, Ledgers] = {}
+
+
+def ledgers() -> Ledgers:
+    """The ledgers of this process, made at first use."""
+    pid = os.getpid()
+    return _by_process.get(pid) or _by_process.setdefault(pid, Ledgers())

@@ -1,0 +1,68 @@
+"""What has come of the attempts at one answer: whether some of it is out, and what was spent in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import Usage
+
+
+class Attempts:
+    """Watches the events of one attempt after the other.
+
+    Attributes:
+        is_out: Whether a consumer has some of an answer that is not complete.
+        complete: Whether the attempt came to its end.
+    """
+
+    def __init__(self) -> None:
+        self.is_out = False
+        self.complete = False
+        self._elsewhere = False
+        self._in_vain = Usage()
+        self._reported: Usage | None = None
+
+    def begin_another(self) -> None:
+        """Another model is asked: what came so far was in vain."""
+        self._lose()
+        self._elsewhere = True
+
+    def seen(self, event: ModelEvent) -> Iterator[ModelEvent]:
+        """The event, as it is passed on."""
+        match event:
+            case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta():
+                self.is_out = True
+            case StreamReset():
+                self._lose()
+            case UsageReported(usage):
+                self._reported = usage
+                if self._elsewhere:
+                    event = UsageReported(self._in_vain + usage)
+            case ModelFinished():
+                self.complete = True
+                if self._elsewhere:
+                    yield from self._unreported()
+                    # The backend that was asked first would take this as its own, and send it back to its server.
+                    event = replace(event, data=None)
+        yield event
+
+    def _unreported(self) -> Iterator[ModelEvent]:
+        if self._reported is None and self._in_vain != Usage():
+            yield UsageReported(self._in_vain)
+
+    def _lose(self) -> None:
+        self.is_out = self.complete = False
+        if self._reported is not None:
+            self._in_vain += self._reported
+        self._reported = None

@@ -1,0 +1,95 @@
+"""A model that may be asked instead: made when it is first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from jackfield.config import GenerateConfig, LLMConfig
+from jackfield.models.base import BaseChatModel
+from jackfield.models.factory import backend_of, get_chat_model
+from jackfield.plugins.host import PluginHost
+
+# What says how to speak to one server, or how patient and how talkative one model is: another has its own.
+_OF_ONE_MODEL = frozenset(
+    {
+        "extra_body",
+        "extra_headers",
+        "fncall_prompt_type",
+        "max_input_tokens",
+        "reasoning_effort",
+        "thought_in_content",
+        "use_raw_api",
+    }
+)
+# What the question is about: it holds whoever answers.
+_OF_THE_QUESTION = frozenset({"function_choice", "parallel_function_calls", "response_format", "seed", "stop"})
+
+
+class Candidate:
+    """A model by its configuration. Several threads may ask for it at once.
+
+    Args:
+        given: An address, a configuration, or a model, which stays its owner's to close.
+        host: Where backends are looked up.
+
+    Raises:
+        ConfigError: The backend is not named.
+        PluginError: The backend is not installed. Better said now than when it is needed.
+    """
+
+    def __init__(self, given: str | Mapping[str, Any] | LLMConfig | BaseChatModel, host: PluginHost) -> None:
+        self._given = given
+        self._host = host
+        self._lock = threading.Lock()
+        self._made: BaseChatModel | None = given if isinstance(given, BaseChatModel) else None
+        self.name = _name_of(given)
+        if not isinstance(given, BaseChatModel):
+            host.find("llm", backend_of(given, host.names("llm")))
+
+    def __repr__(self) -> str:
+        return f"<Candidate {self.name}>"
+
+    def model(self) -> BaseChatModel:
+        """The model; its backend is imported now if it was not.
+
+        Raises:
+            ConfigError: A key of the configuration does not fit.
+            PluginError: The backend cannot be loaded.
+        """
+        with self._lock:
+            if self._made is None:
+                self._made = get_chat_model(self._given, host=self._host)
+            return self._made
+
+    async def aclose(self) -> None:
+        """Close what calls opened, unless the model is somebody else's."""
+        if self._made is not None and self._made is not self._given:
+            await self._made.aclose()
+
+
+def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: float | None) -> GenerateConfig:
+    """The options of a call to another model than the one that was asked.
+
+    Args:
+        model: What the other model's configuration sets; it wins, but for what the question is about.
+        asked: The options of the first model and of the call. What belongs to the first model's server is left out:
+            headers may carry its key.
+        deadline_s: What is left of the time for the whole call.
+    """
+    left_out = (model.model_fields_set - _OF_THE_QUESTION) | _OF_ONE_MODEL | {"deadline"}
+    options: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set - left_out}
+    if deadline_s is not None:
+        options["deadline"] = deadline_s if model.deadline is None else min(deadline_s, model.deadline)
+    return GenerateConfig(**options)
+
+
+def _name_of(given: str | Mapping[str, Any] | LLMConfig | BaseChatModel) -> str:
+    """What people are told: the backend and the model, and nothing else that a configuration may hold."""
+    if isinstance(given, str):
+        return given.strip()
+    if isinstance(given, BaseChatModel):
+        return f"{given.backend}:{given.config.model}"
+    values = given if isinstance(given, Mapping) else {"model_type": given.model_type, "model": given.model}
+    return ":".join(str(values[key]) for key in ("model_type", "model") if values.get(key))

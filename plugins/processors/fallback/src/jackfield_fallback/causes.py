@@ -1,0 +1,41 @@
+"""Why a model did not answer, in one word."""
+
+from __future__ import annotations
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelServiceError,
+    ModelTimeoutError,
+    RateLimitedError,
+    UnsupportedInputError,
+)
+
+# The first class that fits; a class stands above those it extends.
+_CAUSES: tuple[tuple[type[ModelServiceError], str], ...] = (
+    (RateLimitedError, "rate_limit"),
+    (ModelOverloadedError, "overload"),
+    (ModelTimeoutError, "timeout"),
+    (ModelConnectionError, "connection"),
+    (ModelResponseError, "response"),
+    (ModelAuthError, "auth"),
+    (ContextLengthError, "context"),
+    (ContentFilterError, "content_filter"),
+    (UnsupportedInputError, "unsupported_input"),
+    (ModelNotFoundError, "not_found"),
+    (ModelRequestError, "request"),
+)
+OTHER = "other"
+RESTING: frozenset[str] = frozenset({"rate_limit", "overload", "timeout", "connection"})
+"""Causes that the next call would most likely meet as well."""
+
+
+def cause_of(error: Exception) -> str:
+    """The cause: a setting of `FallbackConfig`, `request`, or `other`."""
+    return next((cause for kind, cause in _CAUSES if isinstance(error, kind)), OTHER)

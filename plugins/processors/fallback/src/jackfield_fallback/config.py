@@ -1,0 +1,52 @@
+"""The settings of the fallback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from jackfield.config import Config, LLMConfig
+from jackfield.models.base import BaseChatModel
+
+
+def _as_models(value: Any) -> Any:
+    """One model, or several, as a tuple. No value is shown: it may hold a key."""
+    models = tuple(value) if isinstance(value, list | tuple) else (value,)
+    for model in models:
+        if not isinstance(model, str | Mapping | LLMConfig | BaseChatModel):
+            raise ValueError(
+                f"a model is 'backend:model', a dict or LLMConfig, or a model, and not {type(model).__name__}"
+            )
+        if isinstance(model, str) and not model.strip():
+            raise ValueError("a model is 'backend:model', and not an empty text")
+    return models
+
+
+Models = Annotated[tuple[Any, ...], BeforeValidator(_as_models)]
+
+
+class FallbackConfig(Config):
+    """Whom to ask instead, by what went wrong: addresses (`backend:model`) or the dicts of LLMConfig, in order."""
+
+    overload: Models = Field(default=(), repr=False, description="The provider failed on its side (HTTP 5xx)")
+    rate_limit: Models = Field(
+        default=(), repr=False, description="Too many requests or tokens (HTTP 429); the models of `overload` if unset"
+    )
+    timeout: Models = Field(default=(), repr=False, description="The server was silent for too long")
+    connection: Models = Field(default=(), repr=False, description="The server could not be reached")
+    response: Models = Field(default=(), repr=False, description="The answer ended in the middle, or cannot be read")
+    context: Models = Field(default=(), repr=False, description="The request is longer than the model's context")
+    content_filter: Models = Field(default=(), repr=False, description="The provider's inspection refused the content")
+    unsupported_input: Models = Field(
+        default=(), repr=False, description="The model takes no such content: images, audio, video"
+    )
+    auth: Models = Field(default=(), repr=False, description="The key is wrong, or has no right to the model")
+    not_found: Models = Field(default=(), repr=False, description="The server has no such model")
+    any: Models = Field(default=(), repr=False, description="Whatever went wrong; asked after the models of the cause")
+    cooldown_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="Seconds for which a model that was overloaded, rate limited, silent or away is not asked again",
+    )

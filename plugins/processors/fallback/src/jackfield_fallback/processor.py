@@ -1,0 +1,264 @@
+"""The fallback as a processor: the next model, when one cannot answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from jackfield import sync
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError, ModelResponseError, ModelServiceError, PluginError
+from jackfield.events import ModelEvent, PluginEvent, StreamReset
+from jackfield.models.base import BaseChatModel
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.processors import CallNext, Phase, Processor
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield_fallback.attempts import Attempts
+from jackfield_fallback.candidate import Candidate, options_for
+from jackfield_fallback.causes import cause_of
+from jackfield_fallback.config import FallbackConfig
+from jackfield_fallback.rests import Rests
+
+METADATA = "jackfield-fallback"
+"""The key of a request's metadata that says for whom a model stands in: it looks for no stand-in of its own."""
+SWITCHED_EVENT = "jackfield-fallback.switched"
+
+Model: TypeAlias = str | Mapping[str, Any] | LLMConfig | BaseChatModel
+Models: TypeAlias = Model | Sequence[Model]
+
+_FIRST = ""  # the name of the model whose chain this is, among those of the others
+_NOTES = {
+    "en": "{failed} could not answer ({cause}); {asked} is asked instead",
+    "zh": "{failed} 无法回答（{cause}），改为询问 {asked}",
+}
+
+
+class Fallback(Processor):
+    """Asks the next model when one cannot answer, by the cause of its failure.
+
+    Those named for the cause are asked in their order, then those for `any`. Each has its own configuration and its own
+    chain, and is given the messages, functions and options as they were before they were written for the first model.
+    What was said so far is made void by a `StreamReset`; a consumer that cannot be told of one gets the error.
+
+    If all fail, the error of the first model is raised: it says why help was needed. What became of the others stands
+    in its notes.
+
+    Args:
+        overload … any: As in `FallbackConfig`; a model may also be given as it is, and is then not closed here.
+        cooldown_s: How long a model that was overloaded, rate limited, silent or away is not asked again.
+        host: Where the backends are looked up; the installed ones if None.
+        clock: Seconds that only grow.
+
+    Raises:
+        ConfigError: A setting does not fit. No value is shown.
+        PluginError: A backend is not installed.
+    """
+
+    name: ClassVar[str] = "fallback"
+    phase: ClassVar[Phase] = "format"
+    # Inside of redaction: what must not leave the machine does not leave it to another model, either. Outside of the
+    # call format: another model has another one.
+    after: ClassVar[tuple[str, ...]] = ("redaction",)
+    before: ClassVar[tuple[str, ...]] = ("call_format",)
+
+    def __init__(
+        self,
+        *,
+        overload: Models = (),
+        rate_limit: Models = (),
+        timeout: Models = (),
+        connection: Models = (),
+        response: Models = (),
+        context: Models = (),
+        content_filter: Models = (),
+        unsupported_input: Models = (),
+        auth: Models = (),
+        not_found: Models = (),
+        any: Models = (),  # noqa: A002 - the word of the setting
+        cooldown_s: float | None = None,
+        host: PluginHost | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        values: dict[str, Any] = {
+            "overload": overload,
+            "rate_limit": rate_limit or overload,
+            "timeout": timeout,
+            "connection": connection,
+            "response": response,
+            "context": context,
+            "content_filter": content_filter,
+            "unsupported_input": unsupported_input,
+            "auth": auth,
+            "not_found": not_found,
+            "any": any,
+        }
+        self.config = FallbackConfig.parse({**values, "cooldown_s": cooldown_s}, what="fallback")
+        self._clock = clock
+        self._rests = Rests(self.config.cooldown_s, clock)
+        self._models = _candidates({cause: getattr(self.config, cause) for cause in values}, host)
+
+    def __repr__(self) -> str:
+        named = {cause: [one.name for one in models] for cause, models in self._models.items() if models}
+        return f"<Fallback {named}>"
+
+    async def aclose(self) -> None:
+        """Close the models that were made here; they may be used again."""
+        for candidate in dict.fromkeys(one for models in self._models.values() for one in models):
+            await candidate.aclose()
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Ask the model, and the others while nobody has answered."""
+        if METADATA in request.metadata:
+            return call_next(request)
+        return self._answer(_Call(request, call_next, self._clock()))
+
+    async def _answer(self, call: _Call) -> AsyncIterator[ModelEvent]:
+        waiting = self._whom_to_begin_with(call)
+        while True:
+            model = waiting.pop(0)
+            for note in call.announced(model):
+                yield note
+            try:
+                async with closing(self._attempt(call, model)) as events:
+                    async for event in events:
+                        yield event
+            except (ModelServiceError, ConfigError, PluginError) as error:
+                if model is None and not isinstance(error, ModelServiceError):
+                    raise  # it is about the request, or about the first model's own configuration
+                call.failures[model] = error
+                self._rests.note(_name_of(model), error)
+                if model is None and len(call.failures) == 1:
+                    waiting = self._instead(cause_of(error))
+            else:
+                return
+            if not waiting or not call.may_go_on(self._clock()):
+                break
+        try:
+            raise call.error()
+        finally:
+            call.failures.clear()  # the error's traceback refers to this frame, and so to the call: break the circle
+
+    async def _attempt(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
+        async with closing(await self._asked(call, model)) as events:
+            async for event in events:
+                for out in call.attempts.seen(event):
+                    yield out
+        if not call.attempts.complete:
+            raise ModelResponseError(f"{call.name_of(model)} ended its answer in the middle")
+
+    async def _asked(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
+        """The events of a model: of the rest of this chain, or of another one."""
+        if model is None:
+            return call.call_next(call.request)
+        other = await sync.in_worker(model.model)  # it may have to import a backend
+        left_s = call.time_left(self._clock())
+        return other.astream(
+            call.request.messages,
+            call.request.functions,
+            config=options_for(other.config.generate_cfg, call.request.config, deadline_s=left_s).merged(
+                {"lang": call.request.lang}
+            ),
+            metadata={**call.request.metadata, METADATA: call.request.model},
+        )
+
+    # --- whom to ask ---
+
+    def _whom_to_begin_with(self, call: _Call) -> list[Candidate | None]:
+        """The first model; while it rests, those that stand in for it, and it after them."""
+        rest = self._rests.of(_FIRST)
+        awake = [one for one in self._for(rest.cause) if not self._rests.of(one.name)] if rest else []
+        if rest is None or not awake:
+            return [None]
+        call.cause = rest.cause
+        return [*awake, None]
+
+    def _instead(self, cause: str) -> list[Candidate | None]:
+        """Whom to ask when the first model has failed: those that do not rest, if there are any."""
+        models = self._for(cause)
+        return [*([one for one in models if not self._rests.of(one.name)] or models)]
+
+    def _for(self, cause: str) -> list[Candidate]:
+        """The models for a cause, then those for any, each once."""
+        return list(dict.fromkeys([*self._models.get(cause, ()), *self._models["any"]]))
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call, and what has become of it so far.
+
+    Attributes:
+        request: As it came.
+        call_next: The rest of the chain, with the first model at its end.
+        began_at: By the clock.
+        cause: Why the first model is not asked first, where it is not.
+        failures: Who failed, in order, and how; None is the first model.
+    """
+
+    request: ChatRequest
+    call_next: CallNext
+    began_at: float
+    cause: str = ""
+    failures: dict[Candidate | None, Exception] = field(default_factory=dict)
+    attempts: Attempts = field(default_factory=Attempts)
+
+    def announced(self, model: Candidate | None) -> Iterator[ModelEvent]:
+        """What people and the consumer are told before this model is asked: nothing, if it is the first at once."""
+        if model is None and not self.failures:
+            return
+        failed = next(reversed(self.failures), None)
+        cause = cause_of(self.failures[failed]) if self.failures else self.cause
+        told = {"failed": self.name_of(failed), "asked": self.name_of(model), "cause": cause}
+        note = _NOTES[self.request.lang].format_map(told)
+        yield PluginEvent(SWITCHED_EVENT, {**told, "note": note})
+        if self.attempts.is_out:
+            yield StreamReset(note)
+        self.attempts.begin_another()
+
+    def name_of(self, model: Candidate | None) -> str:
+        """What people call a model."""
+        return self.request.model if model is None else model.name
+
+    def time_left(self, now: float) -> float | None:
+        """What is left of the deadline, in seconds; None if there is none."""
+        deadline = self.request.config.deadline
+        return None if deadline is None else deadline - (now - self.began_at)
+
+    def may_go_on(self, now: float) -> bool:
+        """Whether another model may still be asked: there is time, and a consumer who can forget what came."""
+        left_s = self.time_left(now)
+        if left_s is not None and left_s <= 0:
+            return False
+        return not (self.attempts.is_out and self.request.metadata.get(ONLY_BEFORE_OUTPUT))
+
+    def error(self) -> Exception:
+        """The error to raise: of the first model, which the others were to help, with theirs in its notes."""
+        told = None if None in self.failures else next(iter(self.failures))
+        for model, error in self.failures.items():
+            if model is not told:
+                self.failures[told].add_note(f"{self.name_of(model)}: {type(error).__name__}: {error}")
+        return self.failures[told]
+
+
+def _name_of(model: Candidate | None) -> str:
+    return _FIRST if model is None else model.name
+
+
+def _candidates(named: Mapping[str, Sequence[Model]], host: PluginHost | None) -> Mapping[str, tuple[Candidate, ...]]:
+    """The models for each cause; one that is named for several is made once."""
+    if not any(named.values()):
+        return dict.fromkeys(named, ())
+    host = host or default_host()
+    made: list[tuple[Model, Candidate]] = []
+
+    def candidate(given: Model) -> Candidate:
+        for known, one in made:
+            if known is given or (not isinstance(given, BaseChatModel) and known == given):
+                return one
+        made.append((given, Candidate(given, host)))
+        return made[-1][1]
+
+    return {cause: tuple(map(candidate, models)) for cause, models in named.items()}

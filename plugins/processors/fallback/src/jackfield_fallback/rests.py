@@ -1,0 +1,44 @@
+"""Which models are left alone for a while, because they failed a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jackfield.errors import ModelServiceError
+from jackfield_fallback.causes import RESTING, cause_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Until when, by the clock, and why."""
+
+    until: float
+    cause: str
+
+
+class Rests:
+    """A circuit breaker for each model. When its time is over, a model is asked as if nothing had been.
+
+    Args:
+        cooldown_s: How long a model rests; None for never. A longer wait that its server asks for is kept to.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, cooldown_s: float | None, clock: Callable[[], float]) -> None:
+        self._cooldown_s = cooldown_s
+        self._clock = clock
+        self._rests: dict[str, Rest] = {}
+
+    def of(self, name: str) -> Rest | None:
+        """The rest that a model takes now, if it takes one."""
+        rest = self._rests.get(name)
+        return rest if rest is not None and self._clock() < rest.until else None
+
+    def note(self, name: str, error: Exception) -> None:
+        """A model failed."""
+        cause = cause_of(error)
+        if self._cooldown_s is None or cause not in RESTING:
+            return
+        asked_for_s = error.retry_after_s if isinstance(error, ModelServiceError) else None
+        self._rests[name] = Rest(self._clock() + max(self._cooldown_s, asked_for_s or 0), cause)

@@ -1,0 +1,173 @@
+"""Where the requests of a process stand in line for a scope: first come, first served, from any thread and loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from jackfield.errors import ConfigError
+from jackfield.ledger import BusyError, Ledger
+from jackfield_rate_limits.owners import is_gone
+from jackfield_rate_limits.state import Entry, State, Wait, Wanted
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+_FIRST_GUESS_TOKENS = 500.0
+_WEIGHT_OF_THE_LAST = 0.2
+_SHORT_S = 1.0  # who waits no longer than this would take another process's millisecond for a limit
+
+_log = logging.getLogger(__name__)
+
+
+class TooLongError(Exception):
+    """There is no place within the time somebody is willing to wait; `wait` says what is missing."""
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait)
+        self.wait = wait
+
+
+class Gate:
+    """Lets requests in. Only the first in line looks whether there is a place; the others are woken in their turn.
+
+    Args:
+        ledger: What is known of all scopes.
+        scope: Which of them this is.
+        clock: Seconds, as the ledger counts them.
+        poll_s: How long at most to wait before looking again, where other processes may make room, in seconds.
+
+    Attributes:
+        answer_tokens: How many tokens an answer has, going by the last ones.
+    """
+
+    def __init__(self, ledger: Ledger[State], scope: str, *, clock: Clock, poll_s: float | None = None) -> None:
+        self._ledger = ledger
+        self._scope = scope
+        self._clock = clock
+        self._poll_s = poll_s
+        self._lock = threading.Lock()
+        self._line: deque[_Ticket] = deque()
+        self.answer_tokens = _FIRST_GUESS_TOKENS
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self._line)
+
+    def look(self, wanted: Wanted) -> Entry | Wait:
+        """Let a request in if nobody stands in line and there is a place."""
+        with self._lock:
+            if self._line:
+                return Wait(None, "turn")
+        return self._try(wanted)
+
+    async def enter(self, wanted: Wanted, *, max_wait_s: float | None, sleep: Sleep) -> Entry:
+        """Stand in line until there is a place. Who is cancelled leaves the line, and the next one moves up.
+
+        Raises:
+            TooLongError: As soon as it is known that there is no place within `max_wait_s` seconds.
+        """
+        ticket = _Ticket(asyncio.get_running_loop())
+        began_at = self._clock()
+        with self._lock:
+            self._line.append(ticket)
+        try:
+            while True:
+                ticket.woken.clear()
+                patient = max_wait_s is not None and max_wait_s < _SHORT_S
+                outcome = self._try(wanted, patient=patient) if self._is_first(ticket) else Wait(None, "turn")
+                if isinstance(outcome, Entry):
+                    return outcome
+                left_s = None if max_wait_s is None else max_wait_s - (self._clock() - began_at)
+                if left_s is not None and (left_s <= 0 or (outcome.seconds or 0) > left_s):
+                    raise TooLongError(outcome)
+                poll_s = None if outcome.why == "turn" and outcome.seconds is None else self._poll_s
+                await ticket.wait(_least(outcome.seconds, poll_s, left_s), sleep)
+        finally:
+            with self._lock, contextlib.suppress(ValueError):  # it may have been given up
+                self._line.remove(ticket)
+            self._wake_the_first()
+
+    def leave(self, entry: Entry, tokens: int) -> None:
+        """A request is over, and used so many tokens."""
+        now = self._clock()
+        self._note(lambda state: state.leave(entry, tokens, now))
+        self._wake_the_first()
+
+    def renew(self, entry: Entry, lease_s: float) -> None:
+        """A request is still being answered."""
+        until = self._clock() + lease_s
+        self._note(lambda state: state.renew(entry, until))
+
+    def pause(self, seconds: float) -> None:
+        """Nobody is let in for so long."""
+        now = self._clock()
+        self._note(lambda state: state.pause(seconds, now))
+
+    def _note(self, work: Callable[[State], None]) -> None:
+        """Write down what has happened. The answer is there: a file that fails now is the next request's error."""
+        try:
+            self._ledger.change(self._scope, work)
+        except ConfigError as error:
+            _log.warning("%s", error)
+
+    def learn(self, answer_tokens: int) -> None:
+        """An answer had so many tokens."""
+        self.answer_tokens += _WEIGHT_OF_THE_LAST * (answer_tokens - self.answer_tokens)
+
+    def _try(self, wanted: Wanted, *, patient: bool = False) -> Entry | Wait:
+        now = self._clock()
+        try:
+            return self._ledger.change(
+                self._scope, lambda state: state.enter(wanted, now, is_gone=is_gone), patient=patient
+            )
+        except BusyError:
+            # Waited for here and not in SQLite, which would hold up all of this event loop.
+            return Wait(random.uniform(0.001, 0.01), "turn")  # noqa: S311 - so that processes do not meet again
+
+    def _is_first(self, ticket: _Ticket) -> bool:
+        with self._lock:
+            return self._line[0] is ticket
+
+    def _wake_the_first(self) -> None:
+        with self._lock:
+            while self._line and not self._line[0].wake():
+                self._line.popleft()
+
+
+class _Ticket:
+    """A place in the line."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.woken = asyncio.Event()
+
+    def wake(self) -> bool:
+        """Let it look again, from any thread; False if nobody is there any more who could."""
+        try:
+            self._loop.call_soon_threadsafe(self.woken.set)
+        except RuntimeError:  # its loop was closed before it could leave the line
+            return False
+        return True
+
+    async def wait(self, seconds: float | None, sleep: Sleep) -> None:
+        """Until it is woken, or for some seconds."""
+        if seconds is None:
+            await self.woken.wait()
+            return
+        waits = [asyncio.ensure_future(sleep(seconds)), asyncio.ensure_future(self.woken.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+
+def _least(*seconds: float | None) -> float | None:
+    return min((one for one in seconds if one is not None), default=None)

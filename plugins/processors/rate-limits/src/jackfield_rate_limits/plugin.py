@@ -1,0 +1,21 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ProcessorSpec, hook
+
+
+@hook.processors
+def processors() -> list[ProcessorSpec]:
+    """The limits, next to the backend, inside of retries: each attempt counts."""
+    return [
+        ProcessorSpec(
+            name="rate_limits",
+            target="jackfield_rate_limits.processor:RateLimits",
+            config="jackfield_rate_limits.config:RateLimitsConfig",
+            summary="Keeps calls within requests and tokens per minute, and calls at once.",
+            phase="transport",
+            after=("retry",),
+            effects=frozenset({"files"}),
+        )
+    ]

@@ -1,0 +1,233 @@
+"""The limits as a processor: a place first, then the call, then what it used in truth."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from jackfield.errors import LimitReachedError, RateLimitedError
+from jackfield.events import ModelEvent, ModelFinished, PluginEvent, UsageReported
+from jackfield.messages import Usage
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT
+from jackfield.processors import CallNext, Phase, Processor
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield_rate_limits.config import DEFAULT_LEASE_S, DEFAULT_PAUSE_S, RateLimitsConfig
+from jackfield_rate_limits.counting import Estimator
+from jackfield_rate_limits.gate import Clock, Gate, Sleep, TooLongError
+from jackfield_rate_limits.owners import owner
+from jackfield_rate_limits.shared import gates
+from jackfield_rate_limits.state import Entry, Limits, Wait, Wanted
+
+WAITING_EVENT = "jackfield-rate-limits.waiting"
+_WORTH_TELLING_S = 1.0
+_WHY = {
+    "requests": ("requests_per_minute is used up", "本分钟的请求数已用完"),
+    "tokens": ("tokens_per_minute is used up", "本分钟的 token 数已用完"),
+    "concurrency": ("max_concurrency requests are being answered", "同时进行的请求数已达上限"),
+    "pause": ("the server asked for a pause", "服务器要求暂停"),
+    "turn": ("others came first", "前面还有其他请求"),
+}
+
+
+class RateLimits(Processor):
+    """Lets a request through when its server's limits allow it, first come first served.
+
+    All agents of a process that ask the same model of the same server share the limits; with `path`, all processes that
+    name the same file do. Each attempt of a retry counts. An HTTP 429 makes everybody wait.
+
+    Args:
+        requests_per_minute … media_tokens: As in `RateLimitsConfig`.
+        clock: Seconds; `time.monotonic` by default, and `time.time` where processes share a file.
+        sleep: Waits for some seconds.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = "rate_limits"
+    phase: ClassVar[Phase] = "transport"
+    after: ClassVar[tuple[str, ...]] = ("retry",)
+
+    def __init__(
+        self,
+        *,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        max_concurrency: int | None = None,
+        max_wait_s: float | None = None,
+        scope: str = "",
+        path: str | os.PathLike[str] | None = None,
+        pause_s: float = DEFAULT_PAUSE_S,
+        lease_s: float = DEFAULT_LEASE_S,
+        media_tokens: int = 1000,
+        clock: Clock | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        values = {
+            "requests_per_minute": requests_per_minute,
+            "tokens_per_minute": tokens_per_minute,
+            "max_concurrency": max_concurrency,
+            "max_wait_s": max_wait_s,
+            "scope": scope,
+            "path": None if path is None else os.fspath(path),
+            "pause_s": pause_s,
+            "lease_s": lease_s,
+            "media_tokens": media_tokens,
+        }
+        self.config = RateLimitsConfig.parse(values, what="rate_limits")
+        self._path = None if self.config.path is None else Path(self.config.path).expanduser().absolute()
+        self._clock = clock or (time.time if self._path else time.monotonic)
+        self._sleep = sleep
+        self._limits = Limits(
+            self.config.requests_per_minute, self.config.tokens_per_minute, self.config.max_concurrency
+        )
+        self._estimator = Estimator(self.config.media_tokens)
+
+    def __repr__(self) -> str:
+        return f"<RateLimits {self._limits} {self._path or 'of this process'}>"
+
+    async def aclose(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        if self._path is not None:
+            gates().close(self._path)
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Wait for a place, ask, and give the place back."""
+        return self._limited(request, call_next)
+
+    async def _limited(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        gate = gates().gate(self._scope(request), path=self._path, clock=self._clock)
+        question_tokens, wanted = self._wanted(request, gate)
+        entry = gate.look(wanted)
+        if isinstance(entry, Wait):
+            if _is_worth_telling(entry, request):
+                yield _note(entry, request)
+            entry = await self._wait(request, gate, wanted)
+        call = _Call(gate, entry, question_tokens, self._next_sign())
+        try:
+            async with closing(call_next(request)) as events:
+                async for event in events:
+                    call.see(event)
+                    if self._path is not None and self._clock() >= call.renew_at:
+                        call.renew_at = self._next_sign()
+                        gate.renew(entry, self.config.lease_s)
+                    yield event
+        except RateLimitedError as error:
+            call.refused = True
+            gate.pause(self.config.pause_s if error.retry_after_s is None else error.retry_after_s)
+            raise
+        finally:
+            call.settle()
+
+    def _next_sign(self) -> float:
+        """When to give the next sign of life, by the clock."""
+        return self._clock() + self.config.lease_s / 3
+
+    async def _wait(self, request: ChatRequest, gate: Gate, wanted: Wanted) -> Entry:
+        try:
+            return await gate.enter(wanted, max_wait_s=self.config.max_wait_s, sleep=self._sleep)
+        except TooLongError as error:
+            raise RateLimitedError(
+                f"{self._scope(request)}: no place for a request within max_wait_s={self.config.max_wait_s:g}, because "
+                f"{_WHY[error.wait.why][0]}; raise max_wait_s, raise that limit if the server allows it, or ask less",
+                backend=request.server,
+                retry_after_s=error.wait.seconds,
+            ) from None
+
+    def _scope(self, request: ChatRequest) -> str:
+        return self.config.scope or f"{request.server}:{request.model}"
+
+    def _wanted(self, request: ChatRequest, gate: Gate) -> tuple[int, Wanted]:
+        """The tokens of the question, and what is reserved for it and its answer.
+
+        Raises:
+            LimitReachedError: It could never fit.
+        """
+        question = answer = 0
+        if self._limits.tokens is not None:
+            question = self._estimator.question(request)
+            # What a server reserves itself is `max_tokens`; a guess may be cut to what there is.
+            answer = request.config.max_tokens or max(0, min(round(gate.answer_tokens), self._limits.tokens - question))
+            if question + answer > self._limits.tokens:
+                raise LimitReachedError(
+                    f"{self._scope(request)}: a request of about {question} tokens and an answer of up to {answer} "
+                    f"never fit into tokens_per_minute={self._limits.tokens}: shorten the history, lower max_tokens, "
+                    f"or raise the limit",
+                    limit="tokens_per_minute",
+                )
+        shared = self._path is not None
+        return question, Wanted(
+            uuid.uuid4().hex,
+            self._limits,
+            question + answer,
+            self.config.lease_s if shared else math.inf,
+            owner() if shared else "",
+        )
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request that was let in, and what has come of it.
+
+    Attributes:
+        gate: Where it was let in.
+        entry: Its place.
+        question_tokens: The estimate of what was asked.
+        renew_at: When to give the next sign of life, by the clock.
+        refused: Whether the server would not look at it.
+    """
+
+    gate: Gate
+    entry: Entry
+    question_tokens: int
+    renew_at: float
+    refused: bool = False
+    _began: bool = False
+    _complete: bool = False
+    _usage: Usage | None = None
+
+    def see(self, event: ModelEvent) -> None:
+        """Take note of an event."""
+        self._began = True
+        if isinstance(event, UsageReported):
+            self._usage = event.usage
+        elif isinstance(event, ModelFinished):
+            self._complete = True
+
+    def settle(self) -> None:
+        """Give the place back, with what was used in truth, as far as it is known."""
+        if self._usage is not None and self._complete:
+            self.gate.learn(self._usage.completion_tokens)
+        self.gate.leave(self.entry, self._tokens())
+
+    def _tokens(self) -> int:
+        if self._usage is not None and self._usage.total_tokens:
+            return self._usage.total_tokens
+        if self.refused:
+            return 0
+        return self.entry.tokens if self._began else self.question_tokens
+
+
+def _is_worth_telling(wait: Wait, request: ChatRequest) -> bool:
+    # A consumer that cannot be told of a reset is retried only while it has seen nothing at all.
+    if request.metadata.get(ONLY_BEFORE_OUTPUT):
+        return False
+    return wait.seconds is None or wait.seconds >= _WORTH_TELLING_S
+
+
+def _note(wait: Wait, request: ChatRequest) -> PluginEvent:
+    why_en, why_zh = _WHY[wait.why]
+    if request.lang == "zh":
+        note = f"{request.model} 正在等待：{why_zh}" + ("" if wait.seconds is None else f"，约 {wait.seconds:.0f} 秒")
+    else:
+        note = f"{request.model} waits: {why_en}" + ("" if wait.seconds is None else f", about {wait.seconds:.0f} s")
+    seconds = None if wait.seconds is None else round(wait.seconds, 3)
+    return PluginEvent(WAITING_EVENT, {"why": wait.why, "seconds": seconds, "note": note})

@@ -1,0 +1,217 @@
+"""What a scope has used in the last minute, and the one decision: now, or in how many seconds.
+
+Pure: the time is given, and nothing waits here. The minute is kept in slices of one second, each of which counts until
+its last moment has left the minute, so that no 60 seconds ever have more than is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+WINDOW_S = 60.0
+SLICE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is allowed; None is no limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A request that was let in.
+
+    Attributes:
+        id: Its name among those that are running.
+        slice: The second it counts in.
+        tokens: What was reserved for it.
+    """
+
+    id: str
+    slice: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A request that has to wait.
+
+    Attributes:
+        seconds: For at least how long; None if that depends on others alone.
+        why: `requests`, `tokens`, `pause`, `concurrency`, or `turn` (others came first).
+    """
+
+    seconds: float | None
+    why: str
+
+
+@dataclass(slots=True)
+class Running:
+    """A place among the requests that run.
+
+    Attributes:
+        until: When it is free again even if nobody gives it back.
+        owner: The process that has it, '' if it is this one for sure.
+    """
+
+    until: float
+    owner: str
+
+
+@dataclass(slots=True)
+class State:
+    """All that is known of a scope. One caller at a time.
+
+    Attributes:
+        used: Requests and tokens, by the second they count in.
+        running: Who is answered now.
+        paused: Since when and until when nobody is let in.
+    """
+
+    used: dict[int, list[int]] = field(default_factory=dict)
+    running: dict[str, Running] = field(default_factory=dict)
+    paused: tuple[float, float] | None = None
+
+    def enter(self, wanted: Wanted, now: float, *, is_gone: Callable[[str], bool] = lambda _: False) -> Entry | Wait:
+        """Let a request in, or say how long it has to wait.
+
+        Args:
+            wanted: The request and its limits.
+            now: Seconds.
+            is_gone: Whether a process is known not to run any more.
+        """
+        self.tidy(now)
+        pause = self._pause_left(now)
+        if pause > 0:
+            return Wait(pause, "pause")
+        wait = self._window_wait(wanted, now)
+        if wait is not None:
+            return wait
+        if wanted.limits.concurrency is not None and len(self.running) >= wanted.limits.concurrency:
+            self._drop(one for one, running in self.running.items() if is_gone(running.owner))
+            if len(self.running) >= wanted.limits.concurrency:
+                return Wait(None, "concurrency")
+        entry = Entry(wanted.id, math.floor(now / SLICE_S), wanted.tokens)
+        used = self.used.setdefault(entry.slice, [0, 0])
+        used[0] += 1
+        used[1] += entry.tokens
+        self.running[entry.id] = Running(now + wanted.lease_s, wanted.owner)
+        return entry
+
+    def leave(self, entry: Entry, tokens: int, now: float) -> None:
+        """A request is over; `tokens` is what it used in truth."""
+        self.tidy(now)
+        self.running.pop(entry.id, None)
+        used = self.used.get(entry.slice)
+        if used is not None:
+            used[1] = max(0, used[1] + tokens - entry.tokens)
+        elif tokens > entry.tokens:  # its second has left the minute: what was not foreseen counts from now on
+            self.used.setdefault(math.floor(now / SLICE_S), [0, 0])[1] += tokens - entry.tokens
+
+    def renew(self, entry: Entry, until: float) -> None:
+        """A request is still being answered."""
+        if entry.id in self.running:
+            self.running[entry.id].until = until
+
+    def pause(self, seconds: float, now: float) -> None:
+        """Nobody is let in for so long; a longer pause that is on already stays."""
+        if seconds > self._pause_left(now):
+            self.paused = (now, now + seconds)
+
+    def tidy(self, now: float) -> None:
+        """Forget what has left the minute. A clock that was set back makes nobody wait longer than a minute."""
+        current = math.floor(now / SLICE_S)
+        for second in [one for one in self.used if (one + 1) * SLICE_S + WINDOW_S <= now or one > current]:
+            requests, tokens = self.used.pop(second)
+            if second > current:
+                used = self.used.setdefault(current, [0, 0])
+                used[0] += requests
+                used[1] += tokens
+        if self.paused is not None and self._pause_left(now) <= 0:
+            self.paused = None
+        self._drop(one for one, running in self.running.items() if running.until <= now)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is known that could make anybody wait."""
+        return not (self.used or self.running or self.paused)
+
+    def _pause_left(self, now: float) -> float:
+        if self.paused is None:
+            return 0.0
+        since, until = self.paused
+        if now < since:  # the clock was set back: the pause is as long as it was meant to be
+            self.paused = since, until = now, now + until - since
+        return until - now
+
+    def _window_wait(self, wanted: Wanted, now: float) -> Wait | None:
+        free_requests = _free(wanted.limits.requests, sum(used[0] for used in self.used.values()) + 1)
+        free_tokens = _free(wanted.limits.tokens, sum(used[1] for used in self.used.values()) + wanted.tokens)
+        why = "requests" if free_requests < 0 else "tokens"
+        wait = None
+        for second in sorted(self.used):
+            if free_requests >= 0 and free_tokens >= 0:
+                break
+            free_requests += self.used[second][0]
+            free_tokens += self.used[second][1]
+            wait = Wait((second + 1) * SLICE_S + WINDOW_S - now, why)
+        return wait
+
+    def _drop(self, ids: Iterable[str]) -> None:
+        for one in list(ids):
+            del self.running[one]
+
+    # --- in a file ---
+
+    def to_json(self) -> str:
+        """As a text, for `from_json`."""
+        running = {one: [running.until, running.owner] for one, running in self.running.items()}
+        used = [[second, *counts] for second, counts in self.used.items()]
+        return json.dumps({"used": used, "running": running, "paused": self.paused})
+
+    @classmethod
+    def from_json(cls, text: str) -> State:
+        """What `to_json` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        try:
+            kept = json.loads(text)
+            return cls(
+                used={int(second): [int(requests), int(tokens)] for second, requests, tokens in kept["used"]},
+                running={one: Running(float(until), str(owner)) for one, (until, owner) in kept["running"].items()},
+                paused=None if kept["paused"] is None else (float(kept["paused"][0]), float(kept["paused"][1])),
+            )
+        except (TypeError, LookupError, AttributeError) as error:
+            raise ValueError(f"this is no state of limits ({type(error).__name__})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request that wants in.
+
+    Attributes:
+        id: A name that no other has.
+        limits: What is allowed.
+        tokens: What it will use, as far as one can tell; no more than is allowed at all.
+        lease_s: How long its place is kept for it without a sign of life.
+        owner: The process, as in `Running`.
+    """
+
+    id: str
+    limits: Limits
+    tokens: int = 0
+    lease_s: float = math.inf
+    owner: str = ""
+
+
+def _free(limit: int | None, used: int) -> float:
+    return math.inf if limit is None else limit - used

@@ -1,0 +1,75 @@
+"""What the tests share: a time that goes on when all wait for it, and requests."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from jackfield.messages import Message
+from jackfield.request import ChatRequest
+from jackfield_rate_limits.shared import gates
+
+T = TypeVar("T")
+
+
+class Time:
+    """A clock and a sleep: when nobody has anything to do, it is the time of the first who sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+        self._numbers = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.now + seconds, next(self._numbers), future))
+        await future
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end in this time."""
+        return asyncio.run(self._run(work))
+
+    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.create_task(work)
+        while True:
+            for _ in range(50):
+                await asyncio.sleep(0)
+            if task.done():
+                return task.result()
+            self._sleepers = [one for one in self._sleepers if not one[2].done()]
+            heapq.heapify(self._sleepers)
+            assert self._sleepers, "everybody waits, and nobody for the time"
+            self.now, _, future = heapq.heappop(self._sleepers)
+            future.set_result(None)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """A file for limits, which is closed in the end."""
+    path = tmp_path / "limits.sqlite"
+    yield path
+    gates().close(path)
+
+
+@pytest.fixture(scope="session")
+def question() -> Callable[..., ChatRequest]:
+    """A request, with a text or with fields of its own."""
+
+    def question(said: str = "hello", **fields: Any) -> ChatRequest:
+        return ChatRequest(**{"model": "m", "server": "s", "messages": (Message("user", said),), **fields})
+
+    return question

@@ -1,0 +1,403 @@
+"""Who is let in when, and what is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import PluginHost, sync
+from jackfield.config import GenerateConfig
+from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, RateLimitedError
+from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
+from jackfield.ledger import MemoryLedger
+from jackfield.messages import Message, Usage
+from jackfield.models.factory import get_chat_model
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT, Retry
+from jackfield.processors import in_order
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel, answer
+from jackfield_rate_limits.config import RateLimitsConfig
+from jackfield_rate_limits.counting import Estimator
+from jackfield_rate_limits.gate import Gate
+from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits
+from jackfield_rate_limits.shared import gates
+from jackfield_rate_limits.state import Entry, Limits, State, Wanted
+from jackfield_testkit.replies import error as error_reply
+from jackfield_testkit.replies import text
+from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.streams import gathered
+
+Question = Callable[..., ChatRequest]
+DONE: list[ModelEvent] = [TextDelta("a"), ModelFinished("stop")]
+
+
+class Server:
+    """Notes when it is asked, and how many it answers at once; an answer takes some seconds."""
+
+    def __init__(self, time: Any, *, seconds: float = 0, events: Sequence[ModelEvent | Exception] = DONE) -> None:
+        self._time = time
+        self._seconds = seconds
+        self._events = events
+        self.asked_at: list[float] = []
+        self.asked: list[str] = []
+        self.open = self.most = 0
+
+    async def __call__(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        self.asked_at.append(self._time.now)
+        self.asked.append(request.messages[0].get_text_content())
+        self.open += 1
+        self.most = max(self.most, self.open)
+        try:
+            if self._seconds:
+                await self._time.sleep(self._seconds)
+            for event in self._events:
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            self.open -= 1
+
+
+def _limits(time: Any, **settings: Any) -> RateLimits:
+    return RateLimits(**{"clock": time, "sleep": time.sleep, **settings})
+
+
+def _all(limits: RateLimits, server: Server, requests: Sequence[ChatRequest]) -> Any:
+    async def run() -> list[list[ModelEvent] | BaseException]:
+        calls = [gathered(limits.wrap(server)(request)) for request in requests]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return run()
+
+
+# --- requests, tokens, places ---
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_requests_go_in_their_order_and_within_the_minute(
+    time: Any, question: Question, path: Path, shared: bool
+) -> None:
+    limits = _limits(time, requests_per_minute=3, **({"path": path} if shared else {}))
+    server = Server(time)
+    time.run(_all(limits, server, [question(str(number)) for number in range(8)]))
+    assert server.asked == [str(number) for number in range(8)]
+    for at in server.asked_at:
+        assert sum(at <= other < at + 60 for other in server.asked_at) <= 3
+    assert server.asked_at[-1] - server.asked_at[0] <= 2 * 61.5
+
+
+def test_what_was_used_in_truth_takes_the_place_of_what_was_foreseen(time: Any, question: Question) -> None:
+    limits = _limits(time, tokens_per_minute=1000)
+    usage = UsageReported(Usage(prompt_tokens=50, completion_tokens=50))
+    server = Server(time, events=[TextDelta("a"), usage, ModelFinished("stop")])
+    request = question(config=GenerateConfig(max_tokens=900))
+
+    async def one_after_the_other() -> None:
+        for _ in range(5):
+            await gathered(limits.wrap(server)(request))
+
+    time.run(one_after_the_other())
+    # 100 tokens each: one that is foreseen with 900 and a few fits beside none of them.
+    gaps = [round(after - before) for before, after in zip(server.asked_at, server.asked_at[1:], strict=False)]
+    assert all(gap >= 60 for gap in gaps)
+    time.now += 100
+    quick = question(config=GenerateConfig(max_tokens=100))
+    started = len(server.asked_at)
+
+    async def quick_ones() -> None:
+        for _ in range(9):
+            await gathered(limits.wrap(server)(quick))
+
+    time.run(quick_ones())
+    assert len(set(server.asked_at[started:])) == 1
+
+
+def test_without_max_tokens_the_last_answers_are_what_is_foreseen(time: Any, question: Question) -> None:
+    limits = _limits(time, tokens_per_minute=10_000)
+    usage = UsageReported(Usage(prompt_tokens=5, completion_tokens=20))
+    server = Server(time, events=[usage, ModelFinished("stop")])
+
+    async def ask(count: int) -> None:
+        for _ in range(count):
+            await gathered(limits.wrap(server)(question()))
+
+    time.run(ask(30))
+    assert 20 <= gates().gate("s:m", path=None, clock=time).answer_tokens < 25
+
+
+def test_no_more_are_answered_at_once_than_is_allowed(time: Any, question: Question, path: Path) -> None:
+    for settings in ({}, {"path": path}):
+        limits, server = _limits(time, max_concurrency=3, **settings), Server(time, seconds=5)
+        time.run(_all(limits, server, [question(str(number)) for number in range(10)]))
+        assert server.most == 3
+        assert server.asked == [str(number) for number in range(10)]
+
+
+def test_all_processors_of_a_process_share_the_limits_of_a_server_and_a_model(time: Any, question: Question) -> None:
+    first, second = (_limits(time, requests_per_minute=2, max_wait_s=0) for _ in range(2))
+    server = Server(time)
+
+    async def run() -> None:
+        await gathered(first.wrap(server)(question()))
+        await gathered(second.wrap(server)(question()))
+        with pytest.raises(RateLimitedError):
+            await gathered(second.wrap(server)(question()))
+        await gathered(second.wrap(server)(question(model="other")))
+        await gathered(second.wrap(server)(question(server="other")))
+
+    time.run(run())
+
+
+def test_a_scope_makes_models_share(time: Any, question: Question) -> None:
+    limits = _limits(time, requests_per_minute=1, max_wait_s=0, scope="the account")
+
+    async def run() -> None:
+        await gathered(limits.wrap(Server(time))(question()))
+        with pytest.raises(RateLimitedError, match="the account"):
+            await gathered(limits.wrap(Server(time))(question(model="other")))
+
+    time.run(run())
+
+
+# --- what cannot be ---
+
+
+def test_what_never_fits_is_said_at_once(time: Any, question: Question) -> None:
+    limits, server = _limits(time, tokens_per_minute=100), Server(time)
+    for request in (question("word " * 500), question(config=GenerateConfig(max_tokens=100))):
+        with pytest.raises(LimitReachedError, match="tokens_per_minute=100") as caught:
+            time.run(gathered(limits.wrap(server)(request)))
+        assert caught.value.limit == "tokens_per_minute"
+    assert server.asked_at == []
+    assert time.run(gathered(limits.wrap(server)(question()))) == DONE  # a guess is no reason to refuse
+
+
+def test_a_wait_that_is_too_long_is_refused_at_once_and_says_what_to_change(time: Any, question: Question) -> None:
+    limits = _limits(time, requests_per_minute=1, max_wait_s=30)
+    server = Server(time)
+    time.run(gathered(limits.wrap(server)(question())))
+    before = time.now
+    with pytest.raises(RateLimitedError, match=r"max_wait_s=30.*requests_per_minute is used up") as caught:
+        time.run(gathered(limits.wrap(server)(question())))
+    assert time.now == before
+    assert caught.value.retry_after_s is not None
+    assert 59 < caught.value.retry_after_s <= 61
+    time.now += 40
+    assert time.run(gathered(limits.wrap(server)(question())))[-1] == DONE[-1]
+
+
+def test_who_stands_in_line_gives_up_when_the_time_is_over(time: Any, question: Question) -> None:
+    limits, server = _limits(time, max_concurrency=1, max_wait_s=10), Server(time, seconds=100)
+    came = time.run(_all(limits, server, [question(), question(), question()]))
+    assert [isinstance(one, RateLimitedError) for one in came] == [False, True, True]
+    assert gates().gate("s:m", path=None, clock=time).waiting == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"max_concurrency": 0}, {"lease_s": 0}, {"path": ""}],
+)
+def test_settings_that_do_not_fit_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        RateLimits(**wrong)
+    with pytest.raises(ConfigError, match="requests_per_minute"):
+        RateLimitsConfig.parse({"requests_per_minuet": 3})
+
+
+# --- the server says no ---
+
+
+def test_a_429_makes_everybody_wait_as_long_as_the_server_asks(time: Any, question: Question) -> None:
+    limits = _limits(time)
+    refusing = Server(time, events=[RateLimitedError("no", retry_after_s=40)])
+    with pytest.raises(RateLimitedError, match="no"):
+        time.run(gathered(limits.wrap(refusing)(question())))
+    began, server = time.now, Server(time)
+    time.run(_all(limits, server, [question(), question()]))
+    assert server.asked_at == [began + 40] * 2
+
+
+def test_a_429_that_names_no_time_makes_a_pause_of_its_own(time: Any, question: Question) -> None:
+    limits = _limits(time, pause_s=7)
+    with pytest.raises(RateLimitedError):
+        time.run(gathered(limits.wrap(Server(time, events=[RateLimitedError("no")]))(question())))
+    began, server = time.now, Server(time)
+    time.run(gathered(limits.wrap(server)(question())))
+    assert server.asked_at == [began + 7]
+
+
+def test_what_a_server_refused_costs_no_tokens_and_what_failed_costs_its_question(
+    time: Any, question: Question
+) -> None:
+    limits = _limits(time, tokens_per_minute=1000, pause_s=0, max_wait_s=0)
+    large = question(config=GenerateConfig(max_tokens=900))
+    for error in (RateLimitedError("no"), ModelOverloadedError("busy")):
+        with pytest.raises(type(error)):
+            time.run(gathered(limits.wrap(Server(time, events=[error]))(large)))
+    assert time.run(gathered(limits.wrap(Server(time))(large))) == DONE
+    with pytest.raises(RateLimitedError, match="tokens_per_minute is used up"):  # it reported nothing
+        time.run(gathered(limits.wrap(Server(time))(large)))
+
+
+def test_each_attempt_of_a_retry_counts(time: Any) -> None:
+    assert [one.name for one in in_order([RateLimits(), Retry()])] == ["retry", "rate_limits"]
+    limits = _limits(time, requests_per_minute=2, max_wait_s=0, scope="retried")
+    error = ModelOverloadedError("busy")
+    model = ScriptedModel(
+        [[error], answer("a"), answer("b")],
+        config={"model": "m", "generate_cfg": {"max_retries": 1}},
+        processors=[Retry(sleep=time.sleep), limits],
+    )
+    said = [{"role": "user", "content": "hello"}]
+    assert time.run(model.acomplete(said)).get_content() == "a"
+    with pytest.raises(RateLimitedError):
+        time.run(model.acomplete(said, config={"max_retries": 0}))
+
+
+def test_it_is_found_by_name_and_waits_as_a_real_server_asks() -> None:
+    with FakeOpenAI() as server:
+        server.reply(error_reply(429, "slow down", headers={"Retry-After": "0"}), text("Hello.").cut(2))
+        limits = {"name": "rate_limits", "requests_per_minute": 2, "max_wait_s": 1}
+        config = {"model_type": "openai", "model": "m", "base_url": server.url, "api_key": "sk-example"}
+        config |= {"processors": [limits], "generate_cfg": {"max_retries": 1}}
+        model = get_chat_model(config, host=PluginHost())
+        assert model.quick_chat("Hi") == "Hello."
+        assert len(server.requests) == 2
+        with pytest.raises(RateLimitedError, match=r"openai@127\.0\.0\.1:\d+:m: no place"):
+            sync.run(model.acomplete([{"role": "user", "content": "Hi"}], config={"max_retries": 0}))
+        assert len(server.requests) == 2
+        sync.run(model.aclose())
+
+
+# --- what is told ---
+
+
+def test_who_waits_is_told_why_and_for_how_long(time: Any, question: Question) -> None:
+    limits, server = _limits(time, requests_per_minute=1), Server(time)
+    first, second = time.run(_all(limits, server, [question(), question()]))
+    assert first == DONE
+    (note, *rest) = second
+    assert rest == DONE
+    assert isinstance(note, PluginEvent)
+    assert (note.name, note.data["why"]) == (WAITING_EVENT, "requests")
+    assert 59 < note.data["seconds"] <= 61
+    (note, *_) = time.run(gathered(limits.wrap(server)(question(lang="zh"))))
+    assert "正在等待" in note.data["note"]
+
+
+def test_a_consumer_that_can_be_told_of_no_reset_is_told_of_no_wait(time: Any) -> None:
+    # A retry would take the note for a part of an answer that it cannot take back.
+    limits = _limits(time, requests_per_minute=1, scope="quiet")
+    script = [answer("a"), [ModelOverloadedError("busy")], answer("b")]
+    config = {"model": "m", "generate_cfg": {"max_retries": 1}}
+    model = ScriptedModel(script, config=config, processors=[Retry(sleep=time.sleep), limits])
+    said = [{"role": "user", "content": "hello"}]
+    time.run(model.acomplete(said))
+    events = time.run(gathered(model.astream(said, metadata={ONLY_BEFORE_OUTPUT: True})))
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["b"]
+    assert not any(isinstance(event, PluginEvent | StreamReset) for event in events)
+
+
+# --- cancelled, in threads, in loops ---
+
+
+def test_who_is_cancelled_leaves_the_line_and_the_next_moves_up(time: Any, question: Question) -> None:
+    limits, server = _limits(time, max_concurrency=1), Server(time, seconds=10)
+
+    async def run() -> None:
+        tasks = [asyncio.create_task(gathered(limits.wrap(server)(question(str(number))))) for number in range(4)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        tasks[1].cancel()  # who is first in line
+        tasks[0].cancel()  # who has the place
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert [task.cancelled() for task in tasks] == [True, True, False, False]
+
+    time.run(run())
+    assert server.asked == ["0", "2", "3"]
+    assert server.most == 1
+    assert gates().gate("s:m", path=None, clock=time).waiting == 0
+
+
+def test_leaving_early_gives_the_place_back(time: Any, question: Question) -> None:
+    limits, server = _limits(time, max_concurrency=1, max_wait_s=0), Server(time)
+
+    async def run() -> None:
+        events = limits.wrap(server)(question())
+        await anext(events)
+        with pytest.raises(RateLimitedError):
+            await gathered(limits.wrap(server)(question()))
+        await events.aclose()  # type: ignore[attr-defined]
+        assert await gathered(limits.wrap(server)(question())) == DONE
+
+    time.run(run())
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_threads_with_loops_of_their_own_share_the_places(question: Question, path: Path, shared: bool) -> None:
+    limits = RateLimits(max_concurrency=2, scope=f"threads {shared}", **({"path": path} if shared else {}))
+    lock, counts, answered = threading.Lock(), [0, 0], []
+
+    async def serve(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        with lock:
+            counts[0] += 1
+            counts[1] = max(counts)
+        await asyncio.sleep(0.001)
+        yield TextDelta("a")
+        with lock:
+            counts[0] -= 1
+        yield ModelFinished("stop")
+
+    def work() -> None:
+        async def several() -> None:
+            await asyncio.gather(*(gathered(limits.wrap(serve)(question())) for _ in range(3)))
+
+        asyncio.run(several())
+        answered.append(True)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert len(answered) == 4
+    assert counts == [0, counts[1]]
+    assert counts[1] <= 2
+
+
+def test_a_loop_that_ended_while_somebody_stood_in_line_holds_nobody_up() -> None:
+    gate = Gate(MemoryLedger(State), "s", clock=lambda: 100.0)
+    first, stuck, next_one = (Wanted(name, Limits(concurrency=1)) for name in ("first", "stuck", "next"))
+    held = gate.look(first)
+    assert isinstance(held, Entry)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(gate.enter(stuck, max_wait_s=None, sleep=asyncio.sleep))
+    loop.run_until_complete(asyncio.sleep(0.001))
+    loop.close()
+    assert gate.waiting == 1
+    gate.leave(held, 0)
+    entry = asyncio.run(asyncio.wait_for(gate.enter(next_one, max_wait_s=None, sleep=asyncio.sleep), 20))
+    assert entry.id == "next"
+    assert not task.done()
+
+
+# --- the estimate ---
+
+
+def test_everything_that_is_sent_counts(question: Question) -> None:
+    estimate = Estimator(media_tokens=700).question
+    least = estimate(question(""))
+    assert estimate(question("some words")) > least
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    assert estimate(question("", functions=(tool,))) > least
+    image = Message("user", [{"image": "data:image/png;base64,AAAA"}, {"text": "what?"}])
+    assert estimate(question(messages=(image,))) >= 700
+    call = Message("assistant", "", function_call={"name": "f", "arguments": '{"a": "b"}'})
+    thought = Message("assistant", "", reasoning_content="because of this and that")
+    for message in (call, thought):
+        assert estimate(question(messages=(message,))) > least

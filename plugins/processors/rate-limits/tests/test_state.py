@@ -1,0 +1,143 @@
+"""The one decision: no minute has more than is allowed, and nobody waits longer than needed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield_rate_limits.state import WINDOW_S, Entry, Limits, State, Wait, Wanted
+
+NOW = 1_000_000.25
+
+
+def _entered(state: State, wanted: Wanted, now: float) -> Entry:
+    entry = state.enter(wanted, now)
+    assert isinstance(entry, Entry), entry
+    return entry
+
+
+def _waits(state: State, wanted: Wanted, now: float) -> Wait:
+    wait = state.enter(wanted, now)
+    assert isinstance(wait, Wait), wait
+    return wait
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.floats(0, 40), st.integers(1, 40), st.integers(0, 40)
+    ),  # after seconds, tokens foreseen, tokens in truth
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(CALLS, st.integers(1, 6), st.integers(40, 120), st.booleans())
+def test_no_minute_has_more_than_is_allowed_and_a_wait_is_long_enough(
+    calls: list[tuple[float, int, int]], requests: int, tokens: int, through_a_file: bool
+) -> None:
+    state, now, log = State(), NOW, []
+    for number, (pause, foreseen, in_truth) in enumerate(calls):
+        now += pause
+        wanted = Wanted(str(number), Limits(requests, tokens), foreseen)
+        outcome = state.enter(wanted, now)
+        if isinstance(outcome, Wait):
+            assert outcome.seconds is not None
+            assert 0 < outcome.seconds <= WINDOW_S + 1
+            now += outcome.seconds + 1e-6
+            outcome = state.enter(wanted, now)
+        assert isinstance(outcome, Entry), "it waited as long as it was told"
+        used = min(in_truth, foreseen)
+        state.leave(outcome, used, now)
+        log.append((now, used))
+        if through_a_file:
+            state = State.from_json(state.to_json())
+    for start, _ in log:
+        minute = [used for at, used in log if start <= at < start + WINDOW_S]
+        assert len(minute) <= requests
+        assert sum(minute) <= tokens
+
+
+def test_an_answer_that_became_longer_counts_also_when_its_minute_is_over() -> None:
+    state, limits = State(), Limits(tokens=100)
+    entry = _entered(state, Wanted("a", limits, 10), NOW)
+    state.leave(entry, 95, NOW + 200)
+    assert _waits(state, Wanted("b", limits, 20), NOW + 201).why == "tokens"
+    assert _entered(state, Wanted("b", limits, 10), NOW + 201)
+
+
+def test_places_are_counted_and_given_back() -> None:
+    state, limits = State(), Limits(concurrency=2)
+    one = _entered(state, Wanted("1", limits), NOW)
+    _entered(state, Wanted("2", limits), NOW)
+    assert _waits(state, Wanted("3", limits), NOW) == Wait(None, "concurrency")
+    state.leave(one, 0, NOW)
+    assert _entered(state, Wanted("3", limits), NOW)
+
+
+def test_a_place_whose_owner_is_gone_or_silent_for_too_long_is_free() -> None:
+    limits = Limits(concurrency=1)
+    for later, gone in ((5.0, True), (11.0, False)):
+        state = State()
+        entry = _entered(state, Wanted("1", limits, lease_s=10, owner="p"), NOW)
+        assert isinstance(state.enter(Wanted("2", limits), NOW + 5), Wait)
+        assert isinstance(state.enter(Wanted("2", limits), NOW + later, is_gone=lambda _, gone=gone: gone), Entry)
+        state.leave(entry, 0, NOW + later)
+        assert list(state.running) == ["2"]
+
+
+def test_a_sign_of_life_keeps_a_place() -> None:
+    state, limits = State(), Limits(concurrency=1)
+    entry = _entered(state, Wanted("1", limits, lease_s=10), NOW)
+    state.renew(entry, NOW + 20)
+    assert _waits(state, Wanted("2", limits), NOW + 15)
+    assert _entered(state, Wanted("2", limits), NOW + 21)
+    state.renew(entry, NOW + 99)
+    assert list(state.running) == ["2"]
+
+
+def test_a_pause_holds_everybody_and_a_shorter_one_does_not_end_it() -> None:
+    state = State()
+    state.pause(30, NOW)
+    state.pause(2, NOW + 1)
+    assert _waits(state, Wanted("1", Limits()), NOW + 10) == Wait(20, "pause")
+    assert _entered(state, Wanted("1", Limits()), NOW + 30)
+
+
+def test_a_clock_that_was_set_back_makes_nobody_wait_longer() -> None:
+    state, limits = State(), Limits(requests=2, tokens=100)
+    _entered(state, Wanted("1", limits, 60), NOW)
+    state.pause(30, NOW)
+    back = NOW - 5000
+    assert _waits(state, Wanted("2", limits, 60), back) == Wait(30, "pause")
+    wait = _waits(state, Wanted("2", limits, 60), back + 31)
+    assert wait.why == "tokens"
+    assert wait.seconds is not None
+    assert wait.seconds <= WINDOW_S + 1
+    assert _entered(state, Wanted("2", limits, 40), back + 31)
+
+
+def test_nothing_is_left_of_a_minute_that_is_over() -> None:
+    state = State()
+    for second in range(200):
+        entry = _entered(state, Wanted(str(second), Limits(requests=1000), 5), NOW + second)
+        state.leave(entry, 5, NOW + second)
+    assert len(state.used) <= WINDOW_S + 2
+    state.tidy(NOW + 300)
+    assert state.is_idle
+
+
+@pytest.mark.parametrize("text", ["", "7", "{}", "[]", '{"used": 7}', '{"used": [[1]], "running": {}, "paused": null}'])
+def test_what_is_no_state_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of json or of ours
+        State.from_json(text)
+
+
+def test_a_state_comes_back_from_its_text() -> None:
+    state = State()
+    _entered(state, Wanted("1", Limits(), 7, lease_s=5, owner="p/1"), NOW)
+    state.pause(9, NOW)
+    assert State.from_json(state.to_json()) == state
+    assert "p/1" in json.dumps(json.loads(state.to_json()))
