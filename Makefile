@@ -12,6 +12,15 @@ PROJECTS := core/pyproject.toml $(sort $(wildcard plugins/*/*/pyproject.toml))
 SOURCES := $(addsuffix src,$(dir $(PROJECTS)))
 INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh $(PROJECTS)
 
+# Where pip looks for wheels besides its index, uv does, too. Where there is no such place, torch comes as its build for
+# CPUs, which has a tenth of the size of the one with CUDA.
+LINKS := $(or $(UV_FIND_LINKS),$(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-links 2>/dev/null))
+ifneq ($(LINKS),)
+export UV_FIND_LINKS := $(LINKS)
+else
+export UV_TORCH_BACKEND ?= cpu
+endif
+
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 

@@ -16,7 +16,8 @@ done
 "$uv" pip install --quiet --upgrade --group dev "${editable[@]}"
 {
   echo "# What the development environment installs. Written by \`make constraints\`; names and versions only."
-  "$uv" pip freeze --exclude-editable | LC_ALL=C sort
+  # 2.13.0+cpu is 2.13.0 wherever that is built otherwise.
+  "$uv" pip freeze --exclude-editable | sed 's/+[^ ]*$//' | LC_ALL=C sort
 } >"$fresh/constraints.txt"
 # A line with a URL or a path would tie everybody to one machine.
 if grep -n '[@/]' "$fresh/constraints.txt"; then

@@ -86,12 +86,12 @@ class BaseChatModel(QwenStyleChat):
         return ModelFacts()
 
     @property
-    def server(self) -> str:
+    def server_name(self) -> str:
         """Who is asked, for limits, prices and caches: the backend, and the host of its server where one is set.
 
         A backend that also takes an address from the environment says that here.
         """
-        return server_name(self.backend, self.config.server_url)
+        return name_of_server(self.backend, self.config.server_url)
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
@@ -241,7 +241,7 @@ class BaseChatModel(QwenStyleChat):
             lang=merged.lang or lang or language_of(history),
             metadata=metadata or {},
             facts=self.facts,
-            server=self.server,
+            server=self.server_name,
         )
 
     # --- the chain ---
@@ -388,7 +388,7 @@ class BlockingChatModel(BaseChatModel):
                 await sync.in_worker(close)
 
 
-def server_name(backend: str, url: str | None) -> str:
+def name_of_server(backend: str, url: str | None) -> str:
     """A server by its backend and its host, without what keys may be in: `openai@127.0.0.1:8000`.
 
     Raises:
