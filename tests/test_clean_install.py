@@ -111,6 +111,145 @@ print(model.requests[0].messages[0].content)
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-azure": Job(
+        """
+import http.server, json, sys, threading
+from jackfield import get_chat_model
+
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = f"{self.path} {self.headers['api-key']} {asked['messages'][0]['content']}"
+        body = json.dumps({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+endpoint = f"http://127.0.0.1:{server.server_port}"
+print(get_chat_model({"model": "d", "azure_endpoint": endpoint, "api_key": "k"}).quick_chat("Hi"))
+server.shutdown()
+""",
+        "/openai/deployments/d/chat/completions?api-version=2024-06-01 k Hi",
+    ),
+    "jackfield-bpe": Job(
+        """
+import base64
+from pathlib import Path
+import tiktoken
+from jackfield_bpe import SafeEncoding, read_vocabulary
+ranks = [bytes([byte]) for byte in range(256)] + [b"he", b"ll", b"hell", b"hello"]
+lines = (base64.b64encode(token).decode() + f" {rank}" for rank, token in enumerate(ranks))
+Path("tiny.tiktoken").write_text("\\n".join(lines))
+vocabulary = read_vocabulary("tiny.tiktoken")
+encoding = tiktoken.Encoding("tiny", pat_str=r"\\w+|\\W", mergeable_ranks=dict(vocabulary.ranks), special_tokens={})
+safe = SafeEncoding(encoding)
+print(safe.count("hello hello"), safe.cut("hello hello", 2), safe.count(" " * 300_000))
+""",
+        "3 hello  300000",
+    ),
+    "jackfield-budget": Job(
+        """
+from jackfield import sync
+from jackfield.testing import ScriptedModel, answer
+from jackfield_budget.processor import Budget
+row = {"models": ["small"], "currency": "USD", "valid_from": "2026-01-01", "input": "1", "output": "1"}
+model = ScriptedModel([answer("42")], config={"model": "small"}, processors=[Budget(limit=1, prices=[row])])
+print(sync.run(model.acomplete([{"role": "user", "content": "6 x 7?"}])).usage.cost)
+""",
+        "0.000002",
+    ),
+    "jackfield-chat-completions": Job(
+        """
+import sys
+from jackfield_chat_completions import ChatCompletionsModel, ServerProfile
+
+class Acme(ChatCompletionsModel):
+    backend = "acme"
+    profile = ServerProfile(url=sys.argv[1], key="ACME_KEY")
+
+model = Acme({"model": "test-model", "api_key": "sk-x"})
+said = model.chat([{"role": "user", "content": "20 + 22?"}], [{"name": "add", "parameters": {}}], stream=False)
+print(said[0]["function_call"])
+""",
+        "add",
+    ),
+    "jackfield-fallback": Job(
+        """
+from jackfield import sync
+from jackfield.errors import ModelOverloadedError
+from jackfield.testing import ScriptedModel, answer
+from jackfield_fallback.processor import Fallback
+small = ScriptedModel([answer("42")])
+large = ScriptedModel([[ModelOverloadedError("busy")]], processors=[Fallback(overload=small)])
+print(large.quick_chat("6 x 7?"))
+""",
+        "42",
+    ),
+    "jackfield-http": Job(
+        """
+import asyncio, json, sys
+from jackfield_http import HTTPClient, header_pairs, json_bytes
+
+async def main():
+    client = HTTPClient(sys.argv[1], backend="acme")
+    body = json_bytes({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
+    headers = header_pairs({"content-type": "application/json"})
+    reply = await client.exchange("POST", f"{sys.argv[1]}/chat/completions", body, headers, timeout_s=20)
+    await client.aclose()
+    print(reply.status, reply.json()["object"])
+
+asyncio.run(main())
+""",
+        "200 chat.completion",
+    ),
+    "jackfield-multimodal": Job(
+        """
+from jackfield.testing import ScriptedModel, answer
+items = [{"text": "Was ist das?"}, {"image": "http://h/cat.png"}, {"file": "/a/plan.pdf"}]
+model = ScriptedModel([answer("A cat.")], config={"model": "m", "processors": [
+    {"name": "multimodal", "unsupported": "note"}]})
+model.chat([{"role": "user", "content": items}], stream=False)
+print(model.requests[0].messages[0].content)
+""",
+        "(Uploaded ![image](cat.png) [file](plan.pdf)) Was ist das?",
+    ),
+    "jackfield-rate-limits": Job(
+        """
+from jackfield.errors import RateLimitedError
+from jackfield.testing import ScriptedModel, answer
+from jackfield_rate_limits.processor import RateLimits
+limits = RateLimits(requests_per_minute=1, max_wait_s=0, path="limits.sqlite")
+model = ScriptedModel([answer("Once.")], processors=[limits])
+print(model.quick_chat("Hi"))
+try:
+    model.quick_chat("And again?")
+except RateLimitedError as error:
+    print(error)
+""",
+        "requests_per_minute is used up",
+    ),
+    "jackfield-stop-words": Job(
+        """
+from jackfield.testing import ScriptedModel, answer
+config = {"model": "m", "generate_cfg": {"stop": "\\nHuman:"}, "processors": ["stop_words"]}
+print(repr(ScriptedModel([answer("A cat.\\nHuman: and now?")], config=config).quick_chat("What is it?")))
+""",
+        "'A cat.'",
+    ),
+    "jackfield-system-message": Job(
+        """
+from jackfield.testing import ScriptedModel, answer
+processors = [{"name": "language", "instruct": True}, {"name": "system_message", "text": "Be brief."}]
+model = ScriptedModel([answer("Ja.")], config={"model": "m", "processors": processors})
+model.quick_chat("Was ist das?")
+print(model.requests[0].messages[0].content)
+""",
+        "Be brief.\n\nAnswer in the language in which the user writes.",
+    ),
     "jackfield-cache": Job(
         """
 from jackfield.plugins.host import default_host

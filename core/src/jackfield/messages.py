@@ -323,6 +323,7 @@ class Usage(DictCompatibleModel):
     completion_tokens: int = Field(default=0, ge=0)
     total_tokens: int = Field(default=0, ge=0)
     cached_tokens: int = Field(default=0, ge=0, description="Part of prompt_tokens that the provider had in a cache")
+    cache_write_tokens: int = Field(default=0, ge=0, description="Part of prompt_tokens that it put into the cache")
     reasoning_tokens: int = Field(default=0, ge=0, description="Part of completion_tokens spent on reasoning")
     cost: Decimal | None = None
     currency: str | None = None
@@ -351,6 +352,7 @@ class Usage(DictCompatibleModel):
             completion_tokens=self.completion_tokens + other.completion_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost=cost,
             currency=self.currency if cost is not None else None,

@@ -20,7 +20,8 @@ class ModelFacts:
     Attributes:
         context_tokens: The longest prompt and answer together, in tokens; None if unknown.
         native_tools: Takes function schemas and gives back structured calls.
-        images, audio, video: Takes content of this kind.
+        images, audio, video, files: Takes content of this kind; a file is a document. One that is not taken is told by
+            its name.
         json_schema: Can be held to a JSON Schema.
         reasoning: Gives its reasoning apart from the answer.
         generates: False for a model that only extracts, looks up or replays.
@@ -32,6 +33,7 @@ class ModelFacts:
     images: bool = False
     audio: bool = False
     video: bool = False
+    files: bool = False
     json_schema: bool = False
     reasoning: bool = False
     generates: bool = True

@@ -14,6 +14,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from jackfield.jsontext import dumps, loads_lenient
@@ -123,13 +124,21 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _strictly = json.JSONDecoder(parse_constant=_refuse).decode
+_SHORT = 2000  # characters: longer arguments are rare, and would fill the memory of what was seen
 
 
 def _is_object(text: str) -> bool:
+    return _seen_as_object(text) if len(text) <= _SHORT else _looks_like_object(text)
+
+
+def _looks_like_object(text: str) -> bool:
     try:
         return isinstance(_strictly(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+_seen_as_object = lru_cache(maxsize=4096)(_looks_like_object)  # a history is sent again and again
 
 
 # --- calls and their results ------------------------------------------------------------------------------------------

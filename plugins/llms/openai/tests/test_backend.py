@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import gc
-import http.server
-import shutil
 import socket
-import ssl
 import subprocess
 import sys
-import threading
-import time
 import warnings
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -28,13 +22,13 @@ from jackfield.errors import (
     ModelAuthError,
     ModelConnectionError,
     ModelRequestError,
-    ModelTimeoutError,
     UnsupportedInputError,
 )
 from jackfield.events import ModelEvent, TextDelta
 from jackfield.messages import Message
 from jackfield.plugins.host import PluginHost
 from jackfield.settings import Settings
+from jackfield_chat_completions import PROFILES
 from jackfield_openai.backend import OpenAIChat
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
@@ -45,43 +39,6 @@ ANSWER = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop
 
 def ask(model: OpenAIChat) -> str:
     return sync.run(model.acomplete(HELLO)).get_content()
-
-
-class _Answerer(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(ANSWER)))
-        self.end_headers()
-        self.wfile.write(ANSWER)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
-@contextlib.contextmanager
-def answering(
-    handler: type[_Answerer], context: ssl.SSLContext | None = None, *, address: str = "127.0.0.1"
-) -> Iterator[str]:
-    """Another server than the usual one; gives its base URL."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    server_class = type("Server", (http.server.ThreadingHTTPServer,), {"address_family": family})
-    with server_class((address, 0), handler) as server:
-        server.daemon_threads = True
-        server.block_on_close = False
-        if context is not None:
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            host = f"[{address}]" if ":" in address else "localhost"
-            yield f"{'https' if context else 'http'}://{host}:{server.server_port}/v1"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def stream(model: OpenAIChat) -> AsyncGenerator[ModelEvent, None]:
@@ -166,6 +123,68 @@ def test_a_key_that_the_server_repeats_is_not_shown(server: FakeOpenAI, make_mod
     assert "sk-do-not-show" not in str(caught.value) + repr(caught.value)
 
 
+# --- servers by name ---
+
+
+def named(**config: Any) -> OpenAIChat:
+    return OpenAIChat({"model": "m", **config}, host=PluginHost(Settings()))
+
+
+@pytest.mark.parametrize("setting", ["server", "model_server"])
+def test_a_server_is_named_in_a_word(clean_environment: pytest.MonkeyPatch, setting: str) -> None:
+    clean_environment.setenv("DASHSCOPE_API_KEY", "sk-dash")
+    server = named(**{setting: "dashscope"}).server()
+    assert server.url == "https://dashscope.aliyuncs.com/compatible-mode/v1/chat/completions"
+    assert server.headers["authorization"] == "Bearer sk-dash"
+    assert (server.dialect.continuation, server.dialect.sound_as_uri) == ("partial", True)
+
+
+@pytest.mark.parametrize("name", [name for name in PROFILES if name != "openai"])
+def test_nothing_of_openai_reaches_another_server_that_is_named(
+    clean_environment: pytest.MonkeyPatch, name: str
+) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        clean_environment.setenv(variable, "of-openai")
+    clean_environment.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    variable = PROFILES[name].key
+    if variable:
+        with pytest.raises(MissingSecretError, match=variable):
+            named(server=name).server()
+        clean_environment.setenv(variable, "its-own")
+    server = named(server=name).server()
+    assert server.url == PROFILES[name].url + "/chat/completions"
+    assert "of-openai" not in repr(dict(server.headers)) + server.key
+    assert server.headers.get("authorization") == ("Bearer its-own" if variable else None)
+
+
+def test_an_address_wins_over_that_of_the_kind_of_server(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(text("hello"))
+    history = [*HELLO, Message("assistant", "so")]
+    sync.run(make_model(server="vllm").acomplete(history))
+    assert server.requests[0].json["continue_final_message"] is True
+
+
+def test_a_word_that_names_no_server_is_refused_with_those_that_do(clean_environment: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="vllm"):
+        named(model_server="10.0.0.1:8000")
+
+
+def test_a_caller_of_the_chain_is_told_which_server_is_asked(clean_environment: pytest.MonkeyPatch) -> None:
+    assert named(server="ollama").make_request(HELLO).server == "openai@localhost:11434"
+
+
+@pytest.mark.parametrize("config", [{}, {"server": "openai"}, {"base_url": "https://api.openai.com/v1/"}])
+def test_openai_itself_is_spoken_to_in_its_own_dialect(
+    clean_environment: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    with pytest.raises(MissingSecretError, match="OPENAI_API_KEY"):
+        named(**config).server()
+    server = named(**config, api_key="k").server()
+    assert server.url == "https://api.openai.com/v1/chat/completions"
+    assert (server.dialect.max_tokens_key, server.dialect.send_reasoning) == ("max_completion_tokens", False)
+    assert named(**config, api_key="k", send_reasoning=True).server().dialect.send_reasoning
+
+
 # --- what is asked ---
 
 
@@ -194,26 +213,6 @@ def test_a_local_image_is_sent_inside_the_request(server: FakeOpenAI, make_model
 # --- answers ---
 
 
-def test_a_large_answer_arrives_whole_however_slowly_it_is_read(server: FakeOpenAI, make_model: MakeModel) -> None:
-    # Several times what is read ahead, so that the socket must be paused and resumed.
-    server.reply(text([f"{n:06d}" + "x" * 994 for n in range(5000)]))
-
-    async def slowly() -> str:
-        parts = []
-        async for event in stream(make_model()):
-            if isinstance(event, TextDelta):
-                parts.append(event.text)
-                if len(parts) % 500 == 1:
-                    await asyncio.sleep(0.01)
-        return "".join(parts)
-
-    answer = sync.run(slowly())
-    assert len(answer) == 5_000_000
-    assert [answer[start : start + 6] for start in range(0, len(answer), 1_000_000)] == [
-        f"{n:06d}" for n in range(0, 5000, 1000)
-    ]
-
-
 def test_the_events_so_far_come_while_the_server_is_still_writing(server: FakeOpenAI, make_model: MakeModel) -> None:
     server.reply(text(["first", "second"]).stall_after(1))
 
@@ -225,17 +224,6 @@ def test_the_events_so_far_come_while_the_server_is_still_writing(server: FakeOp
             await events.aclose()
 
     assert sync.run(first()) == TextDelta("first")
-
-
-def test_silence_is_an_error_that_says_how_long_it_was(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.reply(text("hello").delayed(5))
-    with pytest.raises(ModelTimeoutError, match=r"0\.2 s"):
-        ask(make_model(generate_cfg={"request_timeout": 0.2}))
-
-
-def test_a_server_that_writes_slowly_is_not_silent(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.reply(text([str(n) for n in range(8)]).paced(0.1))
-    assert ask(make_model(generate_cfg={"request_timeout": 0.5})) == "01234567"
 
 
 def test_a_closed_port_says_which_address(make_model: MakeModel) -> None:
@@ -262,28 +250,6 @@ def test_one_connection_serves_one_call_after_the_other(server: FakeOpenAI, make
     assert server.connections == 1
 
 
-def test_a_connection_is_kept_after_an_error_that_was_read(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.reply(error(400, "no"), text("yes"))
-    model = make_model()
-    with pytest.raises(ModelRequestError):
-        ask(model)
-    assert ask(model) == "yes"
-    assert server.connections == 1
-
-
-def test_many_calls_at_once_have_a_connection_each_and_keep_them(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.default = text("hello").delayed(0.3)
-    model = make_model()
-
-    async def crowd() -> list[str]:
-        return [answer.get_content() for answer in await asyncio.gather(*(model.acomplete(HELLO) for _ in range(120)))]
-
-    assert sync.run(crowd()) == ["hello"] * 120
-    assert server.connections == 120
-    assert sync.run(crowd()) == ["hello"] * 120
-    assert server.connections == 120
-
-
 def test_leaving_a_stream_closes_its_connection(server: FakeOpenAI, make_model: MakeModel) -> None:
     server.default = text(["a", "b"]).stall_after(1)
     model = make_model()
@@ -294,21 +260,6 @@ def test_leaving_a_stream_closes_its_connection(server: FakeOpenAI, make_model: 
         await events.aclose()
 
     sync.run(leave())
-    assert server.wait_until(lambda s: s.open_connections == 0)
-
-
-def test_cancelling_a_call_closes_its_connection(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.default = text("hello").delayed(30)
-    model = make_model()
-
-    async def cancel() -> None:
-        call = asyncio.ensure_future(model.acomplete(HELLO))
-        await asyncio.to_thread(server.wait_until, lambda s: bool(s.open_connections and s.requests))
-        call.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await call
-
-    sync.run(cancel())
     assert server.wait_until(lambda s: s.open_connections == 0)
 
 
@@ -325,22 +276,6 @@ def test_a_model_works_on_one_event_loop_after_the_other_and_leaves_nothing_open
         gc.collect()
 
 
-def test_a_model_works_on_several_event_loops_at_once(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.default = text("hello")
-    model = make_model()
-    answers: list[str] = []
-
-    def talk() -> None:
-        answers.extend(asyncio.run(model.acomplete(HELLO)).get_content() for _ in range(5))
-
-    threads = [threading.Thread(target=talk) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == ["hello"] * 20
-
-
 def test_a_closed_model_has_no_connections_and_can_be_used_again(server: FakeOpenAI, make_model: MakeModel) -> None:
     server.default = text("hello")
     model = make_model()
@@ -349,39 +284,6 @@ def test_a_closed_model_has_no_connections_and_can_be_used_again(server: FakeOpe
     sync.run(model.aclose())
     assert server.wait_until(lambda s: s.open_connections == 0)
     assert ask(model) == "hello"
-
-
-def test_closing_a_model_while_it_answers_lets_the_answer_end(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.default = text(["a", "b", "c"]).paced(0.05)
-    model = make_model()
-
-    async def close_in_the_middle() -> list[ModelEvent]:
-        events = []
-        async for event in stream(model):
-            await model.aclose()
-            events.append(event)
-        return events
-
-    assert [event.text for event in sync.run(close_in_the_middle()) if isinstance(event, TextDelta)] == ["a", "b", "c"]
-    assert server.wait_until(lambda s: s.open_connections == 0)
-
-
-def test_an_address_of_ip_version_6_is_reached(make_model: MakeModel) -> None:
-    try:
-        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
-    except OSError:
-        pytest.skip("this machine has no IPv6")
-    listener.close()
-    with answering(_Answerer, address="::1") as url:
-        assert ask(make_model(base_url=url)) == "hello"
-
-
-def test_closing_a_model_closes_what_it_opened_on_another_loop(server: FakeOpenAI, make_model: MakeModel) -> None:
-    server.default = text("hello")
-    model = make_model()
-    ask(model)
-    asyncio.run(model.aclose())
-    assert server.wait_until(lambda s: s.open_connections == 0)
 
 
 def test_a_forgotten_model_leaves_no_connection_open(server: FakeOpenAI, clean_environment: object) -> None:
@@ -393,21 +295,7 @@ def test_a_forgotten_model_leaves_no_connection_open(server: FakeOpenAI, clean_e
     assert server.wait_until(lambda s: s.open_connections == 0)
 
 
-def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(make_model: MakeModel) -> None:
-    with answering(type("Impatient", (_Answerer,), {"timeout": 0.1})) as url:
-        model = make_model(base_url=url)
-        assert ask(model) == "hello"
-        time.sleep(0.4)  # the server closes a connection that is idle for 0.1 s
-        assert ask(model) == "hello"
-
-
-def test_a_server_that_closes_after_each_answer_is_understood(make_model: MakeModel) -> None:
-    with answering(type("Old", (_Answerer,), {"protocol_version": "HTTP/1.0"})) as url:
-        model = make_model(base_url=url)
-        assert [ask(model), ask(model)] == ["hello", "hello"]
-
-
-# --- proxies and TLS ---
+# --- proxies ---
 
 
 def test_a_proxy_of_the_environment_is_used(
@@ -420,42 +308,6 @@ def test_a_proxy_of_the_environment_is_used(
     assert request.path == "http://model.invalid/v1/chat/completions"
     assert request.headers["host"] == "model.invalid"
     assert request.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:pass").decode()
-
-
-def test_a_proxy_is_not_used_for_an_address_that_needs_none(
-    server: FakeOpenAI, make_model: MakeModel, clean_environment: pytest.MonkeyPatch
-) -> None:
-    clean_environment.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    clean_environment.setenv("NO_PROXY", "localhost,127.0.0.1")
-    server.reply(text("hello"))
-    assert ask(make_model()) == "hello"
-
-
-@pytest.fixture
-def tls_server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The URL of a server with a certificate of its own making, and the certificate."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("no openssl command to make a certificate with")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    options = ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([openssl, "req", "-x509", "-newkey", "rsa:2048", *options, *files], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with answering(_Answerer, context) as url:
-        yield url, certificate
-
-
-def test_tls_is_spoken_and_the_certificate_is_checked(
-    tls_server: tuple[str, Path], make_model: MakeModel, clean_environment: pytest.MonkeyPatch
-) -> None:
-    url, certificate = tls_server
-    with pytest.raises(ModelConnectionError, match=r"(?i)certificate"):
-        ask(make_model(base_url=url))
-    clean_environment.setenv("SSL_CERT_FILE", str(certificate))
-    model = make_model(base_url=url)
-    assert [ask(model), ask(model)] == ["hello", "hello"]
 
 
 # --- cost ---

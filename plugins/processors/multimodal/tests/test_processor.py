@@ -40,6 +40,13 @@ def test_a_model_that_sees_keeps_pictures_and_is_told_of_files_only() -> None:
     assert _content(E43, facts=SEES) == [{"text": "(Uploaded [file](b.pdf)) look"}, {"image": "http://x/y.png"}]
 
 
+def test_a_model_that_reads_files_keeps_them() -> None:
+    reads = ModelFacts(images=True, files=True)
+    assert _content(E43, facts=reads) == E43
+    assert _content(E43, facts=reads, unsupported="refuse") == E43
+    assert _content(E43, facts=reads, functions=(TOOL,))[0] == {"text": "(Uploaded ![image](y.png) [file](b.pdf)) look"}
+
+
 def test_with_tools_media_that_stay_are_mentioned_too() -> None:
     assert _content(E43, facts=SEES, functions=(TOOL,)) == [
         {"text": "(Uploaded ![image](y.png) [file](b.pdf)) look"},

@@ -174,6 +174,7 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
         completion_tokens=_count(wire.get("output_tokens")),
         total_tokens=_count(wire.get("total_tokens")),
         cached_tokens=_count(prompt.get("cached_tokens")),
+        cache_write_tokens=_count(prompt.get("cache_creation_input_tokens")),
         reasoning_tokens=_count(output.get("reasoning_tokens")),
     )
 

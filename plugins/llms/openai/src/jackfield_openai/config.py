@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
-from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError
+from jackfield_chat_completions import PROFILES, ChatCompletionsConfig, ServerProfile
+from jackfield_chat_completions.profiles import ServerName
 
 
-class OpenAIConfig(LLMConfig):
+class OpenAIConfig(ChatCompletionsConfig):
     """Where the model is and what it can do. No list of model names is kept here: say it where the default is wrong."""
 
+    server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama, dashscope …")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
 
-    native_tools: bool = Field(default=True, description="The model takes tool schemas and gives structured calls")
-    images: bool = Field(default=True, description="The model takes images")
-    audio: bool = Field(default=False, description="The model takes audio")
-    video: bool = Field(default=False, description="The model takes video")
-    json_schema: bool = Field(default=True, description="The model can be held to a JSON Schema")
-    reasoning: bool = Field(default=True, description="The server may give the model's reasoning apart")
-    context_tokens: int | None = Field(default=None, ge=1, description="The model's context, in tokens")
+    @property
+    def named_profile(self) -> ServerProfile | None:
+        """The profile of the server that `server`, or `model_server` in a word, names.
 
-    send_reasoning: bool = Field(default=True, description="Send the reasoning in the history back")
-    stream_usage: bool = Field(default=True, description="Ask for token counts; some old servers refuse that")
-    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = Field(
-        default=None,
-        description="What the server calls the limit; unset: max_completion_tokens at OpenAI itself, else max_tokens",
-    )
+        Raises:
+            ConfigError: There is none of that name.
+        """
+        name = self.server or self.model_server
+        if not name or name.startswith(("http://", "https://")):
+            return None
+        profile = next((known for known_name, known in PROFILES.items() if known_name == name), None)
+        if profile is None:
+            known_names = ", ".join(PROFILES)
+            raise ConfigError(f"model_server must begin with http:// or https://, or be one of {known_names}")
+        return profile
+
+    @property
+    def server_url(self) -> str | None:
+        """The address that is configured, else the usual one of the kind of server that is named."""
+        profile = self.named_profile
+        return super().server_url or (profile.url if profile else None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from jackfield.plugins import LLMSpec, hook
+from jackfield.plugins import EmbedderSpec, LLMSpec, hook
 
 _TARGET = "jackfield_openai.backend:OpenAIChat"
 _CONFIG = "jackfield_openai.config:OpenAIConfig"
 _SECRETS = ("OPENAI_API_KEY",)
+_SECRETS_OF_SERVERS = ("OPENAI_API_KEY", "DASHSCOPE_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY")
 _EFFECTS = frozenset({"network"})
 
 
@@ -19,7 +20,7 @@ def llms() -> list[LLMSpec]:
             target=_TARGET,
             config=_CONFIG,
             summary="OpenAI and any compatible server (vLLM, SGLang, Ollama …), by Chat Completions",
-            secrets=_SECRETS,
+            secrets=_SECRETS_OF_SERVERS,
             effects=_EFFECTS,
         ),
         LLMSpec(
@@ -27,7 +28,30 @@ def llms() -> list[LLMSpec]:
             target=_TARGET,
             config=_CONFIG,
             summary="The same as openai",
+            secrets=_SECRETS_OF_SERVERS,
+            effects=_EFFECTS,
+        ),
+        LLMSpec(
+            name="openai_responses",
+            target="jackfield_openai.responses.backend:OpenAIResponses",
+            config="jackfield_openai.responses.config:ResponsesConfig",
+            summary="OpenAI's Responses API: reasoning that is kept between turns, and tools that the provider runs",
             secrets=_SECRETS,
             effects=_EFFECTS,
         ),
+    ]
+
+
+@hook.embedders
+def embedders() -> list[EmbedderSpec]:
+    """Vectors, from the same servers."""
+    return [
+        EmbedderSpec(
+            name="openai",
+            target="jackfield_openai.embeddings:OpenAIEmbedder",
+            config="jackfield_openai.embeddings:OpenAIEmbedderConfig",
+            summary="Embeddings of OpenAI and of any compatible server (vLLM, Ollama …)",
+            secrets=_SECRETS,
+            effects=_EFFECTS,
+        )
     ]

@@ -17,11 +17,11 @@ _FILES: frozenset[ItemKind] = frozenset({"file"})
 
 
 class Multimodal(Preprocessor):
-    """Mentions files, and media where somebody needs their names, and leaves files out.
+    """Mentions files and media where somebody needs their names, and leaves out files that the model does not take.
 
     A message of the system or the user gets a note before its text, such as `(Uploaded ![image](cat.png)
-    [file](report.pdf)) `: with each file; and with each image, sound and film if the request has tools, which are told
-    what to work on, or if the model does not take it. What a text of the message mentions already is not mentioned
+    [file](report.pdf)) `: with each file, image, sound and film that the model does not take, and with all of them if
+    the request has tools, which are told what to work on. What a text of the message mentions already is not mentioned
     again. In messages of the others, a mention stands in the place of what is left out.
 
     Nothing is read and nothing fetched. Ids, names, origins and `extra` of messages stay; a request in which nothing is
@@ -29,7 +29,7 @@ class Multimodal(Preprocessor):
 
     Args:
         unsupported: What becomes of media that the model does not take. `refuse`: they stay, and the core refuses the
-            request before anything is sent; `note`: they are left out, as files are.
+            request before anything is sent; `note`: they are left out, as files always are.
 
     Raises:
         ConfigError: A setting does not fit.
@@ -59,10 +59,15 @@ class Multimodal(Preprocessor):
 
     def _rules(self, request: ChatRequest) -> _Rules:
         facts = request.facts
-        takes: dict[ItemKind, bool] = {"image": facts.images, "audio": facts.audio, "video": facts.video, "file": False}
+        takes: dict[ItemKind, bool] = {
+            "image": facts.images,
+            "audio": facts.audio,
+            "video": facts.video,
+            "file": facts.files,
+        }
         missing = frozenset(kind for kind, taken in takes.items() if not taken)
         return _Rules(
-            left_out=missing if self.config.unsupported == "note" else _FILES,
+            left_out=missing if self.config.unsupported == "note" else missing & _FILES,
             listed=frozenset(takes) if request.functions else missing,
             lang=request.lang,
         )

@@ -1,0 +1,7 @@
+"""Byte-pair encoding of any text: what tokenizers with a vocabulary of tiktoken's form are made from."""
+
+from jackfield_bpe.safe import LONGEST, SafeEncoding
+from jackfield_bpe.tokenizer import BPETokenizer
+from jackfield_bpe.vocabulary import Vocabulary, read_vocabulary, vocabulary_of
+
+__all__ = ["LONGEST", "BPETokenizer", "SafeEncoding", "Vocabulary", "read_vocabulary", "vocabulary_of"]

@@ -1,0 +1,166 @@
+"""An encoding of tiktoken that takes any text: long ones, control tokens and halves of surrogate pairs included."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import tiktoken
+
+LONGEST = 100_000
+"""How many characters tiktoken is given at once. Its Rust side panics on longer runs of spaces, and a panic is no
+`Exception`: it goes through every handler and ends the thread."""
+
+# No pattern of GPT-2, or of what came after it, has a piece that goes on from a letter or digit to one of these; and
+# where a piece ends, counts add up. An apostrophe is missing on purpose: it may be inside of a piece ("don't").
+_BREAK = re.compile(r"[^\W_](?=[\s.,;:!?/\\|<>()\[\]{}\"=+*#@&%，。、；：！？（）《》「」“”…])")
+_LOOK_BACK = 1024
+_BLOCK = 4096
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+class SafeEncoding:
+    """Encodes, counts and cuts texts with an encoding of tiktoken's. Threads may share one.
+
+    A text of more than `LONGEST` characters is encoded in parts that end where two pieces of the pattern meet, so that
+    the ids are those of the whole text. Only `LONGEST` characters without such a place (spaces, one endless word) are
+    cut inside, which changes a token or two.
+
+    Args:
+        encoding: What encodes a part.
+        normal_form: What texts are turned into first; None to take them as they are.
+    """
+
+    def __init__(self, encoding: tiktoken.Encoding, *, normal_form: Literal["NFC", "NFKC"] | None = None) -> None:
+        self.encoding = encoding
+        self.normal_form = normal_form
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text's tokens; what looks like a control token is text, half a surrogate pair is U+FFFD."""
+        plain = self._plain(text)
+        if len(plain) <= LONGEST:
+            return self.encoding.encode_ordinary(plain)
+        tokens: list[int] = []
+        for start, end in _parts(plain):
+            tokens += self.encoding.encode_ordinary(plain[start:end])
+        return tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens; bytes that are no UTF-8 become U+FFFD.
+
+        Raises:
+            ValueError: There is no such token.
+        """
+        try:
+            return self.encoding.decode(tokens, errors="replace")
+        except (KeyError, OverflowError) as error:
+            raise ValueError(f"the vocabulary {self.encoding.name!r} has no such token: {error}") from error
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has."""
+        plain = self._plain(text)
+        if len(plain) <= LONGEST:
+            return len(self.encoding.encode_ordinary(plain))
+        return sum(self._tokens_of(plain, start, end) for start, end in _parts(plain))
+
+    def cut(self, text: str, most: int) -> str:
+        """A beginning of a text that has at most `most` tokens, and would have more with one character more.
+
+        It encodes about as much as it gives, however long the text is.
+        """
+        if most <= 0:
+            return ""
+        if self.normal_form is not None and not unicodedata.is_normalized(self.normal_form, text):
+            # Normalising moves the characters, so each end is tried.
+            end = _last_within(lambda end: self.count(text[:end]) <= most, 0, len(text) + 1)
+        else:
+            end = self._end(self._plain(text), most)
+        return text[:end]
+
+    def _plain(self, text: str) -> str:
+        """The text that tiktoken is given: normalised, and without surrogates."""
+        if text.isascii():
+            return text
+        if self.normal_form is not None:
+            text = unicodedata.normalize(self.normal_form, text)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _HALF.sub("\ufffd", text)
+        return text
+
+    def _tokens_of(self, text: str, start: int, end: int) -> int:
+        return len(self.encoding.encode_ordinary(text[start:end]))
+
+    def _end(self, text: str, most: int) -> int:
+        """Where the text must end: tokens are counted block by block, and by character in the one that is too much."""
+        left = most
+        for start, end in _blocks(text):
+            tokens = self.encoding.encode_ordinary(text[start:end])
+            if len(tokens) > left:
+                return self._end_in_block(text, start, end, tokens[:left])
+            left -= len(tokens)
+        return len(text)
+
+    def _end_in_block(self, text: str, start: int, end: int, kept: Sequence[int]) -> int:
+        """Where a block must end that has more tokens than are kept of it.
+
+        The characters of the kept tokens say where about: between the breaks around that place, ends are tried.
+        """
+        about = start + len(b"".join(self.encoding.decode_tokens_bytes(kept)).decode("utf-8", "ignore"))
+        before = _last_break(text, start, about)
+        after = _next_break(text, about, end)
+        left = len(kept) - self._tokens_of(text, start, before)
+        return _last_within(lambda end: self._tokens_of(text, before, end) <= left, before, after)
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """Where a long text is cut: as starts and ends."""
+    start = 0
+    while len(text) - start > LONGEST:
+        end = _part_end(text, start, start + LONGEST)
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _part_end(text: str, start: int, limit: int) -> int:
+    for low in (limit - _LOOK_BACK, start):  # nearly always there is a break near the end
+        end = _last_break(text, low, limit)
+        if end > low:
+            return end
+    return limit
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Small parts of the parts of a text, which end at breaks."""
+    for begin, end in _parts(text):
+        start = begin
+        while end - start > _BLOCK:
+            middle = _next_break(text, start + _BLOCK, end)
+            yield start, middle
+            start = middle
+        yield start, end
+
+
+def _last_break(text: str, low: int, high: int) -> int:
+    """The last place in a stretch of text where a piece ends for certain; `low` if there is none."""
+    # One character more, because a break is known by what follows it.
+    return max((match.end() for match in _BREAK.finditer(text, low, high + 1)), default=low)
+
+
+def _next_break(text: str, low: int, high: int) -> int:
+    """The first place after `low` where a piece ends for certain; `high` if there is none before it."""
+    found = _BREAK.search(text, low, high)
+    return found.end() if found else high
+
+
+def _last_within(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """A place that fits and whose next one does not, between one that fits and one that does not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

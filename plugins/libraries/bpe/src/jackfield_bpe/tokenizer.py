@@ -1,0 +1,62 @@
+"""A tokenizer that loads its encoding at the first call, once, whichever thread asks first."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from jackfield.tokens import Tokenizer
+from jackfield_bpe.safe import SafeEncoding
+
+
+class BPETokenizer(Tokenizer):
+    """What is left to a subclass is `name` and `load`. It can be pickled; the vocabulary is then read anew."""
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+        self._loaded: SafeEncoding | None = None
+
+    @abstractmethod
+    def load(self) -> SafeEncoding:
+        """The encoding; called once, or again after it has failed.
+
+        Raises:
+            ConfigError: The vocabulary cannot be read; the text says what to do.
+        """
+
+    @property
+    def encoding(self) -> SafeEncoding:
+        """The encoding, loaded if it is not yet.
+
+        Raises:
+            ConfigError: As `load`.
+        """
+        if self._loaded is None:
+            with self._loading:
+                if self._loaded is None:
+                    self._loaded = self.load()
+        return self._loaded
+
+    def encode(self, text: str) -> list[int]:
+        """See `Tokenizer`."""
+        return self.encoding.encode(text)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """See `Tokenizer`."""
+        return self.encoding.decode(tokens)
+
+    def count(self, text: str) -> int:
+        """See `Tokenizer`."""
+        return self.encoding.count(text) if text else 0
+
+    def cut(self, text: str, most: int) -> str:
+        """See `Tokenizer`."""
+        return self.encoding.cut(text, most) if most > 0 else ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_loading", "_loaded")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _loading=threading.Lock(), _loaded=None)

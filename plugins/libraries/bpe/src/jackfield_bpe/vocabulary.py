@@ -1,0 +1,84 @@
+"""Vocabularies in tiktoken's form: a line for each token, its bytes in Base64, a space, its rank."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jackfield.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The tokens of a file.
+
+    Attributes:
+        ranks: The rank of each token, which is its id; the lower of two is merged first.
+        sha256: The hash of the file, in hex.
+    """
+
+    ranks: Mapping[bytes, int]
+    sha256: str
+
+
+def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
+    """Read a file in tiktoken's form. (tiktoken's own reader keeps a copy of every file it reads, under its name.)
+
+    Args:
+        path: The file.
+        sha256: The hash it must have, in hex; '' for any.
+
+    Raises:
+        ConfigError: It cannot be read, is no vocabulary, or is another one than that; the text names it.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the vocabulary {str(path)!r} cannot be read: {error.strerror or error}") from error
+    return vocabulary_of(data, str(path), sha256=sha256)
+
+
+def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
+    """The vocabulary in the bytes of a file.
+
+    Args:
+        data: In tiktoken's form.
+        origin: Where they are from, for errors.
+        sha256: The hash they must have, in hex; '' for any.
+
+    Raises:
+        ConfigError: They are no vocabulary, or another one than that.
+    """
+    found = hashlib.sha256(data).hexdigest()
+    if sha256 and found != sha256.lower():
+        raise ConfigError(
+            f"the vocabulary {origin!r} is not the one that is meant: its SHA-256 is {found[:12]}…, "
+            f"not {sha256[:12]}…; it may be damaged: delete it and get it again"
+        )
+    return Vocabulary(_ranks(data, origin), found)
+
+
+def _ranks(data: bytes, origin: str) -> dict[bytes, int]:
+    try:
+        ranks = {binascii.a2b_base64(token): int(rank) for token, rank in map(bytes.split, _lines(data))}
+    except ValueError as error:
+        raise ConfigError(
+            f"{origin!r} is no vocabulary of tiktoken's form, which has a token in Base64, a space and its rank in "
+            f"each line: {error}"
+        ) from error
+    missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
+    if missing:
+        # tiktoken would panic at the first text with such a byte.
+        raise ConfigError(
+            f"the vocabulary {origin!r} has no token for {len(missing)} of the 256 bytes: it is not whole"
+        )
+    if len(set(ranks.values())) < len(ranks):
+        raise ConfigError(f"the vocabulary {origin!r} gives one rank to several tokens: it is damaged")
+    return ranks
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [line for line in data.splitlines() if line]

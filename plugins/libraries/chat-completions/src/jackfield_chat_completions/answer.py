@@ -1,0 +1,349 @@
+"""From the chunks of an answer to events: what servers send, and what they send instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from jackfield.errors import ContentFilterError, ModelResponseError, ModelServiceError
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.jsontext import dumps
+from jackfield.messages import ContentItem, Usage
+from jackfield.models.refusals import shown
+from jackfield_chat_completions.errors import error_in_stream, filtered_categories
+from jackfield_chat_completions.sound import sound_uri
+from jackfield_http import SSE_END, SSEDecoder, json_value
+
+_DONE = b"[DONE]"
+_decode = msgspec.json.Decoder().decode
+
+
+class AnswerReader:
+    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+
+    Everything is one choice: of several (`n` in `extra_body`) only the first is read. Usage and the end are reported
+    by `finish`, so they come once and last, even from servers that repeat the usage in every chunk. Sound comes whole,
+    before them; what is said in it is text, if the server gives no other.
+
+    Args:
+        backend: Who asks, for errors.
+        key: The secret that was sent; it is taken out of what errors show.
+        variable: The environment variable that it may be set in, for errors.
+        request_id: The server's id of the request, for errors.
+        sound_format: The format of sound that was asked for, '' if none was.
+        cost_currency: In which currency the usage's `cost` is, '' if that is no cost.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        *,
+        key: str = "",
+        variable: str = "",
+        request_id: str | None = None,
+        sound_format: str = "",
+        cost_currency: str = "",
+    ) -> None:
+        self._backend = backend
+        self._key = key
+        self._variable = variable
+        self._request_id = request_id
+        self._sound_format = sound_format
+        self._cost_currency = cost_currency
+        self._sse = SSEDecoder()
+        self._calls = _Calls()
+        self._sound: list[str] = []
+        self._wrote = False  # text of its own, so that no transcript stands for it
+        self._showed = False  # anything else: a transcript, an image
+        self._filtered: object = None
+        self._usage: Usage | None = None
+        self._reason: str | None = None
+        self._model = ""
+        self._id: str | None = None
+        self._created: int | None = None
+        self._began = False
+        self.done = False
+
+    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
+        """The events that a piece of the stream completes; nothing after the end of the answer is read.
+
+        Raises:
+            ModelServiceError: It holds an error, or what is no chunk; the events before that come first.
+        """
+        for data in self._sse.feed(piece):
+            if data == _DONE:
+                self.done = True
+            if self.done:
+                return
+            yield from self._chunk(data)
+
+    def whole(self, body: bytes) -> list[ModelEvent]:
+        """The events of an answer that is one `chat.completion` object."""
+        events = self._chunk(body)
+        self.done = bool(events)
+        return events
+
+    def finish(self) -> Iterator[ModelEvent]:
+        """The last events.
+
+        Raises:
+            ModelServiceError: The stream ended before the answer did, or a filter left nothing of it.
+        """
+        if not self.done:
+            yield from self.feed(SSE_END)
+        if not (self._began or self.done):
+            raise self._error("the server sent no answer: check base_url, and that it speaks Chat Completions")
+        if self._reason is None and not self.done:
+            raise self._error("the stream ended in the middle of the answer; try again")
+        if self._reason == "content_filter" and not (self._wrote or self._showed or self._calls or self._sound):
+            raise self._refused()
+        if self._sound:
+            yield MediaDelta(ContentItem(audio=self._sound_uri()))
+        if self._usage is not None:
+            yield UsageReported(self._usage)
+        reason = self._reason or ("tool_calls" if self._calls else "stop")
+        yield ModelFinished(reason, self._model, self._id, self._created)
+
+    def _chunk(self, data: bytes) -> list[ModelEvent]:
+        chunk = self._object(data)
+        self._began = True
+        if chunk.get("error") or chunk.get("object") == "error":
+            raise error_in_stream(
+                chunk, self._backend, key=self._key, variable=self._variable, request_id=self._request_id
+            )
+        if self._id is None:
+            self._read_head(chunk)
+        try:
+            if usage := chunk.get("usage"):
+                self._usage = usage_of(usage, cost_currency=self._cost_currency)
+            choices = chunk.get("choices")
+            return list(self._choice(choices[0])) if choices else []
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._unreadable(data) from error
+
+    def _object(self, data: bytes) -> dict[str, Any]:
+        try:
+            chunk = _decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            chunk = self._odd_json(data)
+        if not isinstance(chunk, dict):
+            raise self._unreadable(data)
+        return chunk
+
+    def _odd_json(self, data: bytes) -> Any:
+        try:
+            return json_value(data)
+        except ValueError as error:
+            raise self._unreadable(data) from error
+
+    def _read_head(self, chunk: Mapping[str, Any]) -> None:
+        if isinstance(chunk.get("id"), str):
+            self._id = chunk["id"]
+        if isinstance(chunk.get("model"), str):
+            self._model = chunk["model"]
+        self._created = self._created or _count(chunk.get("created")) or None
+
+    def _choice(self, choice: Mapping[str, Any]) -> Iterator[ModelEvent]:
+        if choice.get("index"):
+            return
+        if reason := choice.get("finish_reason"):
+            self._reason = str(reason)
+            self._filtered = choice.get("content_filter_results")
+        delta = choice.get("delta")
+        whole = choice.get("message") if delta is None else None
+        said: Mapping[str, Any] = delta or whole or {}
+        # Two names for one thing; a server that is changing from one to the other sends both.
+        if reasoning := said.get("reasoning_content") or said.get("reasoning"):
+            yield ReasoningDelta(_text_of(reasoning))
+        if content := said.get("content"):
+            self._wrote = True
+            if isinstance(content, str):
+                yield TextDelta(content)
+            else:
+                yield from self._parts(content)
+        if refusal := said.get("refusal"):
+            self._wrote = True
+            yield TextDelta(_text_of(refusal))
+        if audio := said.get("audio"):
+            yield from self._heard(audio)
+        if images := said.get("images"):
+            yield from map(self._image, images)
+        for number, call in enumerate(said.get("tool_calls") or ()):
+            yield self._calls.read({"index": number, **call} if whole else call)
+
+    def _parts(self, content: object) -> Iterator[ModelEvent]:
+        """Content as a list of parts, which some servers send."""
+        parts = content if isinstance(content, list) else [content]
+        for part in parts:
+            if isinstance(part, Mapping) and part.get("image_url"):
+                yield self._image(part)
+            elif text := _text_of([part]):
+                yield TextDelta(text)
+
+    def _image(self, part: Mapping[str, Any]) -> MediaDelta:
+        self._showed = True
+        address = part["image_url"]
+        return MediaDelta(ContentItem(image=address if isinstance(address, str) else address["url"]))
+
+    def _heard(self, audio: Mapping[str, Any]) -> Iterator[ModelEvent]:
+        if data := audio.get("data"):
+            self._sound.append(data)
+        transcript = audio.get("transcript")
+        if transcript and not self._wrote:
+            self._showed = True
+            yield TextDelta(transcript)
+
+    def _sound_uri(self) -> str:
+        try:
+            return sound_uri(self._sound, named=self._sound_format)
+        except (TypeError, ValueError) as error:
+            raise self._error("the server sent sound that is no base64; try again") from error
+
+    def _refused(self) -> ContentFilterError:
+        found = filtered_categories(self._filtered)
+        return ContentFilterError(
+            f"{self._backend}: the provider's filter kept back the whole answer{found}: change the request",
+            backend=self._backend,
+            code="content_filter",
+            request_id=self._request_id,
+        )
+
+    def _unreadable(self, data: bytes) -> ModelServiceError:
+        sent = shown(data[:1000].decode("utf-8", "replace"), self._key, 80)
+        return self._error(f"the server sent what is no part of an answer: {sent!r}; is it a Chat Completions server?")
+
+    def _error(self, text: str) -> ModelServiceError:
+        return ModelResponseError(f"{self._backend}: {text}", backend=self._backend, request_id=self._request_id)
+
+
+def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
+    """The counts of a `usage` object; what is missing or no count is 0.
+
+    Args:
+        wire: As it was sent.
+        cost_currency: In which currency its `cost` is, '' if that is no cost.
+    """
+    prompt = wire.get("prompt_tokens_details") or {}
+    completion = wire.get("completion_tokens_details") or {}
+    return Usage(
+        prompt_tokens=_count(wire.get("prompt_tokens")),
+        completion_tokens=_count(wire.get("completion_tokens")),
+        total_tokens=_count(wire.get("total_tokens")),
+        # The second name is DeepSeek's, the third Moonshot's.
+        cached_tokens=_count(
+            prompt.get("cached_tokens") or wire.get("prompt_cache_hit_tokens") or wire.get("cached_tokens")
+        ),
+        cache_write_tokens=_count(prompt.get("cache_write_tokens")),
+        reasoning_tokens=_count(completion.get("reasoning_tokens")),
+        **_cost(wire.get("cost"), cost_currency),
+    )
+
+
+def _cost(value: object, currency: str) -> dict[str, Any]:
+    if not currency or isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return {}
+    # By its digits: the nearest float is another number.
+    return {"cost": Decimal(str(value)), "currency": currency}
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0
+
+
+def _text_of(content: object) -> str:
+    """Text, or the texts of a list of parts, which some servers send."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(
+            part if isinstance(part, str) else _text_of(part.get("text") or part.get("thinking") or "")
+            for part in content
+        )
+    raise TypeError(f"content is {type(content).__name__}")
+
+
+# --- tool calls -------------------------------------------------------------------------------------------------------
+
+
+class _Call:
+    """A call in the making."""
+
+    __slots__ = ("arguments", "id", "name", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def is_whole(self) -> bool:
+        """Whether the arguments are a complete JSON object."""
+        try:
+            return isinstance(_decode("".join(self.arguments)), dict)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return False
+
+
+class _Calls:
+    """Tells which call a delta belongs to: by index; where servers leave that out or repeat it, by id and by name."""
+
+    def __init__(self) -> None:
+        self._all: list[_Call] = []
+        self._at_index: dict[object, _Call] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def read(self, delta: Mapping[str, Any]) -> FunctionCallDelta:
+        """The event of a delta."""
+        function = delta.get("function") or {}
+        call_id = str(delta.get("id") or "")
+        name = str(function.get("name") or "")
+        arguments = function.get("arguments")
+        if arguments is None:
+            arguments = ""
+        elif not isinstance(arguments, str):
+            arguments = dumps(arguments)
+        call = self._call(delta.get("index"), call_id, name, arguments)
+        new_id = call_id if call_id != call.id else ""
+        new_name = "" if call.name else name
+        call.id = call_id or call.id
+        call.name = call.name or name
+        if arguments:
+            call.arguments.append(arguments)
+        return FunctionCallDelta(call.number, new_id, new_name, arguments)
+
+    def _call(self, index: object, call_id: str, name: str, arguments: str) -> _Call:
+        key = index if index is not None else call_id or None
+        last = self._all[-1] if self._all else None
+        call = last if key is None else self._at_index.get(key)
+        if call is None or _is_another(call, call_id, name, arguments):
+            call = _Call(len(self._all))
+            self._all.append(call)
+            if key is not None:
+                self._at_index[key] = call
+        return call
+
+
+def _is_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
+    """Whether a delta that stands where `call` stood begins another call.
+
+    A name begins one if it differs, if its id differs, or if the arguments begin anew after a whole object. An id alone
+    does not: some servers make up a new one for each delta.
+    """
+    if not name or not call.name:
+        return False
+    if call_id and call.id:
+        return call_id != call.id
+    return name != call.name or (arguments.lstrip().startswith("{") and call.is_whole())

@@ -1,0 +1,157 @@
+"""From what a server says to Jackfield's errors: the one place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelServiceError,
+    RateLimitedError,
+)
+from jackfield.models.refusals import retry_after_s, shown
+from jackfield_http import class_of_status, json_value
+
+# Matched against code and type first, then against the text, for servers whose code is only a number.
+_CODES: tuple[tuple[str, type[ModelServiceError]], ...] = (
+    (r"context_length_exceeded|string_above_max_length", ContextLengthError),
+    (r"content_filter|content_policy|data_?inspection_?failed|responsible_?ai", ContentFilterError),
+    (r"insufficient_quota|billing|arrearage|invalid_api_key|authentication|permission", ModelAuthError),
+    (r"model_not_found|model_?not_?exist", ModelNotFoundError),
+    (r"rate_limit|too_many_requests|throttling", RateLimitedError),
+)
+_TEXTS: tuple[tuple[str, type[ModelServiceError]], ...] = (
+    (
+        r"maximum context length|context (length|window|size)|prompt is too long|too many (input )?tokens"
+        r"|range of input length",
+        ContextLengthError,
+    ),
+    (r"inappropriate content|content management policy", ContentFilterError),
+)
+_ADVICE: dict[type[ModelServiceError], str] = {
+    ContextLengthError: "shorten the history, or set max_input_tokens",
+    ContentFilterError: "the provider's filter refused the content: change it",
+    ModelAuthError: "check the key ({key}), its rights and its quota",
+    ModelNotFoundError: "check the model's name, and base_url, which usually ends in /v1",
+    RateLimitedError: "wait, or send less at once",
+    ModelOverloadedError: "the server failed: try again",
+    ModelRequestError: "change the request",
+}
+
+
+def error_of_response(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    backend: str,
+    *,
+    key: str = "",
+    variable: str = "",
+    now: datetime | None = None,
+) -> ModelServiceError:
+    """The error that an HTTP answer means.
+
+    Args:
+        status: Not 2xx.
+        headers: Names in lower case.
+        body: What was read of it.
+        backend: Who asks.
+        key: The secret that was sent; it is taken out of the server's text.
+        variable: The environment variable that it may be set in, for the advice.
+        now: In place of the present, for `Retry-After` as a date.
+    """
+    text, codes = _said(_json_or_text(body))
+    error_class = _class_of(status, codes, text)
+    reason = shown(text, key) or "no reason given"
+    if 300 <= status < 400:
+        reason = "the server redirects: set base_url to where it is now"
+    return error_class(
+        f"{backend}: HTTP {status}: {reason} ({_advice(error_class, variable)})",
+        backend=backend,
+        code=codes[0],
+        status=status,
+        retry_after_s=retry_after_s(headers, now or datetime.now(UTC)),
+        request_id=headers.get("x-request-id") or headers.get("request-id") or headers.get("apim-request-id"),
+    )
+
+
+def error_in_stream(
+    chunk: Mapping[str, Any], backend: str, *, key: str = "", variable: str = "", request_id: str | None = None
+) -> ModelServiceError:
+    """The error that a chunk of a stream means; without a known code, the server's own failure."""
+    text, codes = _said(chunk)
+    code = codes[0]
+    status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else None
+    error_class = _class_of(status or 500, codes, text)
+    reason = shown(text, key) or "no reason given"
+    return error_class(
+        f"{backend}: error in the middle of the answer: {reason} ({_advice(error_class, variable)})",
+        backend=backend,
+        code=code,
+        status=status,
+        request_id=request_id,
+    )
+
+
+def filtered_categories(results: object) -> str:
+    """What a content filter found, as in ` [violence, jailbreak]`, '' if it does not say.
+
+    Args:
+        results: By category, as Azure gives them: `{"violence": {"filtered": true, "severity": "high"}}`.
+    """
+    if not isinstance(results, Mapping):
+        return ""
+    found = [str(name) for name, result in results.items() if isinstance(result, Mapping) and result.get("filtered")]
+    return f" [{', '.join(found)}]" if found else ""
+
+
+def _advice(error_class: type[ModelServiceError], variable: str) -> str:
+    return _ADVICE[error_class].format(key=f"api_key, {variable}" if variable else "api_key")
+
+
+def _json_or_text(body: bytes) -> Any:
+    try:
+        return json_value(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")
+
+
+Codes: TypeAlias = tuple[str | None, str, str]
+"""The code, the one inside of it, and the type; the last two may be empty."""
+
+
+def _said(answer: Any) -> tuple[str, Codes]:
+    """Text and codes, from `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or plain text."""
+    if not isinstance(answer, Mapping):
+        return (answer if isinstance(answer, str) else json.dumps(answer)), (None, "", "")
+    error = answer.get("error") or answer
+    if not isinstance(error, Mapping):
+        return str(error), (None, "", "")
+    text = error.get("message") or error.get("detail") or error
+    if not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, default=str)
+    code = error.get("code")
+    inner = error.get("innererror")
+    inner = inner if isinstance(inner, Mapping) else {}
+    codes = (None if code is None else str(code), str(inner.get("code") or ""), str(error.get("type") or ""))
+    return text + filtered_categories(inner.get("content_filter_result")), codes
+
+
+def _class_of(status: int, codes: Codes, text: str) -> type[ModelServiceError]:
+    named = next((known for code in codes if (known := _found(_CODES, code or ""))), None)
+    if named is None and status in (400, 413, 422, 500):
+        named = _found(_TEXTS, text)
+    return named or class_of_status(status)
+
+
+def _found(patterns: Sequence[tuple[str, type[ModelServiceError]]], text: str) -> type[ModelServiceError] | None:
+    return next((known for pattern, known in patterns if re.search(pattern, text, re.IGNORECASE)), None)

@@ -1,0 +1,39 @@
+"""Images, audio and video as Chat Completions takes them: addresses as they are, local files inside the request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jackfield.messages import ContentItem
+from jackfield.models.media import address_of, path_of, read_media
+
+_FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
+
+
+def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, Any]:
+    """The part of a message for an image, audio or video.
+
+    Raises:
+        UnsupportedInputError: A local file is missing, too large, or not what it should be.
+    """
+    kind, value = item.get_type_and_value()
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": address_of(value, "image")}}
+    if kind == "audio":
+        return {"type": "input_audio", "input_audio": _audio(value, sound_as_uri)}
+    if isinstance(value, list):
+        return {"type": "video", "video": [address_of(frame, "image") for frame in value]}
+    return {"type": "video_url", "video_url": {"url": address_of(value, "video")}}
+
+
+def _audio(value: str | dict[str, Any], as_uri: bool) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    path = path_of(value)
+    uri = read_media(path, "audio").data_uri if path is not None else address_of(value, "audio")
+    head, comma, data = uri.partition(";base64,")
+    if not comma:  # an address, which some servers take
+        return {"data": uri}
+    subtype = head.partition("/")[2].partition(";")[0].lower()
+    # Without a type, as DashScope's pages have it: the format says it.
+    return {"data": f"data:;base64,{data}" if as_uri else data, "format": _FORMATS.get(subtype, subtype)}

@@ -1,0 +1,220 @@
+"""Ask a model by Chat Completions, over plain bytes: what a backend for one more provider extends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from jackfield import sync
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError, MissingSecretError
+from jackfield.events import ModelEvent
+from jackfield.models import BaseChatModel
+from jackfield.models.media import is_local
+from jackfield.plugins.host import PluginHost
+from jackfield.processors import Processor
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield_chat_completions.answer import AnswerReader
+from jackfield_chat_completions.config import ChatCompletionsConfig
+from jackfield_chat_completions.errors import error_of_response
+from jackfield_chat_completions.profiles import Dialect, ServerProfile
+from jackfield_chat_completions.wire import request_bytes
+from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs, key_for_header
+
+DEFAULT_TIMEOUT_S = 120.0
+MAX_ERROR_BYTES = 65_536
+PATH = "/chat/completions"
+HEADERS: Mapping[str, str] = {
+    "content-type": "application/json",
+    "accept": "text/event-stream",
+    "accept-encoding": "identity",  # what arrives is read as it is
+    "user-agent": "jackfield",
+}
+
+_FACTS = ("native_tools", "images", "audio", "video", "json_schema", "reasoning")
+_DIALECT = ("send_reasoning", "stream_usage", "max_tokens_key", "continuation")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServer:
+    """Where requests go, and with what.
+
+    Attributes:
+        url: Of the endpoint, whole: `https://api.acme.example/v1/chat/completions`.
+        headers: Those of every request, the key's among them.
+        dialect: How the server is spoken to.
+        key: The secret in the headers, which is taken out of errors; '' if there is none.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    dialect: Dialect = field(default_factory=Dialect)
+    key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    server: ChatServer
+    headers: HeaderPairs = field(repr=False)
+    variable: str
+    client: HTTPClient
+
+    def headers_with(self, extra: Mapping[str, str]) -> HeaderPairs:
+        """The headers of a request; `extra` wins."""
+        return header_pairs(self.server.headers, extra) if extra else self.headers
+
+
+class ChatCompletionsModel(BaseChatModel):
+    """A model at a server that speaks Chat Completions.
+
+    A backend sets `backend` and `profile`, and is done where the server wants no more than an address and a key. Others
+    write `server`. One instance keeps its connections, per event loop, and opens as many as there are calls at once.
+    """
+
+    config_class: ClassVar[type[LLMConfig]] = ChatCompletionsConfig
+    profile: ClassVar[ServerProfile] = ServerProfile()
+    config: ChatCompletionsConfig
+
+    def __init__(
+        self,
+        config: LLMConfig | Mapping[str, object],
+        *,
+        processors: Sequence[Processor] | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        super().__init__(config, processors=processors, host=host)
+        self._facts = self._stated_facts()
+        self._lock = threading.Lock()
+        self._opened: _Opened | None = None
+
+    @property
+    def facts(self) -> ModelFacts:
+        """As configured, else as the server's profile says."""
+        return self._facts
+
+    def server_profile(self) -> ServerProfile:
+        """The kind of server that is asked; asked once, and decided by the configuration alone."""
+        return self.profile
+
+    def server(self) -> ChatServer:
+        """Where the server is, and how one is let in. The first call asks it, in a worker thread.
+
+        Raises:
+            ConfigError: The configuration names no address, or none that HTTP can reach.
+            MissingSecretError: The server needs a key, and there is none.
+        """
+        profile = self.server_profile()
+        url = self.config.server_url or profile.url
+        if not url:
+            raise ConfigError(f"backend {self.backend} needs an address: set base_url, as in http://127.0.0.1:8000/v1")
+        key = self.find_key(profile.key, needed=bool(profile.key))
+        headers = {**HEADERS, "authorization": f"Bearer {key}"} if key else HEADERS
+        return ChatServer(checked_url(url) + PATH, headers, self.dialect(profile), key)
+
+    def find_key(self, variable: str, *, needed: bool) -> str:
+        """The key: the configured one, else the secret of that name; '' if there is none.
+
+        Raises:
+            MissingSecretError: There is none, and it is needed.
+            ConfigError: No header can carry it.
+        """
+        configured = self.config.api_key.get_secret_value() if self.config.api_key else None
+        key = key_for_header(configured or (self.host.settings.secret(variable) if variable else None))
+        if not key and needed:
+            raise MissingSecretError(variable, needed_by=f"backend {self.backend}")
+        return key
+
+    def dialect(self, profile: ServerProfile) -> Dialect:
+        """The profile's dialect with what the configuration sets put over it."""
+        dialect = profile.dialect
+        chosen = {name: value for name in _DIALECT if (value := self._set(name)) is not None}
+        return replace(dialect, **chosen, body={**dialect.body, **self._body()})
+
+    def _body(self) -> dict[str, Any]:
+        body = {
+            "modalities": list(self.config.modalities) or None,
+            "audio": self.config.audio_output,
+            "prompt_cache_key": self.config.prompt_cache_key,
+        }
+        return {key: value for key, value in body.items() if value is not None}
+
+    def _stated_facts(self) -> ModelFacts:
+        known = self.server_profile().facts
+        facts = {name: known.get(name, getattr(self.config, name)) for name in _FACTS}
+        chosen = {name: value for name in _FACTS if (value := self._set(name)) is not None}
+        return ModelFacts(
+            context_tokens=self.config.context_tokens, tokenizer=self.config.tokenizer, **{**facts, **chosen}
+        )
+
+    def _set(self, name: str) -> Any:
+        """The value of a setting that somebody set; None for a default."""
+        return getattr(self.config, name) if name in self.config.model_fields_set else None
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Ask once, always for a stream; a server that answers with one JSON object is understood, too."""
+        # In a thread: it may import an SDK, which takes most of a second, in which the event loop has others to serve.
+        opened = self._opened
+        if opened is None:
+            opened = await sync.in_worker(self._open)
+        server = opened.server
+        body = await _request_bytes(request, server.dialect)
+        headers = opened.headers_with(request.config.extra_headers)
+        timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
+        async with opened.client.post(server.url, body, headers, timeout_s=timeout_s) as response:
+            if response.status >= 300:
+                refusal = await response.read(limit=MAX_ERROR_BYTES)
+                raise error_of_response(
+                    response.status, response.headers, refusal, self.backend, key=server.key, variable=opened.variable
+                )
+            reader = AnswerReader(
+                self.backend,
+                key=server.key,
+                variable=opened.variable,
+                request_id=response.headers.get("x-request-id"),
+                sound_format=_sound_format(request, server.dialect),
+                cost_currency=server.dialect.cost_currency,
+            )
+            if response.headers.get("content-type", "").startswith("application/json"):
+                for event in reader.whole(await response.read()):
+                    yield event
+            async for piece in response.pieces:
+                for event in reader.feed(piece):
+                    yield event
+                if reader.done:
+                    break
+            for event in reader.finish():
+                yield event
+            await response.rest()
+
+    async def aclose(self) -> None:
+        """Close the idle connections; the next call opens new ones, with the key as it is then."""
+        await super().aclose()
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.client.aclose()
+
+    def _open(self) -> _Opened:
+        with self._lock:
+            if self._opened is not None:
+                return self._opened
+            server = self.server()
+            client = HTTPClient(server.url, backend=self.backend)
+            variable = self.server_profile().key
+            opened = self._opened = _Opened(server, header_pairs(server.headers), variable, client)
+            return opened
+
+
+def _sound_format(request: ChatRequest, dialect: Dialect) -> str:
+    """The format of sound that the request asks for, '' if it asks for none."""
+    asked = request.config.extra_body.get("audio", dialect.body.get("audio"))
+    return str(asked.get("format") or "") if isinstance(asked, Mapping) else ""
+
+
+async def _request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
+    contents = (message.content for message in request.messages if not isinstance(message.content, str))
+    if any(is_local(item) for content in contents for item in content):
+        return await sync.in_worker(request_bytes, request, dialect)
+    return request_bytes(request, dialect)

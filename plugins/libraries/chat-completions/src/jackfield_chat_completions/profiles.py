@@ -1,0 +1,95 @@
+"""In what servers of Chat Completions differ, as values. A profile is chosen by name, never by a model's.
+
+What is not known of a server is as at most servers. Sources, as of November 2026:
+
+- `openai`: the reference of its API: `max_completion_tokens`; an assistant's message has no reasoning.
+- `vllm`: docs.vllm.ai, "OpenAI-Compatible Server", extra parameters of chat: `continue_final_message`, which excludes
+  `add_generation_prompt`.
+- `sglang`: github.com/sgl-project/sglang, pull request 4226 and `serving_chat.py`: the same name; without it, an answer
+  that stands last is taken for the user's.
+- `llama.cpp`: github.com/ggml-org/llama.cpp, pull requests 13174 (an answer that stands last is continued, unasked) and
+  15404 (and refused while the model thinks); `repeat_penalty` in the server's README.
+- `ollama`: docs.ollama.com/api/openai-compatibility; github.com/ollama/ollama, issue 6778 (continued, unasked).
+- `lmstudio`: lmstudio.ai/docs/developer/openai-compat/chat-completions: `repeat_penalty`.
+- `dashscope`: help.aliyun.com/en/model-studio/partial-mode (`partial`) and …/qwen-omni (sound as a `data:` URI).
+- `deepseek`: api-docs.deepseek.com. Its `prefix` works at the address that ends in /beta alone: set `base_url` and
+  `continuation` for it.
+- `openrouter`: openrouter.ai/docs/use-cases/usage-accounting: `usage.cost` is in credits, which are US dollars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Continuation: TypeAlias = Literal["fold", "as_is", "continue_final_message", "partial", "prefix"]
+ServerName: TypeAlias = Literal[
+    "openai", "vllm", "sglang", "llama.cpp", "ollama", "lmstudio", "dashscope", "deepseek", "openrouter"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a server is spoken to.
+
+    Attributes:
+        send_reasoning: Give the history's reasoning back, as `reasoning_content`.
+        stream_usage: Ask for token counts in the stream.
+        max_tokens_key: What the limit of the answer's length is called.
+        repetition_penalty_key: What the penalty for repetition is called.
+        continuation: How an answer that stands last is continued: `as_is` sends it unmarked, which some servers
+            continue unasked; `fold` writes it into the user's message before it, for those that cannot; the others are
+            the marks that servers know.
+        sound_as_uri: Sound goes as a `data:` URI, not as bare base64.
+        cost_currency: In which currency `usage.cost` is; '' if that is no cost.
+        body: What every request has besides; what the request itself says wins.
+    """
+
+    send_reasoning: bool = True
+    stream_usage: bool = True
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    repetition_penalty_key: Literal["repetition_penalty", "repeat_penalty"] = "repetition_penalty"
+    continuation: Continuation = "as_is"
+    sound_as_uri: bool = False
+    cost_currency: str = ""
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProfile:
+    """A kind of server.
+
+    Attributes:
+        url: Its usual base URL, without a slash at the end; '' if it must be configured.
+        key: The environment variable of its key; '' if it needs none.
+        dialect: How it is spoken to.
+        facts: What its models can do, by the name in `ModelFacts`, where that is not as configured by default.
+    """
+
+    url: str = ""
+    key: str = ""
+    dialect: Dialect = Dialect()
+    facts: Mapping[str, bool] = field(default_factory=dict)
+
+
+PROFILES: Mapping[ServerName, ServerProfile] = {
+    "openai": ServerProfile(
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        Dialect(send_reasoning=False, max_tokens_key="max_completion_tokens"),
+    ),
+    "vllm": ServerProfile("http://localhost:8000/v1", "", Dialect(continuation="continue_final_message")),
+    "sglang": ServerProfile("http://localhost:30000/v1", "", Dialect(continuation="continue_final_message")),
+    "llama.cpp": ServerProfile("http://localhost:8080/v1", "", Dialect(repetition_penalty_key="repeat_penalty")),
+    "ollama": ServerProfile("http://localhost:11434/v1"),
+    "lmstudio": ServerProfile("http://localhost:1234/v1", "", Dialect(repetition_penalty_key="repeat_penalty")),
+    "dashscope": ServerProfile(
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
+        Dialect(continuation="partial", sound_as_uri=True),
+    ),
+    "deepseek": ServerProfile("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+    "openrouter": ServerProfile("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Dialect(cost_currency="USD")),
+}
+"""The kinds that are known, by name."""

@@ -1,0 +1,169 @@
+"""From a request to the JSON that Chat Completions takes. Pure, but for local media, which are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from jackfield.config import GenerateConfig
+from jackfield.messages import ASSISTANT, USER, ContentItem, Message
+from jackfield.models.history import Answer, Result, parts_of
+from jackfield.models.media import notes_of
+from jackfield.request import ChatRequest, FunctionSchema
+from jackfield_chat_completions.media import media_part
+from jackfield_chat_completions.profiles import Dialect
+from jackfield_http import json_bytes
+
+Wire: TypeAlias = dict[str, Any]
+
+
+def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
+    """The body of the HTTP request.
+
+    Raises:
+        UnsupportedInputError: A local file is missing, or not what it should be.
+    """
+    return json_bytes(request_body(request, dialect))
+
+
+def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
+    """The request as a dict; what `extra_body` says wins over everything else."""
+    messages = wire_messages(request.messages, dialect)
+    body: Wire = {"model": request.model, "messages": messages, "stream": True}
+    if dialect.stream_usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.functions:
+        body |= _tool_options(request.functions, request.config)
+    marks = _continued(messages, dialect)
+    return {**body, **dialect.body, **marks, **_options(request.config, dialect), **request.config.extra_body}
+
+
+def _tool_options(functions: Sequence[FunctionSchema], config: GenerateConfig) -> Wire:
+    choice: str | Wire = config.function_choice
+    if choice not in ("auto", "none", "required"):
+        choice = {"type": "function", "function": {"name": choice}}
+    options: Wire = {"tools": [_tool(function) for function in functions], "tool_choice": choice}
+    if config.parallel_function_calls is not None:
+        options["parallel_tool_calls"] = config.parallel_function_calls
+    return options
+
+
+def _tool(function: FunctionSchema) -> Wire:
+    known = ("name", "description", "parameters", "strict")
+    return {"type": "function", "function": {key: function[key] for key in known if key in function}}
+
+
+def _options(config: GenerateConfig, dialect: Dialect) -> Wire:
+    options = {
+        "temperature": config.temperature,
+        "top_p": config.top_p,
+        "top_k": config.top_k,
+        "presence_penalty": config.presence_penalty,
+        "frequency_penalty": config.frequency_penalty,
+        dialect.repetition_penalty_key: config.repetition_penalty,
+        dialect.max_tokens_key: config.max_tokens,
+        "seed": config.seed,
+        "stop": list(config.stop) or None,
+        "response_format": config.response_format,
+        "reasoning_effort": config.reasoning_effort,
+    }
+    return {key: value for key, value in options.items() if value is not None}
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
+    """The history as Chat Completions takes it."""
+    wire: list[Wire] = []
+    for part in parts_of(messages):
+        if isinstance(part, Message):
+            wire.append({"role": part.role, "content": _content(part, dialect)})
+        else:
+            wire += _answer(part, dialect)
+    return wire
+
+
+def _content(message: Message, dialect: Dialect) -> str | list[Wire]:
+    """Text as one string where there is nothing else: some servers know no lists."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if all(item.text is not None for item in content):
+        return message.get_text_content()
+    return [_part(item, dialect) for item in content]
+
+
+def _part(item: ContentItem, dialect: Dialect) -> Wire:
+    if item.text is not None:
+        return {"type": "text", "text": item.text}
+    if item.file is not None:
+        return {"type": "text", "text": notes_of([item])[0]}
+    return media_part(item, sound_as_uri=dialect.sound_as_uri)
+
+
+def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
+    """An answer, a tool message for each call, then what those cannot carry: media, and results nobody asked for."""
+    wire: list[Wire] = [_said(answer, dialect)] if answer.messages else []
+    wire += [{"role": "tool", "tool_call_id": call.id, "content": call.result.text} for call in answer.calls]
+    wire += [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]
+    wire += [_as_user(stray, [{"type": "text", "text": stray.text}], dialect) for stray in answer.strays]
+    return wire
+
+
+def _said(answer: Answer, dialect: Dialect) -> Wire:
+    said: Wire = {"role": ASSISTANT, "content": answer.text}
+    if answer.reasoning and dialect.send_reasoning:
+        said["reasoning_content"] = answer.reasoning
+    if answer.calls:
+        said["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function.name, "arguments": call.function.arguments},
+            }
+            for call in answer.calls
+        ]
+    return said
+
+
+def _as_user(result: Result, texts: list[Wire], dialect: Dialect) -> Wire:
+    if not result.media:
+        return {"role": USER, "content": "\n".join([result.label, *(part["text"] for part in texts)])}
+    media = [media_part(item, sound_as_uri=dialect.sound_as_uri) for item in result.media]
+    return {"role": USER, "content": [{"type": "text", "text": result.label}, *texts, *media]}
+
+
+# --- continuation -----------------------------------------------------------------------------------------------------
+
+
+def _continued(messages: list[Wire], dialect: Dialect) -> Wire:
+    """Have the server continue an answer that stands last; the options that this takes.
+
+    Changes the last messages, which are this request's own.
+    """
+    last = messages[-1] if messages else {}
+    if last.get("role") != ASSISTANT or not last["content"] or "tool_calls" in last:
+        return {}
+    match dialect.continuation:
+        case "continue_final_message":
+            return {"continue_final_message": True, "add_generation_prompt": False}
+        case "partial" | "prefix" as mark:
+            last[mark] = True
+        case "fold":
+            _fold(messages)
+        case "as_is":
+            pass
+    return {}
+
+
+def _fold(messages: list[Wire]) -> None:
+    """Write the answer that stands last into the user's message before it, if there is one."""
+    if len(messages) < 2 or messages[-2]["role"] != USER:
+        return
+    begun = messages.pop()["content"]
+    asked = messages[-1]
+    if isinstance(asked["content"], str):
+        asked["content"] += f"\n\n{begun}"
+    else:
+        asked["content"].append({"type": "text", "text": f"\n\n{begun}"})

@@ -1,0 +1,123 @@
+"""What servers say becomes an error whose class says what to do."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    ModelAuthError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelServiceError,
+    RateLimitedError,
+)
+from jackfield_chat_completions.errors import error_of_response
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+def refusal(status: int, body: Any = "", headers: dict[str, str] | None = None, key: str = "") -> ModelServiceError:
+    content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return error_of_response(status, headers or {}, content, "openai", key=key, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error_class"),
+    [
+        (400, {"error": {"message": "no", "code": None}}, ModelRequestError),
+        (400, {"error": {"message": "no", "code": "context_length_exceeded"}}, ContextLengthError),
+        (
+            400,
+            {"object": "error", "message": "This model's maximum context length is 8192 tokens", "code": 400},
+            ContextLengthError,
+        ),
+        (400, {"error": {"message": "the request exceeds the available context size"}}, ContextLengthError),
+        (400, {"error": {"message": "flagged", "code": "content_filter"}}, ContentFilterError),
+        (400, {"error": {"message": "x", "code": "DataInspectionFailed"}}, ContentFilterError),
+        (400, {"error": {"message": "x", "code": "data_inspection_failed"}}, ContentFilterError),
+        (400, {"error": {"message": "x", "code": "model_not_found"}}, ModelNotFoundError),
+        (400, {"error": {"message": "x", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, ContentFilterError),
+        (400, {"error": {"code": "BadRequest", "innererror": "odd"}}, ModelRequestError),
+        (401, {"error": {"message": "x", "code": "invalid_api_key"}}, ModelAuthError),
+        (402, {"error": {"message": "no balance"}}, ModelAuthError),
+        (403, "<html>", ModelAuthError),
+        (404, {"detail": "Not Found"}, ModelNotFoundError),
+        (408, "", ModelOverloadedError),
+        (413, "", ContextLengthError),
+        (422, {"detail": [{"loc": ["body"], "msg": "missing"}]}, ModelRequestError),
+        (429, {"error": {"message": "slow", "type": "tokens", "code": "rate_limit_exceeded"}}, RateLimitedError),
+        (500, {"error": "boom"}, ModelOverloadedError),
+        (529, "", ModelOverloadedError),
+        (307, "", ModelRequestError),
+    ],
+)
+def test_the_class_follows_code_and_status(status: int, body: Any, error_class: type[ModelServiceError]) -> None:
+    error = refusal(status, body)
+    assert type(error) is error_class
+    assert error.status == status
+
+
+def test_a_used_up_quota_is_no_rate_limit_because_waiting_does_not_help() -> None:
+    error = refusal(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
+    assert isinstance(error, ModelAuthError)
+    assert not error.retryable
+    assert error.code == "insufficient_quota"
+
+
+def test_facts_are_kept() -> None:
+    error = refusal(429, "", {"retry-after": "7", "x-request-id": "req_9"})
+    assert (error.retry_after_s, error.request_id, error.backend) == (7, "req_9", "openai")
+
+
+def test_the_servers_text_is_told_short_and_without_the_key() -> None:
+    key = "sk-very-secret"
+    error = refusal(401, {"error": {"message": f"Incorrect API key provided: {key}. " + "blah " * 1000}}, key=key)
+    assert "Incorrect API key" in str(error)
+    assert key not in str(error)
+    assert len(str(error)) < 800
+
+
+def test_a_placeholder_key_is_not_taken_out_of_words() -> None:
+    assert "EMPTY message" in str(refusal(400, {"error": {"message": "EMPTY message"}}, key="EMPTY"))
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(300, 599),
+    st.one_of(
+        st.binary(max_size=60),
+        st.recursive(
+            st.none() | st.integers() | st.text(max_size=5),
+            lambda x: (
+                st.lists(x, max_size=3)
+                | st.dictionaries(st.sampled_from(["error", "message", "code", "type", "detail"]), x, max_size=4)
+            ),
+            max_leaves=8,
+        ),
+    ),
+)
+def test_every_refusal_is_some_error(status: int, body: Any) -> None:
+    assert isinstance(refusal(status, body), ModelServiceError)
+
+
+def test_a_filter_says_what_it_found() -> None:
+    results = {"hate": {"filtered": False, "severity": "safe"}, "jailbreak": {"filtered": True, "detected": True}}
+    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": results}
+    error = refusal(400, {"error": {"message": "no", "code": "content_filter", "innererror": inner}})
+    assert type(error) is ContentFilterError
+    assert "no [jailbreak]" in str(error)
+
+
+def test_the_advice_about_a_key_names_its_variable() -> None:
+    error = error_of_response(401, {}, b"", "acme", variable="ACME_API_KEY")
+    assert "api_key, ACME_API_KEY" in str(error)
+    assert "(check the key (api_key)" in str(refusal(401))

@@ -1,0 +1,230 @@
+"""A backend is an address and a key: what it asks, as whom, and what it makes of answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jackfield_chat_completions
+from jackfield import sync
+from jackfield.errors import (
+    ConfigError,
+    MissingSecretError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelOverloadedError,
+    UnsupportedInputError,
+)
+from jackfield.events import MediaDelta, TextDelta
+from jackfield.messages import Message
+from jackfield_chat_completions import PROFILES, ChatCompletionsModel, Dialect, ServerProfile
+from jackfield_testkit.server import FakeOpenAI, error, raw, text
+
+MakeModel = Callable[..., ChatCompletionsModel]
+HELLO = [Message("user", "hello")]
+
+
+def ask(model: ChatCompletionsModel, **config: Any) -> str:
+    return sync.run(model.acomplete(HELLO, config=config)).get_content()
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(jackfield_chat_completions.__all__) == [
+        "ChatCompletionsConfig",
+        "ChatCompletionsModel",
+        "ChatServer",
+        "Dialect",
+        "PROFILES",
+        "ServerProfile",
+    ]
+
+
+# --- where, and as whom ---
+
+
+def test_a_profile_with_an_address_alone_is_a_backend(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(text("hello"))
+    assert ask(make_model()) == "hello"
+    request = server.requests[0]
+    assert request.path == "/v1/chat/completions"
+    assert "authorization" not in request.headers
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["user-agent"] == "jackfield"
+
+
+def test_the_configured_address_wins(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(text("hello"))
+    assert ask(make_model(ServerProfile("http://127.0.0.1:1/v1"), base_url=server.url + "/")) == "hello"
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "http://"])
+def test_what_is_no_address_is_refused(make_model: MakeModel, url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        ask(make_model(base_url=url))
+
+
+def test_without_any_address_it_says_to_set_one(make_model: MakeModel) -> None:
+    with pytest.raises(ConfigError, match="set base_url"):
+        ask(make_model(ServerProfile(key="ACME_API_KEY"), api_key="k"))
+
+
+def test_the_configured_key_wins_over_the_secret(
+    server: FakeOpenAI, make_model: MakeModel, clean_environment: pytest.MonkeyPatch
+) -> None:
+    server.default = text("hello")
+    profile = ServerProfile(server.url, "ACME_API_KEY")
+    clean_environment.setenv("ACME_API_KEY", "sk-environment")
+    ask(make_model(profile))
+    ask(make_model(profile, api_key=" sk-configured\n"))
+    sent = [request.headers["authorization"] for request in server.requests]
+    assert sent == ["Bearer sk-environment", "Bearer sk-configured"]
+
+
+def test_a_missing_key_is_named_and_nothing_is_sent(server: FakeOpenAI, make_model: MakeModel) -> None:
+    with pytest.raises(MissingSecretError, match="ACME_API_KEY"):
+        ask(make_model(ServerProfile(server.url, "ACME_API_KEY")))
+    assert server.requests == []
+
+
+def test_a_key_that_the_server_repeats_is_not_shown_and_its_variable_is_named(
+    server: FakeOpenAI, make_model: MakeModel
+) -> None:
+    server.reply(error(401, "Incorrect API key provided: sk-do-not-show"))
+    with pytest.raises(ModelAuthError, match="ACME_API_KEY") as caught:
+        ask(make_model(ServerProfile(server.url, "ACME_API_KEY"), api_key="sk-do-not-show"))
+    assert "sk-do-not-show" not in str(caught.value) + repr(caught.value)
+
+
+def test_headers_of_a_call_win(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(text("hello"))
+    ask(make_model(), extra_headers={"User-Agent": "me", "X-Mine": "1"})
+    headers = server.requests[0].headers
+    assert (headers["user-agent"], headers["x-mine"], headers["content-type"]) == ("me", "1", "application/json")
+
+
+# --- what a profile and the configuration say ---
+
+
+def test_facts_are_as_configured_else_as_the_profile_says(make_model: MakeModel) -> None:
+    profile = ServerProfile("http://h", facts={"images": False, "audio": True})
+    facts = make_model(profile).facts
+    assert (facts.images, facts.audio, facts.native_tools, facts.context_tokens) == (False, True, True, None)
+    facts = make_model(profile, images=True, native_tools=False, context_tokens=4096, tokenizer="qwen").facts
+    assert (facts.images, facts.audio, facts.native_tools) == (True, True, False)
+    assert (facts.context_tokens, facts.tokenizer) == (4096, "qwen")
+
+
+def test_the_dialect_is_as_configured_else_as_the_profile_says(make_model: MakeModel) -> None:
+    profile = ServerProfile("http://h", dialect=Dialect(stream_usage=False, continuation="partial", body={"a": 1}))
+    assert make_model(profile).dialect(profile) == profile.dialect
+    configured = make_model(
+        profile, stream_usage=True, continuation="fold", max_tokens_key="max_completion_tokens", prompt_cache_key="k"
+    )
+    assert configured.dialect(profile) == Dialect(
+        max_tokens_key="max_completion_tokens", continuation="fold", body={"a": 1, "prompt_cache_key": "k"}
+    )
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_makes_a_request_for_its_kind_of_server(
+    server: FakeOpenAI, make_model: MakeModel, name: Any
+) -> None:
+    server.reply(text("hello"))
+    profile = PROFILES[name]
+    assert profile.url.startswith(("https://", "http://localhost:"))
+    model = make_model(profile, base_url=server.url, api_key="k")
+    begun = [*HELLO, Message("assistant", "so", reasoning_content="why")]
+    sync.run(model.acomplete(begun, config={"max_tokens": 3, "repetition_penalty": 1.1}))
+    sent = server.requests[0].json
+    dialect = profile.dialect
+    assert (sent[dialect.max_tokens_key], sent[dialect.repetition_penalty_key]) == (3, 1.1)
+    assert ("reasoning_content" in sent["messages"][-1]) == dialect.send_reasoning
+    marks = {"partial": True} if dialect.continuation == "partial" else {}
+    assert marks.items() <= sent["messages"][-1].items()
+    assert sent.get("continue_final_message", False) == (dialect.continuation == "continue_final_message")
+
+
+def test_a_model_that_speaks_is_asked_for_sound_and_gives_one_file(server: FakeOpenAI, make_model: MakeModel) -> None:
+    deltas = [{"audio": {"data": "AAAA", "transcript": "hi"}}, {"audio": {"data": "AAAA"}}]
+    lines = [{"choices": [{"delta": delta}]} for delta in deltas] + [{"choices": [{"finish_reason": "stop"}]}]
+    body = "".join(f"data: {json.dumps(line)}\n\n" for line in lines).encode()
+    server.reply(raw(body, {"Content-Type": "text/event-stream"}))
+    model = make_model(modalities=["text", "audio"], audio_output={"voice": "v", "format": "mp3"})
+
+    async def gather() -> list[Any]:
+        return [event async for event in model.astream(HELLO)]
+
+    events = sync.run(gather())
+    assert (server.requests[0].json["modalities"], server.requests[0].json["audio"]["voice"]) == (
+        ["text", "audio"],
+        "v",
+    )
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["hi"]
+    (sound,) = [event.item.value for event in events if isinstance(event, MediaDelta)]
+    assert sound == "data:audio/mpeg;base64,AAAAAAAA"
+
+
+# --- files, errors, loops ---
+
+
+def test_a_missing_file_is_refused_before_anything_is_sent(
+    server: FakeOpenAI, make_model: MakeModel, tmp_path: Path
+) -> None:
+    with pytest.raises(UnsupportedInputError):
+        sync.run(make_model().acomplete([Message("user", [{"image": str(tmp_path / "gone.png")}])]))
+    assert server.requests == []
+
+
+def test_a_server_that_fails_or_is_gone_is_an_error_of_its_kind(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(error(503, "later"))
+    with pytest.raises(ModelOverloadedError, match="acme: HTTP 503"):
+        ask(make_model())
+    with pytest.raises(ModelConnectionError, match=r"acme: http://127\.0\.0\.1:1 "):
+        ask(make_model(base_url="http://127.0.0.1:1/v1"))
+
+
+def test_one_model_serves_several_event_loops_at_once(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.default = text("hello")
+    model = make_model()
+    answers: list[str] = []
+
+    async def talk() -> list[str]:
+        replies = await asyncio.gather(*(model.acomplete(HELLO) for _ in range(5)))
+        return [reply.get_content() for reply in replies]
+
+    threads = [threading.Thread(target=lambda: answers.extend(asyncio.run(talk()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == ["hello"] * 20
+
+
+def test_a_closed_model_asks_with_the_key_as_it_is_then(
+    server: FakeOpenAI, make_model: MakeModel, clean_environment: pytest.MonkeyPatch
+) -> None:
+    server.default = text("hello")
+    model = make_model(ServerProfile(server.url, "ACME_API_KEY"))
+    for key in ("old", "new"):
+        clean_environment.setenv("ACME_API_KEY", key)
+        ask(model)
+        sync.run(model.aclose())
+    assert [request.headers["authorization"] for request in server.requests] == ["Bearer old", "Bearer new"]
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_importing_it_loads_no_http_stack() -> None:
+    code = (
+        "import sys, jackfield_chat_completions;"
+        "print([name for name in ('openai', 'httpx2', 'httpcore2', 'anyio') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

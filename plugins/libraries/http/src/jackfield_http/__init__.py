@@ -1,0 +1,31 @@
+"""HTTP for backends of Jackfield. Importing it loads no HTTP stack: the first request does.
+
+- `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
+- `sse`: server-sent events out of bytes.
+- `failures`: what the network and a status mean, as Jackfield's errors.
+- `headers`: keys that a header can carry, and headers as they are sent.
+- `jsonbytes`: JSON as it is sent and received, half surrogate pairs included.
+- `transport`: what the client stands on; it loads the HTTP stack.
+"""
+
+from jackfield_http.client import HTTPClient, Reply, checked_url
+from jackfield_http.failures import class_of_status, translated
+from jackfield_http.headers import HeaderPairs, header_pairs, key_for_header
+from jackfield_http.jsonbytes import json_bytes, json_value
+from jackfield_http.sse import SSE_END, DataLineDecoder, SSEDecoder
+
+__all__ = [
+    "SSE_END",
+    "DataLineDecoder",
+    "HTTPClient",
+    "HeaderPairs",
+    "Reply",
+    "SSEDecoder",
+    "checked_url",
+    "class_of_status",
+    "header_pairs",
+    "json_bytes",
+    "json_value",
+    "key_for_header",
+    "translated",
+]

@@ -1,0 +1,190 @@
+"""The way to one server, and the connections to it, kept per event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
+
+from jackfield import sync
+from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.models.refusals import shown
+from jackfield_http.failures import translated
+from jackfield_http.headers import HeaderPairs
+from jackfield_http.jsonbytes import json_value
+
+if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
+    from jackfield_http.transport import Connections, Response, Route
+
+MAX_REPLY_BYTES = 100_000_000
+
+
+def checked_url(url: str, *, setting: str = "base_url") -> str:
+    """The URL of a server, as it is given but for slashes at its end.
+
+    Args:
+        url: What somebody configured.
+        setting: What it is called there, for the error.
+
+    Raises:
+        ConfigError: It is none that HTTP can reach.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and url.isascii() and parts.port != 0 and not (parts.query or parts.fragment)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f"{setting} is no address of a server: it needs a host, and no query: http://127.0.0.1:8000/v1"
+        )
+    return url.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole HTTP answer; header names are in lower case. `backend` is who asked, for errors."""
+
+    backend: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body's JSON value.
+
+        Raises:
+            ModelResponseError: It has none.
+        """
+        try:
+            return json_value(self.body)
+        except ValueError as error:
+            sent = shown(self.body[:1000].decode("utf-8", "replace"), "", 80)
+            raise ModelResponseError(
+                f"{self.backend}: the server sent {sent!r}, which is no JSON: check its address",
+                backend=self.backend,
+                status=self.status,
+            ) from error
+
+
+class HTTPClient:
+    """Sends requests to one server. One instance serves many calls at once, from any thread and any event loop.
+
+    Making one opens nothing and loads nothing. Each event loop has its own connections: as many as it has requests at
+    once, kept for the next ones, closed when the loop ends or nobody refers to the client any more. Proxies and
+    certificates are those of the environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …). Redirects are not
+    followed.
+
+    Args:
+        url: Any URL at the server: its scheme, host and port count.
+        backend: Who asks, for errors.
+    """
+
+    def __init__(self, url: str, *, backend: str) -> None:
+        parts = urlsplit(url)
+        self.address = f"{parts.scheme}://{_host(parts)}"
+        self._url = url
+        self._backend = backend
+        self._lock = threading.Lock()
+        self._route: Route | None = None
+        self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
+
+    def post(
+        self, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
+    ) -> AbstractAsyncContextManager[Response]:
+        """`request` with POST."""
+        return self.request("POST", url, body, headers, timeout_s=timeout_s)
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
+    ) -> AsyncIterator[Response]:
+        """Send a request; the answer is there, its body unread, once its headers are.
+
+        Leaving early closes the connection.
+
+        Args:
+            method: GET, POST …
+            url: A URL at this server.
+            body: May be empty.
+            headers: See `header_pairs`; the host and the length are added.
+            timeout_s: Seconds the server may be silent; connecting has at most 15 of them.
+
+        Raises:
+            ModelServiceError: The network failed, then or while the body is read. A status is never an error here.
+            ValueError: The URL is at another server.
+        """
+        connections = self._connections.get(asyncio.get_running_loop())
+        if connections is None:
+            # In a thread: loading the HTTP stack and certificates takes long, and the event loop has others to serve.
+            connections = self._connections_here(await sync.in_worker(self._way))
+        with translated(self._backend, self.address, timeout_s=timeout_s):
+            async with connections.request(method, url, body, headers, timeout_s=timeout_s) as response:
+                yield response
+
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: HeaderPairs,
+        *,
+        timeout_s: float,
+        max_bytes: int = MAX_REPLY_BYTES,
+    ) -> Reply:
+        """Send a request and read the whole answer, whatever its status.
+
+        Args:
+            method, url, body, headers, timeout_s: As for `request`.
+            max_bytes: The longest body.
+
+        Raises:
+            ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
+        """
+        async with self.request(method, url, body, headers, timeout_s=timeout_s) as response:
+            content = await response.read(limit=max_bytes + 1)
+            if len(content) > max_bytes:
+                raise ModelResponseError(
+                    f"{self._backend}: {self.address} sent more than {max_bytes:,} bytes: ask for less at once",
+                    backend=self._backend,
+                    status=response.status,
+                )
+            return Reply(self._backend, response.status, response.headers, content)
+
+    async def aclose(self) -> None:
+        """Close the idle connections of this event loop; those of others close there. It may be used again."""
+        with self._lock:
+            connections, self._connections = self._connections, {}
+        here = connections.pop(asyncio.get_running_loop(), None)
+        if here is not None:
+            await here.aclose()
+        # Those of other loops close themselves there, as soon as nobody refers to them.
+
+    def _way(self) -> Route:
+        from jackfield_http.transport import Route
+
+        with self._lock:
+            if self._route is None:
+                self._route = Route.to(self._url)
+            return self._route
+
+    def _connections_here(self, route: Route) -> Connections:
+        from jackfield_http.transport import Connections
+
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            living = {known: kept for known, kept in self._connections.items() if not known.is_closed()}
+            # Another task of this loop may have been first.
+            connections = living.get(loop) or Connections(route)
+            self._connections = {**living, loop: connections}
+        return connections
+
+
+def _host(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]

@@ -1,0 +1,369 @@
+"""The client over real connections: what it sends, what it keeps open, and what failures become."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import gc
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from jackfield import sync
+from jackfield.errors import (
+    ModelConnectionError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelServiceError,
+    ModelTimeoutError,
+)
+from jackfield_http import HTTPClient, Reply, header_pairs
+from jackfield_testkit.server import FakeOpenAI, error, raw, text
+
+Answering = Callable[..., AbstractContextManager[str]]
+MakeClient = Callable[..., HTTPClient]
+BODY = b'{"stream": true, "messages": []}'
+
+
+async def exchange(client: HTTPClient, url: str, *, timeout_s: float = 20) -> Reply:
+    return await client.exchange("POST", f"{url}/chat/completions", BODY, [], timeout_s=timeout_s)
+
+
+def ask(client: HTTPClient, url: str, *, timeout_s: float = 20) -> Reply:
+    return sync.run(exchange(client, url, timeout_s=timeout_s))
+
+
+# --- requests and answers ---
+
+
+def test_a_body_and_headers_arrive_and_an_answer_comes_back_whole(echo: str, make_client: MakeClient) -> None:
+    headers = header_pairs({"X-Mine": "1", "Content-Type": "text/plain"}, {"x-mine": "2"})
+    reply = sync.run(make_client(echo).exchange("POST", f"{echo}/a", b"hello", headers, timeout_s=20))
+    assert (reply.status, reply.headers["x-mine"], reply.body) == (201, "2", b"hello")
+
+
+def test_a_get_has_no_body_and_keeps_its_query(echo: str, make_client: MakeClient) -> None:
+    reply = sync.run(make_client(echo).exchange("GET", f"{echo}/a%20b?c=d&e", b"", [], timeout_s=20))
+    assert reply.body == b"/a%20b?c=d&e"
+
+
+def test_one_client_asks_several_paths_over_one_connection(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    for number in range(80):
+        sync.run(client.exchange("POST", f"{server.url}/{number}", BODY, [], timeout_s=20))
+    assert [request.path for request in server.requests] == [f"/v1/{number}" for number in range(80)]
+    assert server.connections == 1
+
+
+def test_a_url_at_another_server_is_refused(echo: str, make_client: MakeClient) -> None:
+    with pytest.raises(ValueError, match="not to"):
+        ask(make_client("http://127.0.0.1:1"), echo)
+
+
+def test_a_status_is_no_error(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.reply(error(503, "later"))
+    assert ask(make_client(server.url), server.url).status == 503
+
+
+def test_a_body_that_is_too_long_is_an_error_and_not_memory(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.reply(raw(b"x" * 1_000_000, {"Content-Type": "text/plain"}))
+    with pytest.raises(ModelResponseError, match="1,000 bytes"):
+        sync.run(make_client(server.url).exchange("POST", f"{server.url}/a", BODY, [], timeout_s=20, max_bytes=1000))
+
+
+def test_a_reply_that_is_no_json_shows_what_it_is(echo: str, make_client: MakeClient) -> None:
+    reply = sync.run(make_client(echo).exchange("POST", f"{echo}/a", b"<html>", [], timeout_s=20))
+    with pytest.raises(ModelResponseError, match="<html>"):
+        reply.json()
+    assert Reply("acme", 200, {}, b'{"a": [1]}').json() == {"a": [1]}
+
+
+def test_a_large_answer_arrives_whole_however_slowly_it_is_read(server: FakeOpenAI, make_client: MakeClient) -> None:
+    # Several times what is read ahead, so that the socket must be paused and resumed.
+    sent = b"".join(b"%06d" % number + b"x" * 994 for number in range(5000))
+    server.reply(raw(sent, {"Content-Type": "text/plain"}))
+    client = make_client(server.url)
+
+    async def slowly() -> bytes:
+        got = b""
+        async with client.post(f"{server.url}/a", BODY, [], timeout_s=20) as response:
+            async for piece in response.pieces:
+                got += piece
+                await asyncio.sleep(0.001)
+        return got
+
+    assert sync.run(slowly()) == sent
+
+
+# --- failures ---
+
+
+def test_silence_is_an_error_that_says_how_long_it_was(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.reply(text("hello").delayed(5))
+    with pytest.raises(ModelTimeoutError, match=r"acme: .* 0\.2 s"):
+        ask(make_client(server.url), server.url, timeout_s=0.2)
+
+
+def test_a_server_that_writes_slowly_is_not_silent(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.reply(text([str(number) for number in range(8)]).paced(0.1))
+    assert b"7" in ask(make_client(server.url), server.url, timeout_s=0.5).body
+
+
+def test_a_closed_port_says_which_address_without_what_lets_one_in(make_client: MakeClient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://me:pass@127.0.0.1:{port}"
+    with pytest.raises(ModelConnectionError, match=f"http://127.0.0.1:{port} ") as caught:
+        ask(make_client(url), url)
+    assert "pass" not in str(caught.value)
+
+
+def test_a_header_that_cannot_be_sent_is_an_error_that_does_not_show_it(echo: str, make_client: MakeClient) -> None:
+    call = make_client(echo).exchange(
+        "POST", f"{echo}/a", BODY, header_pairs({"X-Token": "secret\nvalue"}), timeout_s=20
+    )
+    with pytest.raises(ModelRequestError) as caught:
+        sync.run(call)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_an_answer_that_breaks_off_is_an_error_of_the_connection(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.reply(text(["a", "b", "c"]).reset_after(1))
+    with pytest.raises(ModelServiceError) as caught:
+        ask(make_client(server.url), server.url)
+    assert isinstance(caught.value, ModelConnectionError)
+
+
+# --- connections ---
+
+
+def test_a_connection_is_kept_after_any_answer_that_was_read(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.reply(error(400, "no"), text("yes"), error(500, "no"), text("yes"))
+    client = make_client(server.url)
+    assert [ask(client, server.url).status for _ in range(4)] == [400, 200, 500, 200]
+    assert server.connections == 1
+
+
+def test_requests_at_once_have_a_connection_each_and_later_ones_take_those(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text("hello").delayed(0.2)
+    client = make_client(server.url)
+
+    async def crowd() -> None:
+        await asyncio.gather(*(exchange(client, server.url) for _ in range(60)))
+
+    sync.run(crowd())
+    assert server.connections == 60
+    sync.run(crowd())
+    assert server.connections == 60
+
+
+def test_what_follows_a_complete_answer_is_read_so_that_the_connection_is_kept(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text(["a", "b"])
+    client = make_client(server.url)
+
+    async def leave_after_one() -> bytes:
+        async with client.post(f"{server.url}/a", BODY, [], timeout_s=20) as response:
+            await anext(response.pieces)
+            return await response.rest()
+
+    assert sync.run(leave_after_one()).strip().endswith(b"[DONE]")
+    ask(client, server.url)
+    assert server.connections == 1
+
+
+def test_a_server_that_never_ends_its_answer_is_left(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text(["a", "b"]).stall_after(1)
+    client = make_client(server.url)
+
+    async def leave() -> bytes:
+        async with client.post(f"{server.url}/a", BODY, [], timeout_s=20) as response:
+            await anext(response.pieces)
+            return await response.rest()
+
+    assert sync.run(leave()) == b""
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_leaving_an_answer_closes_its_connection(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text(["a", "b"]).stall_after(1)
+    client = make_client(server.url)
+
+    async def leave() -> None:
+        async with client.post(f"{server.url}/a", BODY, [], timeout_s=20) as response:
+            await anext(response.pieces)
+
+    sync.run(leave())
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_cancelling_closes_the_connection(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello").delayed(30)
+    client = make_client(server.url)
+
+    async def cancel() -> None:
+        call = asyncio.ensure_future(exchange(client, server.url))
+        await asyncio.to_thread(server.wait_until, lambda s: bool(s.open_connections and s.requests))
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await call
+
+    sync.run(cancel())
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_a_client_works_on_one_event_loop_after_the_other_and_leaves_nothing_open(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        for _ in range(3):
+            assert asyncio.run(exchange(client, server.url)).status == 200
+            assert server.wait_until(lambda s: s.open_connections == 0)
+        gc.collect()
+
+
+def test_a_client_works_on_several_event_loops_at_once(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    statuses: list[int] = []
+
+    async def several() -> list[int]:
+        return [reply.status for reply in await asyncio.gather(*(exchange(client, server.url) for _ in range(5)))]
+
+    threads = [threading.Thread(target=lambda: statuses.extend(asyncio.run(several()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * 20
+
+
+def test_a_closed_client_has_no_connections_and_can_be_used_again(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    ask(client, server.url)
+    sync.run(client.aclose())
+    sync.run(client.aclose())
+    assert server.wait_until(lambda s: s.open_connections == 0)
+    assert ask(client, server.url).status == 200
+
+
+def test_closing_on_another_loop_closes_what_was_opened_here(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    ask(client, server.url)
+    asyncio.run(client.aclose())
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_a_forgotten_client_leaves_no_connection_open(server: FakeOpenAI) -> None:
+    server.default = text("hello")
+    client = HTTPClient(server.url, backend="acme")
+    ask(client, server.url)
+    del client
+    gc.collect()
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_closing_in_the_middle_of_an_answer_lets_it_end(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text(["a", "b", "c"]).paced(0.05)
+    client = make_client(server.url)
+
+    async def close_in_the_middle() -> bytes:
+        got = b""
+        async with client.post(f"{server.url}/a", BODY, [], timeout_s=20) as response:
+            async for piece in response.pieces:
+                await client.aclose()
+                got += piece
+        return got
+
+    assert sync.run(close_in_the_middle()).strip().endswith(b"[DONE]")
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(
+    answering: Answering, make_client: MakeClient
+) -> None:
+    with answering(timeout=0.1) as url:
+        client = make_client(url)
+        assert ask(client, url).body == BODY
+        time.sleep(0.4)  # the server closes a connection that is idle for 0.1 s
+        assert ask(client, url).body == BODY
+
+
+def test_a_server_that_closes_after_each_answer_is_understood(answering: Answering, make_client: MakeClient) -> None:
+    with answering(protocol_version="HTTP/1.0") as url:
+        client = make_client(url)
+        assert [ask(client, url).body for _ in range(2)] == [BODY, BODY]
+
+
+def test_an_address_of_ip_version_6_is_reached(answering: Answering, make_client: MakeClient) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with answering(address="::1") as url:
+        assert ask(make_client(url), url).body == BODY
+
+
+# --- proxies and TLS ---
+
+
+def test_a_proxy_of_the_environment_is_used(
+    server: FakeOpenAI, make_client: MakeClient, no_proxies: pytest.MonkeyPatch
+) -> None:
+    no_proxies.setenv("HTTP_PROXY", server.origin.replace("http://", "http://me:pass@"))
+    server.reply(text("hello"))
+    assert ask(make_client("http://model.invalid/v1"), "http://model.invalid/v1").status == 200
+    request = server.requests[0]
+    assert request.path == "http://model.invalid/v1/chat/completions"
+    assert request.headers["host"] == "model.invalid"
+    assert request.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:pass").decode()
+
+
+def test_a_proxy_is_not_used_for_an_address_that_needs_none(
+    echo: str, make_client: MakeClient, no_proxies: pytest.MonkeyPatch
+) -> None:
+    no_proxies.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    no_proxies.setenv("NO_PROXY", "localhost,127.0.0.1")
+    assert ask(make_client(echo), echo).body == BODY
+
+
+def test_tls_is_spoken_and_the_certificate_is_checked(
+    tls_echo: tuple[str, Path], make_client: MakeClient, no_proxies: pytest.MonkeyPatch
+) -> None:
+    url, certificate = tls_echo
+    with pytest.raises(ModelConnectionError, match=r"(?i)certificate"):
+        ask(make_client(url), url)
+    no_proxies.setenv("SSL_CERT_FILE", str(certificate))
+    client = make_client(url)
+    assert [ask(client, url).body for _ in range(2)] == [BODY, BODY]
+
+
+# --- cost ---
+
+
+def test_importing_it_and_making_a_client_loads_no_http_stack() -> None:
+    code = (
+        "import sys; from jackfield_http import HTTPClient; HTTPClient('https://api.example', backend='b');"
+        "print([name for name in ('httpx2', 'httpcore2', 'anyio', 'ssl') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() in ("[]", "['ssl']")

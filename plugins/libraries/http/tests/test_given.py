@@ -1,0 +1,100 @@
+"""What people configure is checked, and an error about it shows no secret."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jackfield_http
+from jackfield.errors import ConfigError, ContextLengthError, ModelServiceError
+from jackfield_http import checked_url, class_of_status, header_pairs, json_bytes, json_value, key_for_header
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(jackfield_http.__all__) == [
+        "DataLineDecoder",
+        "HTTPClient",
+        "HeaderPairs",
+        "Reply",
+        "SSEDecoder",
+        "SSE_END",
+        "checked_url",
+        "class_of_status",
+        "header_pairs",
+        "json_bytes",
+        "json_value",
+        "key_for_header",
+        "translated",
+    ]
+    assert all(hasattr(jackfield_http, name) for name in jackfield_http.__all__)
+
+
+@pytest.mark.parametrize("url", ["http://h", "https://h:8000/v1", "http://[::1]:80/v1", "http://u:p@h/v1"])
+def test_an_address_is_taken_as_it_is_but_for_slashes_at_its_end(url: str) -> None:
+    assert checked_url(url) == url
+    assert checked_url(url + "//") == url
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://h", "", "http://", "http://:80", "http://h:x", "http://[::1", "http://h/v1?a=b"]
+)
+def test_what_http_cannot_reach_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="azure_endpoint"):
+        checked_url(url, setting="azure_endpoint")
+
+
+@settings(max_examples=60)
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126)), st.sampled_from(["", " ", "\n", "\r\n"]))
+def test_a_key_loses_only_the_space_around_it(key: str, space: str) -> None:
+    assert key_for_header(space + key + space) == key
+    assert key_for_header(None) == ""
+
+
+@pytest.mark.parametrize("key", ["sk-caf\u00e9", "sk-ca\nf", "sk-ca\x00f"])
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(ConfigError, match="copy it again") as caught:
+        key_for_header(key)
+    assert "ca" not in str(caught.value).replace("can carry", "")
+
+
+def test_of_two_headers_with_one_name_the_later_is_sent() -> None:
+    assert header_pairs({"A": "1", "b": "2"}, {"B": "3"}) == [(b"a", b"1"), (b"b", b"3")]
+
+
+@given(st.integers(300, 599))
+def test_every_status_that_is_no_success_is_some_error(status: int) -> None:
+    error_class = class_of_status(status)
+    assert issubclass(error_class, ModelServiceError)
+    assert error_class.retryable == (status >= 500 or status in (408, 409, 425, 429))
+    assert class_of_status(413) is ContextLengthError
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60)
+@given(json_values)
+def test_json_comes_back_as_it_was(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return  # a key with half a surrogate pair: see below
+    assert json_value(json_bytes(value)) == value
+
+
+def test_half_a_surrogate_pair_is_replaced_and_nothing_else() -> None:
+    assert json_bytes({"a": "b\ud83d"}) == b'{"a": "b?"}'
+    assert json_value(rb'{"a": "b\ud83d"}') == {"a": "b?"}
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 200_000, b"plain"])
+def test_what_is_no_json_is_a_value_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        json_value(data)

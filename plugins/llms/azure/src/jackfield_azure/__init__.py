@@ -1,0 +1,1 @@
+"""OpenAI's models at Azure, as a backend of Jackfield."""

@@ -1,0 +1,95 @@
+"""Ask a model at Azure by Chat Completions: a deployment has an address of its own, and a version of the API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+from urllib.parse import quote, urlencode
+
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError, MissingSecretError
+from jackfield_azure.config import AzureConfig
+from jackfield_chat_completions import ChatCompletionsModel, ChatServer, Dialect, ServerProfile
+from jackfield_chat_completions.model import HEADERS, PATH
+from jackfield_http import checked_url, key_for_header
+
+KEY_VARIABLE = "AZURE_OPENAI_API_KEY"
+TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - its name
+ENDPOINT_VARIABLE = "AZURE_OPENAI_ENDPOINT"
+VERSION_VARIABLE = "OPENAI_API_VERSION"
+DEFAULT_VERSION = "2024-06-01"
+VERSIONLESS_PATH = "/openai/v1"
+
+# Older versions refuse `stream_options`: github.com/Azure/azure-rest-api-specs, issues 29157 and 30810.
+FIRST_VERSION_WITH_USAGE = "2024-09-01"
+
+
+class AzureChat(ChatCompletionsModel):
+    """A deployment of one of OpenAI's models at Azure."""
+
+    backend: ClassVar[str] = "azure"
+    config_class: ClassVar[type[LLMConfig]] = AzureConfig
+    profile: ClassVar[ServerProfile] = ServerProfile(key=KEY_VARIABLE, dialect=Dialect(send_reasoning=False))
+    config: AzureConfig
+
+    def server(self) -> ChatServer:
+        """The deployment's address, by the SDK's rules; the key, or the token in place of it.
+
+        Raises:
+            ConfigError: There is no endpoint, or a key as well as a token.
+            MissingSecretError: There is neither.
+        """
+        endpoint = self._endpoint()
+        secret, let_in = self._credentials()
+        headers = {**HEADERS, **let_in}
+        if endpoint.endswith(VERSIONLESS_PATH):
+            return ChatServer(endpoint + PATH, headers, self.dialect(self.profile), secret)
+        version = self.config.api_version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
+        deployment = self.config.azure_deployment or self.config.model
+        base_url, query = _sdk_settings(endpoint, deployment, version)
+        dialect = replace(self.profile.dialect, stream_usage=version >= FIRST_VERSION_WITH_USAGE)
+        profile = replace(self.profile, dialect=dialect)
+        return ChatServer(f"{base_url}{PATH}?{urlencode(query)}", headers, self.dialect(profile), secret)
+
+    def _endpoint(self) -> str:
+        url = self.config.server_url or os.environ.get(ENDPOINT_VARIABLE)
+        if not url:
+            raise ConfigError(
+                f"backend {self.backend} needs an address: set azure_endpoint, or the environment variable "
+                f"{ENDPOINT_VARIABLE}, as in https://NAME.openai.azure.com"
+            )
+        return checked_url(url, setting="azure_endpoint")
+
+    def _credentials(self) -> tuple[str, Mapping[str, str]]:
+        """The secret, and the header that carries it. What is configured wins over secrets, and of those a token."""
+        key = self.config.api_key.get_secret_value() if self.config.api_key else ""
+        token = self.config.azure_ad_token.get_secret_value() if self.config.azure_ad_token else ""
+        if key and token:
+            raise ConfigError("api_key and azure_ad_token are both set: Azure takes one, leave the other out")
+        if not key and not token:
+            token = self.host.settings.secret(TOKEN_VARIABLE) or ""
+            key = self.host.settings.secret(KEY_VARIABLE) or ""
+        if token := key_for_header(token):
+            return token, {"authorization": f"Bearer {token}"}
+        if key := key_for_header(key):
+            return key, {"api-key": key}
+        raise MissingSecretError(KEY_VARIABLE, needed_by=f"backend {self.backend}")
+
+
+def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Mapping[str, str]]:
+    """The deployment's base URL and the query of every request, as the SDK has them."""
+    import httpx2
+    import openai
+
+    client = openai.AsyncAzureOpenAI(
+        azure_endpoint=endpoint,
+        azure_deployment=quote(deployment, safe=""),
+        api_version=version,
+        api_key="unused",  # it asks for one, and sends nothing
+        max_retries=0,
+        http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
+    )
+    query = {name: str(value) for name, value in client.default_query.items()}
+    return str(client.base_url).rstrip("/"), query

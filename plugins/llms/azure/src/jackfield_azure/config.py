@@ -1,0 +1,34 @@
+"""The settings of this backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from jackfield_chat_completions import ChatCompletionsConfig
+
+
+class AzureConfig(ChatCompletionsConfig):
+    """Where the deployment is, and as whom one asks."""
+
+    azure_endpoint: str | None = Field(
+        default=None, description="As AZURE_OPENAI_ENDPOINT: https://NAME.openai.azure.com; it wins over base_url"
+    )
+    azure_deployment: str | None = Field(
+        default=None, min_length=1, description="The deployment's name; unset: the model's"
+    )
+    api_version: str | None = Field(default=None, min_length=1, description="As OPENAI_API_VERSION; else 2024-06-01")
+    azure_ad_token: SecretStr | None = Field(
+        default=None, description="A token of Microsoft Entra, in place of a key; better set as AZURE_OPENAI_AD_TOKEN"
+    )
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """All but key and token: another process has its own, or is given one."""
+        state = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "azure_ad_token": None}}
+
+    @property
+    def server_url(self) -> str | None:
+        """The endpoint, else the address as every backend has it."""
+        return self.azure_endpoint or super().server_url

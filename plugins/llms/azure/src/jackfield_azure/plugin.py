@@ -1,0 +1,21 @@
+"""What this distribution offers: one backend."""
+
+from __future__ import annotations
+
+from jackfield.plugins import LLMSpec, hook
+
+
+@hook.llms
+def llms() -> list[LLMSpec]:
+    """The backend."""
+    return [
+        LLMSpec(
+            name="azure",
+            target="jackfield_azure.backend:AzureChat",
+            config="jackfield_azure.config:AzureConfig",
+            summary="OpenAI's models at Azure, by deployment",
+            keys=("azure_endpoint",),
+            secrets=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
+            effects=frozenset({"network"}),
+        )
+    ]

@@ -1,0 +1,271 @@
+"""Texts as vectors, from OpenAI or any server that has its endpoint for embeddings."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import binascii
+import math
+import random
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from pydantic import Field, SecretStr
+
+from jackfield import sync
+from jackfield.config import Config
+from jackfield.errors import ModelRequestError, ModelResponseError, ModelServiceError
+from jackfield.messages import Usage
+from jackfield.models.retry import delay_s
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_chat_completions.errors import error_of_response
+from jackfield_chat_completions.model import PATH as CHAT_PATH
+from jackfield_chat_completions.profiles import ServerName
+from jackfield_http import HeaderPairs, HTTPClient, header_pairs, json_bytes
+from jackfield_openai.backend import OpenAIChat
+
+PATH = "/embeddings"
+_OF_THE_SERVER = ("model", "server", "model_server", "api_base", "base_url", "api_key", "organization", "project")
+
+
+class OpenAIEmbedderConfig(Config):
+    """Which model, where, and how much is asked of it at once."""
+
+    model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
+    server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
+    model_server: str | None = Field(default=None, description="As base_url, or as server")
+    api_base: str | None = Field(default=None, description="As base_url; it wins")
+    base_url: str | None = Field(default=None, description="The address of the server")
+    api_key: SecretStr | None = Field(default=None, description="Better set as OPENAI_API_KEY")
+    organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
+    project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
+    dimension: int | None = Field(default=None, ge=1, description="Of the vectors, for models that have several")
+    document_prefix: str = Field(default="", description="Put before texts that are to be found")
+    query_prefix: str = Field(default="", description="Put before texts to search with; open models want one")
+    batch_size: int = Field(default=128, ge=1, le=2048, description="The most texts in one request")
+    concurrency: int = Field(default=4, ge=1, description="The most requests of one call at the same time")
+    encoding_format: Literal["base64", "float"] = Field(
+        default="base64", description="How numbers come; as base64 they take a quarter of the bytes"
+    )
+    max_retries: int = Field(default=0, ge=0, le=100)
+    request_timeout: float = Field(default=120.0, gt=0, description="Seconds the server may be silent")
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server as it is")
+    extra_headers: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """All but the key: another process has its own, or is given one."""
+        state = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "api_key": None}}
+
+
+class _Item(msgspec.Struct):
+    index: int
+    embedding: Vector | str
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Item]
+    usage: _Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    url: str
+    variable: str  # that the key may be set in
+    key: str = field(repr=False)
+    headers: HeaderPairs = field(repr=False)
+    client: HTTPClient
+
+
+class OpenAIEmbedder(Embedder):
+    """Asks for `batch_size` texts in a request, and has up to `concurrency` requests of one call on their way.
+
+    Where the server is and which key it gets is decided as for the backend `openai`. Vectors come as base64; a server
+    that sends numbers all the same is understood, and one that refuses is asked for numbers from then on.
+
+    Args:
+        host: Where the key is looked up.
+        settings: The keys of `OpenAIEmbedderConfig`, which checks them.
+    """
+
+    backend: ClassVar[str] = "openai"
+
+    def __init__(self, *, host: PluginHost | None = None, **settings: Any) -> None:
+        self.config = OpenAIEmbedderConfig.parse(settings, what="settings of embedder 'openai'")
+        self._host = host
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._opened: _Opened | None = None
+        self._takes_base64 = self.config.encoding_format == "base64"
+
+    def __repr__(self) -> str:
+        return f"<OpenAIEmbedder {self.space}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"config": self.config, "_host": self._host}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._start()
+
+    @property
+    def space(self) -> str:
+        """The model, with the dimension and the prefix of documents where they are configured."""
+        config = self.config
+        parts = [self.backend, config.model, config.dimension or "", config.document_prefix]
+        return ":".join(map(str, parts)).rstrip(":")
+
+    @property
+    def dimension(self) -> int | None:
+        """As configured; None where the model decides."""
+        return self.config.dimension
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        """See `Embedder`. If one request fails, the others are cancelled."""
+        _refuse_empty(texts)
+        prefix = self.config.query_prefix if purpose == "query" else self.config.document_prefix
+        size = self.config.batch_size
+        batches = [[prefix + text for text in texts[start : start + size]] for start in range(0, len(texts), size)]
+        free = asyncio.Semaphore(self.config.concurrency)
+        tasks = [asyncio.create_task(self._in_turn(batch, free)) for batch in batches]
+        try:
+            parts = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._joined(parts)
+
+    async def aclose(self) -> None:
+        """See `Embedder`; the next call takes the key as it is then."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.client.aclose()
+
+    # --- one request ---
+
+    async def _in_turn(self, batch: Sequence[str], free: asyncio.Semaphore) -> Embedded:
+        attempt = 1
+        while True:
+            try:
+                async with free:
+                    return await self._ask(batch)
+            except ModelServiceError as error:
+                if not error.retryable or attempt > self.config.max_retries:
+                    raise
+                # Outside of the semaphore: others need not wait with it.
+                wait_s = delay_s(error, attempt, jitter=random.random())  # noqa: S311 - nobody is kept from guessing it
+            await asyncio.sleep(wait_s)
+            attempt += 1
+
+    async def _ask(self, batch: Sequence[str]) -> Embedded:
+        # In a thread: it may import the SDK, which takes most of a second, in which the event loop has others to serve.
+        opened = self._opened
+        if opened is None:
+            opened = await sync.in_worker(self._open)
+        as_base64 = self._takes_base64
+        body = json_bytes(self._body(batch, as_base64=as_base64))
+        reply = await opened.client.exchange(
+            "POST", opened.url, body, opened.headers, timeout_s=self.config.request_timeout
+        )
+        if reply.status >= 300:
+            refusal = error_of_response(
+                reply.status, reply.headers, reply.body, self.backend, key=opened.key, variable=opened.variable
+            )
+            if as_base64 and isinstance(refusal, ModelRequestError) and "encoding_format" in str(refusal):
+                self._takes_base64 = False
+                return await self._ask(batch)
+            raise refusal
+        return self._read(reply.body, len(batch))
+
+    def _body(self, batch: Sequence[str], *, as_base64: bool) -> Mapping[str, Any]:
+        return {
+            "model": self.config.model,
+            "input": batch,
+            **({"dimensions": self.config.dimension} if self.config.dimension else {}),
+            # Numbers are what a server sends that is not asked: some know no word for them.
+            **({"encoding_format": "base64"} if as_base64 else {}),
+            **self.config.extra_body,
+        }
+
+    def _open(self) -> _Opened:
+        with self._lock:
+            opened = self._opened
+            if opened is None:
+                config = self.config
+                # Which server and which key: as the backend decides it, environment variables included.
+                same = {name: value for name in _OF_THE_SERVER if (value := getattr(config, name)) is not None}
+                backend = OpenAIChat(same, processors=(), host=self._host or default_host())
+                chat, variable = backend.server(), backend.server_profile().key
+                url = chat.url.removesuffix(CHAT_PATH) + PATH
+                headers = header_pairs(chat.headers, {"accept": "application/json"}, config.extra_headers)
+                client = HTTPClient(url, backend=self.backend)
+                opened = self._opened = _Opened(url, variable, chat.key, headers, client)
+            return opened
+
+    # --- its answer ---
+
+    def _read(self, body: bytes, count: int) -> Embedded:
+        try:
+            answer = msgspec.json.decode(body, type=_Answer)
+            found = {item.index: _vector(item.embedding) for item in answer.data}
+        except (msgspec.DecodeError, binascii.Error, ValueError) as error:
+            raise self._wrong(
+                f"sent what is no embeddings ({error}): check its address, and that the model embeds"
+            ) from error
+        if len(answer.data) != count or found.keys() != set(range(count)):
+            raise self._wrong(f"sent {len(answer.data)} vectors for {count} texts, or numbered them wrongly")
+        tokens = answer.usage.prompt_tokens if answer.usage else 0
+        return Embedded(tuple(found[index] for index in range(count)), Usage(prompt_tokens=tokens, total_tokens=tokens))
+
+    def _joined(self, parts: Sequence[Embedded]) -> Embedded:
+        vectors = tuple(vector for part in parts for vector in part.vectors)
+        lengths = {len(vector) for vector in vectors}
+        if len(lengths) > 1:
+            raise self._wrong(f"sent vectors of different lengths ({', '.join(map(str, sorted(lengths)))})")
+        if self.config.dimension and lengths - {self.config.dimension}:
+            raise self._wrong(
+                f"sent vectors of {lengths.pop()} numbers, where {self.config.dimension} were asked for: "
+                "the model has one dimension; leave out `dimension`"
+            )
+        tokens = sum(part.usage.prompt_tokens for part in parts)
+        return Embedded(vectors, Usage(prompt_tokens=tokens, total_tokens=tokens))
+
+    def _wrong(self, what: str) -> ModelResponseError:
+        return ModelResponseError(f"{self.backend}: the server {what}", backend=self.backend)
+
+
+def _refuse_empty(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise ValueError("texts is one text: put it into a list")
+    for index, text in enumerate(texts):
+        if not text:
+            raise ValueError(f"text {index} is empty: leave it out, or put something in its place")
+
+
+def _vector(embedding: Vector | str) -> Vector:
+    """A vector out of numbers, or out of the base64 of floats of 32 bits, the lowest byte first.
+
+    Raises:
+        ValueError: It is none, or none to calculate with.
+    """
+    if isinstance(embedding, str):
+        numbers = array.array("f", binascii.a2b_base64(embedding, strict_mode=True))
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        embedding = tuple(numbers)
+    if not (embedding and math.isfinite(sum(embedding))):
+        raise ValueError("a vector is empty, or has numbers that are none")
+    return embedding

@@ -1,0 +1,302 @@
+"""From the typed events of an answer to Jackfield's events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from jackfield.errors import ModelResponseError, ModelServiceError
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ContentItem, Usage
+from jackfield.models.refusals import shown
+from jackfield_http import SSE_END, SSEDecoder, json_value
+from jackfield_openai.responses.errors import error_of_failure
+from jackfield_openai.responses.growing import Channel, GrowingItem, Items
+from jackfield_openai.responses.items import Item, arguments_of, call_id_of, image_of, parts_of
+
+_DONE = b"[DONE]"
+# Why an answer stopped short, in the words that Chat Completions has for it.
+_REASONS = {"max_output_tokens": "length"}
+
+
+class AnswerReader:
+    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+
+    A server tells everything up to three times: in pieces, in the whole item, and in the whole response. Whatever comes
+    first counts, and the later ones only for what is missing.
+
+    Args:
+        backend: Who asks, for errors.
+        server: Who is asked; it is put beside the items that a later request needs back.
+        key: The secret that was sent; it is taken out of what errors show.
+        variable: The environment variable that it may be set in, for the advice in errors.
+        request_id: The server's id of the request, for errors.
+
+    Attributes:
+        done: Whether the answer is complete; nothing after that is read.
+    """
+
+    def __init__(
+        self, backend: str, *, server: str = "", key: str = "", variable: str = "", request_id: str | None = None
+    ) -> None:
+        self._backend = backend
+        self._server = server
+        self._key = key
+        self._variable = variable
+        self._request_id = request_id
+        self._sse = SSEDecoder()
+        self._items = Items()
+        self._text = Channel()
+        self._reasoning = Channel()
+        self._model = ""
+        self._id: str | None = None
+        self._created: int | None = None
+        self._usage: Usage | None = None
+        self._reason = ""
+        self._began = False
+        self.done = False
+
+    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
+        """The events that a piece of the stream completes.
+
+        Raises:
+            ModelServiceError: It holds an error, or what is no event; the events before that come first.
+        """
+        for data in self._sse.feed(piece):
+            if self.done or data == _DONE:
+                return
+            yield from self._event(data)
+
+    def whole(self, body: bytes) -> list[ModelEvent]:
+        """The events of an answer that is one `response` object."""
+        response = self._object(body)
+        self._began = True
+        if "output" not in response:
+            self._raise_if_error(response)
+            raise self._unreadable(body)
+        return self._read(self._response, response, body)
+
+    def finish(self) -> Iterator[ModelEvent]:
+        """The last events.
+
+        Raises:
+            ModelServiceError: The stream ended before the answer did.
+        """
+        if not self.done:
+            yield from self.feed(SSE_END)
+        if not self._began:
+            raise self._error("the server sent no answer: check base_url, and that it has the Responses API")
+        if not self.done:
+            yield from self._told()
+            raise self._error("the stream ended in the middle of the answer; try again")
+        if self._usage is not None:
+            yield UsageReported(self._usage)
+        output = self._items.output()
+        data = {"server": self._server, "output": output} if output else None
+        yield ModelFinished(self._reason, self._model, self._id, self._created, data)
+
+    # --- one event ---
+
+    def _event(self, data: bytes) -> list[ModelEvent]:
+        event = self._object(data)
+        self._began = True
+        return self._read(self._events_of, event, data)
+
+    def _read(
+        self, read: Callable[[Mapping[str, Any]], list[ModelEvent]], value: Mapping[str, Any], data: bytes
+    ) -> list[ModelEvent]:
+        try:
+            return read(value)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._unreadable(data) from error
+
+    def _events_of(self, event: Mapping[str, Any]) -> list[ModelEvent]:
+        match event.get("type"):
+            case "response.output_text.delta" | "response.refusal.delta":
+                return self._text_delta(event)
+            case "response.reasoning_text.delta":
+                return self._reasoning_delta(event, "content")
+            case "response.reasoning_summary_text.delta":
+                return self._reasoning_delta(event, "summary")
+            case "response.function_call_arguments.delta":
+                return self._call(self._items.of(event), {}, arguments_of(event["delta"]))
+            case "response.function_call_arguments.done":
+                return self._call(self._items.of(event), event)
+            case "response.output_item.added":
+                return self._item_added(event)
+            case "response.output_item.done":
+                return self._item_done(event)
+        return self._about_all(event)
+
+    def _about_all(self, event: Mapping[str, Any]) -> list[ModelEvent]:
+        """An event that is about the answer, not about an item of it."""
+        match event.get("type"):
+            case "response.created":
+                self._head(event["response"])
+            case "response.completed" | "response.incomplete" | "response.failed":
+                return self._response(event["response"])
+            case "error":
+                self._raise_if_error(event)
+            case str():
+                pass  # of the dozens of others none adds anything, and there will be more
+            case _:
+                self._raise_if_error(event)
+                raise ValueError("an event without a type")
+        return []
+
+    def _raise_if_error(self, event: Mapping[str, Any]) -> None:
+        if event.get("type") == "error" or event.get("error"):
+            said = event.get("error") or event
+            raise error_of_failure(
+                said, self._backend, key=self._key, variable=self._variable, request_id=self._request_id
+            )
+
+    def _object(self, data: bytes) -> dict[str, Any]:
+        try:
+            value = json_value(data)
+        except ValueError as error:
+            raise self._unreadable(data) from error
+        if not isinstance(value, dict):
+            raise self._unreadable(data)
+        return value
+
+    def _unreadable(self, data: bytes) -> ModelServiceError:
+        sent = shown(data[:1000].decode("utf-8", "replace"), self._key, 80)
+        return self._error(f"the server sent what is no part of an answer: {sent!r}; does it have the Responses API?")
+
+    def _error(self, text: str) -> ModelServiceError:
+        return ModelResponseError(f"{self._backend}: {text}", backend=self._backend, request_id=self._request_id)
+
+    # --- pieces ---
+
+    def _text_delta(self, event: Mapping[str, Any]) -> list[ModelEvent]:
+        item = self._items.of(event)
+        delta = event["delta"]
+        item.told["content"] += len(delta)
+        return _texts(self._text.say(item, item, delta))
+
+    def _reasoning_delta(self, event: Mapping[str, Any], where: str) -> list[ModelEvent]:
+        item = self._items.of(event)
+        delta = event["delta"]
+        item.told[where] += len(delta)
+        return _thoughts(self._reasoning.say(item, (item, where, event.get(f"{where}_index")), delta))
+
+    def _call(self, item: GrowingItem, said: Mapping[str, Any], delta: str = "") -> list[ModelEvent]:
+        """More of a call: a piece of its arguments, or what is new in all that was said of it."""
+        arguments = delta or arguments_of(said.get("arguments"))[item.told["arguments"] :]
+        item.told["arguments"] += len(arguments)
+        new_id = "" if item.call_id else call_id_of(said)
+        new_name = "" if item.name else str(said.get("name") or "")
+        item.call_id = item.call_id or new_id
+        item.name = item.name or new_name
+        if not (new_id or new_name or arguments):
+            return []
+        return [FunctionCallDelta(self._items.number_of_call(item), new_id, new_name, arguments)]
+
+    # --- items ---
+
+    def _item_added(self, event: Mapping[str, Any]) -> list[ModelEvent]:
+        wire = event["item"]
+        item = self._items.begin(wire.get("id"), event.get("output_index"))
+        match wire["type"]:
+            case "message":
+                self._text.begin(item)
+            case "reasoning":
+                self._reasoning.begin(item)
+            case "function_call":
+                # Its arguments may be there already, and come again in pieces.
+                return self._call(item, {**wire, "arguments": ""})
+        return []
+
+    def _item_done(self, event: Mapping[str, Any]) -> list[ModelEvent]:
+        wire = event["item"]
+        return self._finish_item(self._items.unfinished(wire.get("id"), event.get("output_index")), wire)
+
+    def _finish_item(self, item: GrowingItem, wire: Item) -> list[ModelEvent]:
+        """What of an item was not told in pieces."""
+        item.wire = wire
+        match wire["type"]:
+            case "message":
+                spoken = [self._text.say(item, item, text) for text, _ in _rest(wire, "content", item)]
+                return _texts("".join([*spoken, self._text.end(item)]))
+            case "reasoning":
+                rest = [(text, part) for where in ("summary", "content") for text, part in _rest(wire, where, item)]
+                spoken = [self._reasoning.say(item, part, text) for text, part in rest]
+                return _thoughts("".join([*spoken, self._reasoning.end(item)]))
+            case "function_call":
+                return self._call(item, wire)
+        image = image_of(wire)
+        return [MediaDelta(ContentItem(image=image))] if image else []
+
+    # --- the response ---
+
+    def _head(self, response: Mapping[str, Any]) -> None:
+        self._id = str(response.get("id") or "") or self._id
+        self._model = str(response.get("model") or self._model)
+        self._created = _count(response.get("created_at")) or self._created
+
+    def _response(self, response: Mapping[str, Any]) -> list[ModelEvent]:
+        """The end of the answer."""
+        status = response.get("status") or "completed"
+        if status not in ("completed", "incomplete"):
+            self._raise_if_error(response)
+            raise self._error(f"the answer ended as {status!r}: try again, and do not ask for it in the background")
+        self._head(response)
+        missing = self._items.missing(response.get("output") or ())
+        events = [event for item, wire in missing for event in self._finish_item(item, wire)]
+        if usage := response.get("usage"):
+            self._usage = usage_of(usage)
+        self._reason = self._reason_of(response, status)
+        self.done = True
+        return [*events, *self._told()]
+
+    def _reason_of(self, response: Mapping[str, Any], status: str) -> str:
+        if status == "incomplete":
+            reason = (response.get("incomplete_details") or {}).get("reason") or status
+            return _REASONS.get(reason, reason)
+        return "tool_calls" if self._items.calls else "stop"
+
+    def _told(self) -> list[ModelEvent]:
+        """What was held back for items that have not ended."""
+        return [*_thoughts(self._reasoning.end_all()), *_texts(self._text.end_all())]
+
+
+def _texts(text: str) -> list[ModelEvent]:
+    return [TextDelta(text)] if text else []
+
+
+def _thoughts(text: str) -> list[ModelEvent]:
+    return [ReasoningDelta(text)] if text else []
+
+
+def _rest(wire: Item, where: str, item: GrowingItem) -> Iterator[tuple[str, object]]:
+    """What of an item's texts was not told in pieces, and which part each is of; None for more of the last one."""
+    told = item.told[where]
+    for number, text in enumerate(parts_of(wire.get(where))):
+        yield text[told:], None if told else (item, where, number)
+        told = max(0, told - len(text))
+
+
+def usage_of(wire: Mapping[str, Any]) -> Usage:
+    """The counts of a `usage` object; what is missing or no count is 0."""
+    details = wire.get("input_tokens_details") or {}
+    return Usage(
+        prompt_tokens=_count(wire.get("input_tokens")),
+        completion_tokens=_count(wire.get("output_tokens")),
+        total_tokens=_count(wire.get("total_tokens")),
+        cached_tokens=_count(details.get("cached_tokens")),
+        cache_write_tokens=_count(details.get("cache_write_tokens")),
+        reasoning_tokens=_count((wire.get("output_tokens_details") or {}).get("reasoning_tokens")),
+    )
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0

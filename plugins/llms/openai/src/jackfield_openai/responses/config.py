@@ -1,0 +1,47 @@
+"""The settings of this backend."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from jackfield.config import LLMConfig
+
+
+class ResponsesConfig(LLMConfig):
+    """Where the model is, what it can do, and what the provider may keep."""
+
+    organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
+    project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
+
+    native_tools: bool = Field(default=True, description="The model takes tool schemas and gives structured calls")
+    images: bool = Field(default=True, description="The model takes images")
+    audio: bool = Field(default=False, description="The model takes audio; OpenAI's own API does not here")
+    files: bool = Field(default=False, description="Send files (PDF …) to the model; else a note with their name is")
+    json_schema: bool = Field(default=True, description="The model can be held to a JSON Schema")
+    reasoning: bool = Field(default=True, description="The server may give the model's reasoning apart")
+    context_tokens: int | None = Field(default=None, ge=1, description="The model's context, in tokens")
+    tokenizer: str = Field(default="", description="The name of the tokenizer that counts for the model")
+
+    prompt_cache_key: str | None = Field(default=None, description="Requests with one key share the provider's cache")
+    store: bool | None = Field(
+        default=False, description="Whether the provider may keep the answer; None: as the provider likes"
+    )
+    include: tuple[str, ...] = Field(
+        default=("reasoning.encrypted_content",), description="What the answer should hold besides; empty: not sent"
+    )
+    send_reasoning: bool = Field(default=True, description="Send the reasoning of earlier answers back")
+    reasoning_summary: Literal["auto", "concise", "detailed"] | None = Field(
+        default=None, description="Ask for a summary of the reasoning; some models and accounts get none"
+    )
+    hosted_tools: tuple[dict[str, Any], ...] = Field(
+        default=(), description="Tools that the provider runs, in its words: {'type': 'web_search'} …"
+    )
+
+    @field_validator("model_server")
+    @classmethod
+    def _only_openai_has_a_word(cls, server: str | None) -> str | None:
+        if server in (None, "", "openai") or server.startswith(("http://", "https://")):
+            return server
+        raise ValueError("must be 'openai', or begin with http:// or https://")

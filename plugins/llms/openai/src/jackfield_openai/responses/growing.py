@@ -1,0 +1,147 @@
+"""The items of an answer while they arrive: which one an event is about, and which one may speak."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jackfield_openai.responses.items import SEPARATOR, Item
+
+
+class GrowingItem:
+    """An item in the making.
+
+    Attributes:
+        index: Its place in the answer.
+        told: How many characters have arrived in pieces, of its `content`, its `summary` or its `arguments`.
+        call_id, name: What was told of a call.
+        number: Which call of the answer it is, from 0.
+        wire: The whole item, once it is there.
+    """
+
+    __slots__ = ("call_id", "index", "name", "number", "told", "wire")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.told: Counter[str] = Counter()
+        self.call_id = ""
+        self.name = ""
+        self.number: int | None = None
+        self.wire: Item | None = None
+
+
+class Items:
+    """Tells which item an event is about.
+
+    By its id, else by its index: vLLM has sent the events of one item under two indices, and gateways give one item a
+    new id in each event.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[GrowingItem] = []
+        self._by_id: dict[object, GrowingItem] = {}
+        self._at_index: dict[object, GrowingItem] = {}
+        self.calls = 0
+
+    def of(self, event: Mapping[str, Any]) -> GrowingItem:
+        """The item that an event is about; a new one if nobody has announced it."""
+        item_id, index = event.get("item_id"), event.get("output_index")
+        return self._find(item_id, index) or self.begin(item_id, index)
+
+    def begin(self, item_id: object, index: object) -> GrowingItem:
+        """An item that is announced."""
+        item = GrowingItem(index if isinstance(index, int) else len(self._all))
+        self._all.append(item)
+        if item_id is not None:
+            self._by_id[item_id] = item
+        if index is not None:
+            self._at_index[index] = item
+        return item
+
+    def unfinished(self, item_id: object, index: object) -> GrowingItem:
+        """The item that is complete now; a new one if nobody has announced it."""
+        item = self._find(item_id, index)
+        return item if item is not None and item.wire is None else self.begin(item_id, index)
+
+    def missing(self, output: Sequence[Item]) -> list[tuple[GrowingItem, Item]]:
+        """The items of a whole answer that have not been seen complete."""
+        if len(self.output()) >= len(output):
+            return []
+        found = [(self._find(wire.get("id"), index), index, wire) for index, wire in enumerate(output)]
+        return [
+            (self.unfinished(wire.get("id"), index), wire)
+            for item, index, wire in found
+            if item is None or item.wire is None or item.wire["type"] != wire["type"]
+        ]
+
+    def number_of_call(self, item: GrowingItem) -> int:
+        """Which call of the answer an item is, from 0."""
+        if item.number is None:
+            item.number = self.calls
+            self.calls += 1
+        return item.number
+
+    def output(self) -> list[Item]:
+        """The whole items, in order."""
+        return [item.wire for item in sorted(self._all, key=lambda item: item.index) if item.wire is not None]
+
+    def _find(self, item_id: object, index: object) -> GrowingItem | None:
+        by_id = self._by_id.get(item_id) if item_id is not None else None
+        return by_id or (self._at_index.get(index) if index is not None else None)
+
+
+class Channel:
+    """Lets one item speak at a time, and puts an empty line between two parts: items may arrive interleaved."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[GrowingItem] = deque()  # in the order in which they began; the first one speaks
+        self._held: dict[GrowingItem, list[tuple[object, str]]] = {}
+        self._ended: set[GrowingItem] = set()
+        self._last_part: object = None
+
+    def begin(self, item: GrowingItem) -> None:
+        """An item is announced, and will speak in its turn."""
+        if item not in self._held:
+            self._ended.discard(item)
+            self._held[item] = []
+            self._waiting.append(item)
+
+    def say(self, item: GrowingItem, part: object, text: str) -> str:
+        """What may be passed on when an item says something; `part` None is more of its last part.
+
+        Raises:
+            TypeError: It is no text.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a text is {type(text).__name__}")
+        if not text:
+            return ""
+        self.begin(item)
+        if self._waiting[0] is item:
+            return self._spaced(part, text)
+        self._held[item].append((part, text))
+        return ""
+
+    def end(self, item: GrowingItem) -> str:
+        """What may be passed on when an item says nothing more."""
+        self._ended.add(item)
+        released = []
+        while self._waiting and self._waiting[0] in self._ended:
+            del self._held[self._waiting.popleft()]
+            if self._waiting:
+                following = self._held[self._waiting[0]]
+                released += [self._spaced(part, text) for part, text in following]
+                following.clear()
+        return "".join(released)
+
+    def end_all(self) -> str:
+        """What is left."""
+        return "".join([self.end(item) for item in list(self._waiting)])
+
+    def _spaced(self, part: object, text: str) -> str:
+        if part is None or self._last_part in (None, part):
+            self._last_part = part or self._last_part
+            return text
+        self._last_part = part
+        return SEPARATOR + text

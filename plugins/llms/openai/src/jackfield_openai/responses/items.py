@@ -1,0 +1,100 @@
+"""What the items of an answer say to people. Who reads an answer and who sends it back must agree on that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from jackfield.jsontext import dumps
+from jackfield.messages import Message
+
+Item: TypeAlias = Mapping[str, Any]
+"""One item of `input` or `output`, as it stands on the wire."""
+
+SEPARATOR = "\n\n"
+"""Stands between the texts of two messages of one answer, and between two pieces of reasoning."""
+
+_MEDIA_TYPES = {"svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What of an answer is seen: each call is its id, its name and its arguments; each image a `data:` URI."""
+
+    text: str
+    reasoning: str
+    calls: tuple[tuple[str, str, str], ...]
+    images: tuple[str, ...]
+
+
+def said_by(items: Sequence[Item]) -> Said:
+    """What the items of an answer say, as the events of the answer did.
+
+    Raises:
+        AttributeError, TypeError: They are no items.
+    """
+    calls = [item for item in items if item["type"] == "function_call"]
+    return Said(
+        text=SEPARATOR.join(filter(None, ("".join(texts_of(item)) for item in items if item["type"] == "message"))),
+        reasoning=SEPARATOR.join(text for item in items if item["type"] == "reasoning" for text in thoughts_of(item)),
+        calls=tuple((call_id_of(call), call["name"], arguments_of(call.get("arguments"))) for call in calls),
+        images=tuple(filter(None, map(image_of, items))),
+    )
+
+
+def said_in(messages: Sequence[Message]) -> Said | None:
+    """What the messages of an answer say; None if they hold what no answer of this backend does."""
+    reasoning = [message.reasoning_content for message in messages if message.reasoning_content]
+    items = [item for message in messages for item in message.items]
+    images = [item.image for item in items if item.image is not None]
+    texts = [item.text for item in items if item.text is not None]
+    if len(images) + len(texts) < len(items) or not all(isinstance(thought, str) for thought in reasoning):
+        return None
+    calls = ((message.function_id or "", message.function_call) for message in messages)
+    return Said(
+        text="".join(texts),
+        reasoning="".join(map(str, reasoning)),
+        calls=tuple((call_id, call.name, call.arguments) for call_id, call in calls if call is not None),
+        images=tuple(images),
+    )
+
+
+def texts_of(item: Item) -> Iterator[str]:
+    """The texts of a message, refusals included, none of them empty."""
+    return parts_of(item.get("content"))
+
+
+def thoughts_of(item: Item) -> Iterator[str]:
+    """The texts of a reasoning item, its summary first, none of them empty."""
+    yield from parts_of(item.get("summary"))
+    yield from parts_of(item.get("content"))
+
+
+def parts_of(content: Iterable[Item] | str | None) -> Iterator[str]:
+    """The texts of a content, which is a list of parts; none of them empty."""
+    if isinstance(content, str):
+        content = ({"text": content},)
+    for part in content or ():
+        if text := part.get("text") or part.get("refusal"):
+            yield text
+
+
+def call_id_of(item: Item) -> str:
+    """The id that a call and its result share."""
+    return str(item.get("call_id") or item.get("id") or "")
+
+
+def arguments_of(value: object) -> str:
+    """A call's arguments as text, which is what all servers should send them as."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value)
+
+
+def image_of(item: Item) -> str | None:
+    """The image that an item holds, as a `data:` URI."""
+    if item["type"] != "image_generation_call" or not item.get("result"):
+        return None
+    kind = item.get("output_format") or "png"
+    return f"data:{_MEDIA_TYPES.get(kind, f'image/{kind}')};base64,{item['result']}"

@@ -1,0 +1,299 @@
+"""From a request to the JSON that the Responses API takes. Pure, but for local files, which are read.
+
+An answer of this backend goes back as it came, item for item: a model's reasoning counts only in its place, and only
+with what followed it. An answer that somebody has changed since, or that came from elsewhere, is written anew from what
+is seen of it, without its reasoning and without the server's ids.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import mimetypes
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jackfield.config import GenerateConfig
+from jackfield.errors import UnsupportedInputError
+from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
+from jackfield.models.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
+from jackfield.models.media import MAX_FILE_BYTES, address_of, is_local, notes_of, path_of, read_media
+from jackfield.request import ChatRequest, FunctionSchema
+from jackfield_openai.responses.config import ResponsesConfig
+from jackfield_openai.responses.items import Item, said_by, said_in
+
+Wire = dict[str, Any]
+
+_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
+
+
+def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
+    """The request as a dict; what `extra_body` says wins over everything else.
+
+    Raises:
+        UnsupportedInputError: A local file is missing, too large, or not what it should be.
+    """
+    instructions, messages = _instructions(request.messages)
+    body: Wire = {"model": request.model, "input": input_items(messages, config, request.server), "stream": True}
+    if instructions:
+        body["instructions"] = instructions
+    if config.store is not None:
+        body["store"] = config.store
+    if config.include:
+        body["include"] = list(config.include)
+    tools = [*map(_tool, request.functions), *config.hosted_tools]
+    if tools:
+        body["tools"] = tools
+    if request.functions:
+        body |= _choice(request.config)
+    return _joined(body | _options(request.config, config), request.config.extra_body)
+
+
+def reads_files(request: ChatRequest, config: ResponsesConfig) -> bool:
+    """Whether making the body means reading files."""
+    contents = (message.content for message in request.messages if not isinstance(message.content, str))
+    return any(
+        is_local(item) or (config.files and item.file is not None and path_of(item.file) is not None)
+        for content in contents
+        for item in content
+    )
+
+
+def _instructions(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+    """The system's text, and the other messages. Alone it stays a message: a request needs one."""
+    if len(messages) > 1 and messages[0].role == SYSTEM:
+        return text_of(messages[0].content), messages[1:]
+    return "", messages
+
+
+def _joined(body: Wire, extra: Mapping[str, Any]) -> Wire:
+    """`extra` over the body; objects (`text`, `reasoning`) are joined, so that one key of them can be set."""
+    joined = {
+        key: {**body[key], **value}
+        for key, value in extra.items()
+        if isinstance(value, dict) and isinstance(body.get(key), dict)
+    }
+    return body | dict(extra) | joined
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def _tool(function: FunctionSchema) -> Wire:
+    tool = {key: function[key] for key in ("name", "description", "parameters") if key in function}
+    # This API's own default is to rewrite a schema until it is strict: every optional argument would be required.
+    return {"type": "function", **tool, "strict": function.get("strict", False)}
+
+
+def _choice(config: GenerateConfig) -> Wire:
+    choice: str | Wire = config.function_choice
+    if choice not in ("auto", "none", "required"):
+        choice = {"type": "function", "name": choice}
+    options: Wire = {"tool_choice": choice}
+    if config.parallel_function_calls is not None:
+        options["parallel_tool_calls"] = config.parallel_function_calls
+    return options
+
+
+def _options(given: GenerateConfig, config: ResponsesConfig) -> Wire:
+    """What somebody set, known to this API or not: a server says itself what it does not take."""
+    reasoning = {"effort": given.reasoning_effort, "summary": config.reasoning_summary}
+    options = {
+        "temperature": given.temperature,
+        "top_p": given.top_p,
+        "top_k": given.top_k,
+        "presence_penalty": given.presence_penalty,
+        "frequency_penalty": given.frequency_penalty,
+        "repetition_penalty": given.repetition_penalty,
+        "max_output_tokens": given.max_tokens,
+        "prompt_cache_key": config.prompt_cache_key,
+        "seed": given.seed,
+        "stop": list(given.stop) or None,
+        "reasoning": {key: value for key, value in reasoning.items() if value is not None} or None,
+        "text": {"format": _format(given.response_format)} if given.response_format else None,
+    }
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _format(response_format: Mapping[str, Any]) -> Wire:
+    """A `response_format` of Chat Completions without its inner object; one that has none stays as it is."""
+    inner = response_format.get("json_schema")
+    if not isinstance(inner, Mapping):
+        return dict(response_format)
+    return {**{key: value for key, value in response_format.items() if key != "json_schema"}, **inner}
+
+
+# --- the history ------------------------------------------------------------------------------------------------------
+
+
+def input_items(messages: Sequence[Message], config: ResponsesConfig, server: str = "") -> list[Item]:
+    """The history as items.
+
+    Args:
+        messages: Without the system's, which may stand first.
+        config: What the model takes, and whether it gets its reasoning back.
+        server: Who is asked. Items that came from there go back as they are.
+    """
+    items: list[Item] = []
+    sent_ids: set[str] = set()
+    for part in parts_of(messages):
+        if isinstance(part, Message):
+            items.append(_said(part.role, _content(part, files=config.files)))
+        else:
+            items += _answer_items(part, config, server, sent_ids)
+    return items
+
+
+def _said(role: str, content: str | list[Wire]) -> Wire:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids: set[str]) -> Iterator[Item]:
+    """What the model said, one answer after the other, then the results of its calls; `sent_ids` grows."""
+    calls = iter(answer.calls)
+    for _, run in itertools.groupby(answer.messages, key=lambda message: message.origin):
+        messages = list(run)
+        own_calls = [next(calls) for message in messages if message.function_call is not None]
+        kept = kept_items(messages, own_calls, server) if config.send_reasoning else None
+        ids = {str(item["id"]) for item in kept or () if item.get("id")}
+        # An answer that stands twice in a history is kept once: servers refuse two items with one id.
+        yield from _rendered(messages, own_calls) if kept is None or ids & sent_ids else kept
+        sent_ids |= ids
+    for call in answer.calls:
+        yield {"type": "function_call_output", "call_id": call.id, "output": _output(call.result)}
+    for stray in answer.strays:
+        yield _stray(stray)
+
+
+def _rendered(messages: Sequence[Message], calls: Sequence[Call]) -> Iterator[Item]:
+    text = "\n".join(text for message in messages if (text := text_of(message.content)))
+    if text:
+        yield _said("assistant", text)
+    for call in calls:
+        yield {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.function.name,
+            "arguments": call.function.arguments,
+        }
+
+
+def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) -> Sequence[Item] | None:
+    """The items that an answer was made of, as they came; None if they cannot be sent as they are.
+
+    Args:
+        messages: All that is left of the answer, with one `origin`.
+        calls: Its calls, as they may be sent.
+        server: Who is asked.
+    """
+    origin = messages[0].origin
+    data = origin.data if origin is not None else None
+    if data is None or data.get("server") != server:
+        return None
+    try:
+        items = _without_last_thoughts(data["output"])
+        said = said_by(data["output"])
+        sendable = all(map(_can_be_sent, items))
+    except (AttributeError, KeyError, TypeError):
+        return None  # a history that was edited by hand: what is seen of it counts
+    as_seen = said == said_in(messages)
+    as_called = said.calls == tuple((call.id, call.function.name, call.function.arguments) for call in calls)
+    return items if as_seen and as_called and sendable else None
+
+
+def _without_last_thoughts(items: Sequence[Item]) -> Sequence[Item]:
+    """The items without reasoning that nothing follows, from an answer that was cut off: servers refuse it."""
+    end = len(items)
+    while end and items[end - 1]["type"] == "reasoning":
+        end -= 1
+    return items[:end]
+
+
+def _can_be_sent(item: Item) -> bool:
+    """Whether an item says what it is. Reasoning that is only an id does not: no server has kept it."""
+    if item["type"] == "function_call":
+        return bool(item.get("call_id"))
+    return item["type"] != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
+
+
+# --- contents ---------------------------------------------------------------------------------------------------------
+
+
+def _content(message: Message, *, files: bool) -> str | list[Wire]:
+    """Text as one string where there is nothing else."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if all(item.text is not None for item in content):
+        return message.get_text_content()
+    return [_part(item, files=files) for item in content]
+
+
+def _part(item: ContentItem, *, files: bool = False) -> Wire:
+    kind, value = item.get_type_and_value()
+    match kind:
+        case "text":
+            return _text_part(value)
+        case "image":
+            return {"type": "input_image", "image_url": address_of(value, "image"), "detail": "auto"}
+        case "audio":
+            return {"type": "input_audio", "input_audio": _audio(value)}
+        case "file" if files:
+            return {"type": "input_file", **_file(value)}
+    return _text_part(notes_of([item])[0])
+
+
+def _text_part(text: str) -> Wire:
+    return {"type": "input_text", "text": text}
+
+
+def _audio(value: str | dict[str, Any]) -> Wire:
+    if isinstance(value, dict):
+        return value
+    path = path_of(value)
+    if path is None:
+        head, comma, data = value.partition(";base64,")
+        return {"data": data, "format": _audio_format(head[5:])} if comma else {"data": value}
+    media = read_media(path, "audio")
+    return {"data": media.base64, "format": _audio_format(media.media_type)}
+
+
+def _audio_format(media_type: str) -> str:
+    return _AUDIO_FORMATS.get(media_type, media_type.removeprefix("audio/"))
+
+
+def _file(address: str) -> Wire:
+    """A document: by its URL, or with its content."""
+    path = path_of(address)
+    if path is not None:
+        return {"filename": basename_of(str(path)), "file_data": _data_uri(path)}
+    return {"file_url": address} if address[:5].lower() != "data:" else {"filename": "file", "file_data": address}
+
+
+def _data_uri(path: Path) -> str:
+    shown = repr(basename_of(str(path)))
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise UnsupportedInputError(f"the file {shown} cannot be read: {reason}; give a URL or a path") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise UnsupportedInputError(f"the file {shown} is larger than {MAX_FILE_BYTES:,} bytes: give its URL")
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def _output(result: Result) -> str | list[Wire]:
+    """A tool's result; media stand beside its text."""
+    if not result.media:
+        return result.text
+    text = [] if result.text == RESULT_BELOW else [_text_part(result.text)]
+    return [*text, *map(_part, result.media)]
+
+
+def _stray(result: Result) -> Wire:
+    """A result that no call asked for, as a message of the user's."""
+    text = f"{result.label}\n{result.text}"
+    return _said("user", [_text_part(text), *map(_part, result.media)] if result.media else text)

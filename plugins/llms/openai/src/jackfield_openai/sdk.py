@@ -1,0 +1,74 @@
+"""What the openai SDK says of where the server is and how one is let in, its environment variables included.
+
+Requests and answers do not go through the SDK's pydantic models, which cost more than everything else together.
+"""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from jackfield.config import LLMConfig
+from jackfield.errors import MissingSecretError
+from jackfield.plugins.host import PluginHost
+from jackfield_http import checked_url, key_for_header
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+OPENAI_HOST = "api.openai.com"
+NO_KEY = "EMPTY"  # what servers without keys are sent, by custom
+
+
+def given_url(config: LLMConfig) -> str | None:
+    """The base URL that the configuration, else the environment gives; None for OpenAI's.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    url = config.server_url or os.environ.get(URL_VARIABLE)
+    return checked_url(url) if url else None
+
+
+def key_of(config: LLMConfig, host: PluginHost, backend: str, *, needed: bool) -> str:
+    """The key: the configured one, else the secret, else the word that servers without keys are sent.
+
+    Raises:
+        MissingSecretError: There is none, and it is needed.
+        ConfigError: No header can carry it.
+    """
+    configured = config.api_key.get_secret_value() if config.api_key else None
+    key = key_for_header(configured or host.settings.secret(KEY_VARIABLE))
+    if not key and needed:
+        raise MissingSecretError(KEY_VARIABLE, needed_by=f"backend {backend}")
+    return key or NO_KEY
+
+
+def is_openai(url: str) -> bool:
+    """Whether a URL is at OpenAI itself."""
+    return urlsplit(url).hostname == OPENAI_HOST
+
+
+def sdk_settings(
+    key: str, base_url: str | None, *, organization: str | None = None, project: str | None = None
+) -> tuple[str, dict[str, str]]:
+    """The base URL, without a slash at its end, and the headers that the SDK would use; names in lower case."""
+    import httpx2
+    import openai
+
+    client = openai.AsyncOpenAI(
+        api_key=key,
+        base_url=base_url,
+        organization=organization,
+        project=project,
+        max_retries=0,
+        # It sends nothing; with one of its own, the SDK would load certificates for it.
+        http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
+    )
+    headers = {
+        name.lower(): value
+        for name, value in {**client.default_headers, **client.auth_headers}.items()
+        if isinstance(value, str)  # the others are the SDK's marks for headers left out
+    }
+    # The SDK also describes the machine (system, architecture, Python): nobody asked for that.
+    told = {name: value for name, value in headers.items() if not name.startswith("x-stainless-")}
+    return str(client.base_url).rstrip("/"), {**told, "accept-encoding": "identity"}  # what arrives is read as it is
