@@ -1,0 +1,212 @@
+"""Ask a model of Hugging Face transformers that runs in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import ClassVar, TypeAlias
+
+from jackfield import sync
+from jackfield.config import LLMConfig
+from jackfield.errors import BrokenPluginError, ModelRequestError, ModelTimeoutError
+from jackfield.events import ModelEvent
+from jackfield.models import BaseChatModel
+from jackfield.plugins.host import PluginHost
+from jackfield.processors import CallFormat, Processor
+from jackfield.processors.base import transformed
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield.streams import closing
+from jackfield_transformers.answer import AnswerReader, Reading
+from jackfield_transformers.config import TransformersConfig
+from jackfield_transformers.errors import BACKEND, translated_answering
+from jackfield_transformers.generation import generate
+from jackfield_transformers.loading import LoadedModel, context_of_folder, load
+from jackfield_transformers.writing import write
+
+KEY_VARIABLE = "HF_TOKEN"
+DEFAULT_MAX_TOKENS = 2048
+
+_Item: TypeAlias = ModelEvent | BaseException | None
+"""What the thread that generates has to say; None is the end."""
+
+
+class TransformersChat(BaseChatModel):
+    """A model in this process. It is loaded at the first call, and answers one call at a time: others wait their turn.
+
+    What is generated runs ahead of who reads it, up to the answer's end. Leaving early stops it at the next token.
+    """
+
+    backend: ClassVar[str] = BACKEND
+    config_class: ClassVar[type[LLMConfig]] = TransformersConfig
+    config: TransformersConfig
+
+    def __init__(
+        self,
+        config: LLMConfig | Mapping[str, object],
+        *,
+        processors: Sequence[Processor] | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        super().__init__(config, processors=processors, host=host)
+        self._models: dict[str, LoadedModel] = {}
+        self._loading = threading.Lock()
+        self._context_of_folder: int | None = None
+        self._looked_into_folder = False
+
+    @property
+    def facts(self) -> ModelFacts:
+        """As configured; what the model itself says is known of a folder at once, of the hub's once it is loaded."""
+        loaded = self._models.get(self.config.model)
+        return ModelFacts(
+            context_tokens=loaded.context_tokens if loaded else self._context_before_loading(),
+            native_tools=self.config.native_tools,
+            images=self.config.images,
+            json_schema=False,
+            reasoning=loaded.thinks if loaded else bool(self.config.reasoning),
+        )
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Generate in a thread of its own, and pass on what comes."""
+        self._check(request)
+        events = self._generated(request)
+        if request.functions and request.config.function_choice != "none":
+            call_format = self._call_format()
+            events = transformed(events, lambda: call_format.reader(request))
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Let go of the model; a call that runs keeps it to its end, and the next one loads it anew."""
+        self._models = {}
+        await super().aclose()
+
+    # --- one call ---
+
+    def _check(self, request: ChatRequest) -> None:
+        """Refuse what no model of this backend can do, before one is loaded."""
+        wanted = request.config.response_format
+        if wanted is not None and wanted.get("type") != "text":
+            raise ModelRequestError(
+                f"{BACKEND}: a model here cannot be held to a response_format: leave it out and tell it the form, "
+                f"or use `parse`, which does that",
+                backend=BACKEND,
+            )
+        if not request.functions:
+            return
+        if not self.config.native_tools:
+            raise ModelRequestError(
+                f"{BACKEND}: native tool calls were asked for, and native_tools is false: set it to true, "
+                f"or leave the choice to the call format (no use_raw_api, no fncall_prompt_type 'native')",
+                backend=BACKEND,
+            )
+        if request.config.function_choice not in ("auto", "none"):
+            raise ModelRequestError(
+                f"{BACKEND}: a chat template cannot demand a call (function_choice "
+                f"{request.config.function_choice!r}): leave native_tools false, and the call format does",
+                backend=BACKEND,
+            )
+
+    async def _generated(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        loaded = self._models.get(request.model)
+        if loaded is None:
+            loaded = await sync.in_worker(self._load, request.model)
+        loop = asyncio.get_running_loop()
+        items: asyncio.Queue[_Item] = asyncio.Queue()
+        left = threading.Event()
+
+        def tell(item: _Item) -> None:
+            try:
+                loop.call_soon_threadsafe(items.put_nowait, item)
+            except RuntimeError:  # the loop is closed: nobody will read on
+                left.set()
+
+        def work() -> None:
+            try:
+                self._answer(loaded, request, tell, left)
+            except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
+                tell(error)
+            else:
+                tell(None)
+
+        sync.in_background(work)
+        try:
+            while (item := await _next(items, request.config.request_timeout)) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            left.set()
+            item = None  # an error and this frame would hold each other, and both the model
+
+    def _answer(
+        self, loaded: LoadedModel, request: ChatRequest, tell: Callable[[_Item], None], left: threading.Event
+    ) -> None:
+        """Answer, in this thread, as soon as it is this call's turn; stop when `left` is set."""
+        with loaded.turn, translated_answering(loaded.name):
+            if left.is_set():
+                return
+            prompt = write(loaded, request, self.config.chat_template_kwargs)
+            reader = AnswerReader(loaded.text_of, self._reading(loaded, request, prompt.opens_thought))
+
+            def listen(tokens: Sequence[int]) -> bool:
+                for token in tokens:
+                    for event in reader.feed(token):
+                        tell(event)
+                return reader.complete or left.is_set()
+
+            longest = request.config.max_tokens or DEFAULT_MAX_TOKENS
+            if loaded.context_tokens is not None:
+                longest = min(longest, loaded.context_tokens - prompt.tokens)
+            generate(loaded, prompt.inputs, request.config, max_new_tokens=longest, listener=listen)
+            for event in reader.finish(loaded.name, prompt.tokens):
+                tell(event)
+
+    def _reading(self, loaded: LoadedModel, request: ChatRequest, opens_thought: bool) -> Reading:
+        # A special token has no text that could be looked for.
+        special = set(loaded.tokenizer.all_special_ids)
+        as_tokens = {stop: loaded.tokenizer.convert_tokens_to_ids(stop) for stop in request.config.stop}
+        return Reading(
+            end_tokens=loaded.end_tokens | {token for token in as_tokens.values() if token in special},
+            stops=request.config.stop,
+            thoughts=loaded.thinks,
+            inside_thought=opens_thought or request.config.thought_in_content,
+        )
+
+    def _call_format(self) -> CallFormat:
+        name = self.config.tool_call_format
+        made = self.host.load("call_format", name)()
+        if not isinstance(made, CallFormat):
+            raise BrokenPluginError(f"call format {name!r} is no jackfield.processors.CallFormat")
+        return made
+
+    # --- what the first call does ---
+
+    def _load(self, name: str) -> LoadedModel:
+        with self._loading:
+            loaded = self._models.get(name)
+            if loaded is None:
+                configured = self.config.api_key.get_secret_value() if self.config.api_key else None
+                key = configured or self.host.settings.secret(KEY_VARIABLE) or ""
+                loaded = self._models[name] = load(name, self.config, key=key.strip())
+            return loaded
+
+    def _context_before_loading(self) -> int | None:
+        if self.config.context_tokens is not None:
+            return self.config.context_tokens
+        if not self._looked_into_folder:
+            self._context_of_folder = context_of_folder(self.config.model)
+            self._looked_into_folder = True
+        return self._context_of_folder
+
+
+async def _next(items: asyncio.Queue[_Item], timeout_s: float | None) -> _Item:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            return await items.get()
+    raise ModelTimeoutError(
+        f"{BACKEND}: no new token in {timeout_s:g} s, the wait for other calls included: raise request_timeout",
+        backend=BACKEND,
+    )

@@ -1,0 +1,142 @@
+"""From what transformers, the hub and torch raise to Jackfield's errors: the one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jackfield.errors import (
+    JackfieldError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelRequestError,
+    ModelServiceError,
+)
+from jackfield.models.refusals import shown
+
+BACKEND = "transformers"
+_MOST_SHOWN = 300
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@contextmanager
+def translated_loading(model: str, *, key: str = "") -> Iterator[None]:
+    """Turn what comes up while a model is loaded into Jackfield's errors; `key` is taken out of their texts."""
+    try:
+        yield
+    except JackfieldError:
+        raise
+    except (Exception, MemoryError) as error:
+        raise error_of_loading(error, model, key=key) from error
+
+
+@contextmanager
+def translated_answering(model: str) -> Iterator[None]:
+    """Turn what comes up while a model answers into Jackfield's errors."""
+    try:
+        yield
+    except JackfieldError:
+        raise
+    except (Exception, MemoryError) as error:
+        raise error_of_answering(error, model) from error
+
+
+def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelServiceError:
+    """The error that means: this model could not be loaded."""
+    causes = list(_causes(error))
+    text = shown(str(error), key, _MOST_SHOWN) or type(error).__name__
+    if _is_out_of_memory(error):
+        return _out_of_memory(f"the model {model!r} does not fit", "take a smaller one, or another dtype or device")
+    if _is_any(causes, ImportError):
+        return ModelServiceError(f"{BACKEND}: {model!r} needs a package that is not installed: {text}", backend=BACKEND)
+    if "trust_remote_code" in str(error):
+        return ModelRequestError(
+            f"{BACKEND}: {model!r} brings Python code of its own, which is not run: read it, "
+            f"then set trust_remote_code to true and revision to the commit you have read",
+            backend=BACKEND,
+        )
+    if "Unrecognized configuration class" in str(error):
+        return ModelRequestError(
+            f"{BACKEND}: {model!r} is no model that continues texts; for one that also sees images, set images to true",
+            backend=BACKEND,
+        )
+    where = "the folder" if Path(model).expanduser().is_dir() else "the repository"
+    return _error_of_hub(causes, model) or _not_found(f"{where} {model!r} has no model that can be loaded: {text}")
+
+
+def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError | None:
+    """The error that the hub's is, if one of the causes is the hub's."""
+    from huggingface_hub import errors as hub
+
+    if _is_any(causes, hub.GatedRepoError):
+        return ModelAuthError(
+            f"{BACKEND}: {model!r} is gated: accept its terms at the hub, and set HF_TOKEN to a token of that account",
+            backend=BACKEND,
+        )
+    if _is_any(causes, hub.RevisionNotFoundError):
+        return _not_found(f"{model!r} has no such revision: check `revision`")
+    if _is_any(causes, hub.RepositoryNotFoundError):
+        return _not_found(f"the hub has no {model!r}, or shows it to nobody without HF_TOKEN: check the name")
+    if _is_any(causes, hub.HFValidationError):
+        return _not_found(f"there is no folder {model!r}, and at the hub names look like org/name")
+    offline = _is_any(causes, hub.OfflineModeIsEnabled)
+    if not offline and any(_is_of_the_network(cause) for cause in causes):
+        return ModelConnectionError(
+            f"{BACKEND}: {model!r} is not on this disk, and the hub cannot be reached: check the network and the name",
+            backend=BACKEND,
+        )
+    if offline or _is_any(causes, hub.LocalEntryNotFoundError):
+        return _not_found(
+            f"{model!r} is not on this disk, and the hub is not asked: download it first, "
+            f"or let it be asked (local_files_only, HF_HUB_OFFLINE)"
+        )
+    return None
+
+
+def error_of_answering(error: Exception, model: str) -> ModelServiceError:
+    """The error that means: this model could not answer."""
+    from jinja2 import TemplateError
+
+    text = shown(str(error), "", _MOST_SHOWN) or type(error).__name__
+    if _is_out_of_memory(error):
+        return _out_of_memory(f"{model!r} ran out of memory", "shorten the history, or lower max_tokens")
+    if isinstance(error, TemplateError):
+        return ModelRequestError(
+            f"{BACKEND}: the chat template of {model!r} refuses the history ({text}): change it, or set chat_template",
+            backend=BACKEND,
+        )
+    return ModelServiceError(f"{BACKEND}: {model!r} failed: {type(error).__name__}: {text}", backend=BACKEND)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _is_any(causes: list[BaseException], *classes: type[BaseException]) -> bool:
+    return any(isinstance(cause, classes) for cause in causes)
+
+
+def _is_of_the_network(cause: BaseException) -> bool:
+    # The hub's client has used two HTTP libraries, which share no class.
+    name = type(cause).__name__
+    return any(word in name for word in ("ConnectError", "ConnectionError", "Timeout"))
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    # torch has a class for it on accelerators only; on a CPU it is a RuntimeError with a text.
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY)
+
+
+def _out_of_memory(what: str, advice: str) -> ModelServiceError:
+    return ModelRequestError(f"{BACKEND}: {what}: {advice}", backend=BACKEND, code="out_of_memory")
+
+
+def _not_found(text: str) -> ModelServiceError:
+    return ModelNotFoundError(f"{BACKEND}: {text}", backend=BACKEND)

@@ -1,0 +1,191 @@
+"""Let a loaded model continue a prompt, one token after the other, until somebody says that it is enough.
+
+Chance comes from a generator of this call alone. `generate` itself would draw from the one that all of torch in this
+process shares: a seed would then mean nothing as soon as two things happen at once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jackfield.config import GenerateConfig
+from jackfield.errors import ModelRequestError
+from jackfield_transformers.errors import BACKEND
+from jackfield_transformers.loading import LoadedModel
+
+TEMPLATE_OPTIONS = ("chat_template_kwargs", "enable_thinking")  # in `extra_body`, and meant for the template
+
+# What makes another thing of `generate` than one answer that grows, or has a name of Jackfield's.
+_NOT_HERE = {
+    "num_beams",
+    "num_return_sequences",
+    "return_dict_in_generate",
+    "prompt_lookup_num_tokens",
+    "penalty_alpha",
+    "dola_layers",
+    "stop_strings",
+    "eos_token_id",
+    "max_length",
+    "max_new_tokens",
+}
+
+# Values that mean nothing, not None: in place of None, `generate` would put the model's own.
+_NO_CHANCE = {
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_k": 50,
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+}
+
+Listener = Callable[[Sequence[int]], bool]
+"""Is told the new tokens; says whether it is enough."""
+
+
+def generate(
+    loaded: LoadedModel,
+    prompt: Mapping[str, Any],
+    config: GenerateConfig,
+    *,
+    max_new_tokens: int,
+    listener: Listener,
+) -> None:
+    """Continue a prompt.
+
+    Args:
+        loaded: Who answers; the caller holds its turn.
+        prompt: `input_ids` and what else the model takes, as tensors on its device.
+        config: The options that somebody set; the others are the model's own.
+        max_new_tokens: The most tokens, at least 1.
+        listener: Hears each token as soon as it is chosen.
+    """
+    length = prompt["input_ids"].shape[1]
+    options = _options(loaded.model.generation_config, config)
+    processors = [*_penalties(config, length), *_sampling(options, config, loaded.model.device)]
+    loaded.model.generate(
+        **prompt,
+        generation_config=_plain(options, loaded, max_new_tokens),
+        logits_processor=processors,
+        stopping_criteria=[_Listening(listener, length)],
+    )
+
+
+def _options(own: Any, config: GenerateConfig) -> Any:
+    """The model's options with those of this call over them."""
+    options = copy.deepcopy(own)
+    extra = {key: value for key, value in config.extra_body.items() if key not in TEMPLATE_OPTIONS}
+    refused = [key for key in extra if key in _NOT_HERE or key.startswith("_") or key not in vars(options)]
+    if refused:
+        raise ModelRequestError(
+            f"{BACKEND}: extra_body has {', '.join(map(repr, refused))}: only options of transformers' "
+            f"GenerationConfig that leave it at one answer can stand there",
+            backend=BACKEND,
+        )
+    named = {name: getattr(config, name) for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
+    given = {name: value for name, value in named.items() if value is not None}
+    for key, value in {**given, **extra}.items():
+        setattr(options, key, value)
+    if "do_sample" not in extra and {"temperature", "top_p", "top_k"} & given.keys():
+        options.do_sample = True
+    if options.temperature == 0:
+        options.do_sample = False
+    return options
+
+
+def _plain(options: Any, loaded: LoadedModel, max_new_tokens: int) -> Any:
+    """The same options, but that `generate` takes the likeliest token: chance is the last of our processors."""
+    plain = copy.deepcopy(options)
+    ends = sorted(loaded.end_tokens)
+    padding = loaded.tokenizer.pad_token_id
+    plain.update(
+        **_NO_CHANCE,
+        min_p=None,
+        do_sample=False,
+        num_beams=1,
+        max_length=None,
+        max_new_tokens=max_new_tokens,
+        eos_token_id=ends or None,
+        pad_token_id=padding if padding is not None or not ends else ends[0],
+    )
+    return plain
+
+
+class _Listening:
+    """A criterion for stopping that passes the new tokens on.
+
+    A streamer of transformers would be told of a token only after it was decided whether to go on.
+    """
+
+    def __init__(self, listener: Listener, prompt_length: int) -> None:
+        self._listener = listener
+        self._heard = prompt_length
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG002 - the signature is transformers'
+        import torch
+
+        new = input_ids[0, self._heard :].tolist()
+        self._heard += len(new)
+        return torch.full((input_ids.shape[0],), self._listener(new), device=input_ids.device, dtype=torch.bool)
+
+
+# --- what chooses a token ---------------------------------------------------------------------------------------------
+
+
+def _sampling(options: Any, config: GenerateConfig, device: Any) -> list[Any]:
+    if not options.do_sample:
+        return []
+    import torch
+    from transformers.generation import logits_process as warpers
+
+    wanted: list[tuple[float | None, float, Callable[[Any], Any]]] = [
+        # An option, the value that switches it off, and what it does; in the order of `generate`.
+        (options.temperature, 1.0, warpers.TemperatureLogitsWarper),
+        (options.top_k, 0, warpers.TopKLogitsWarper),
+        (options.top_p, 1.0, warpers.TopPLogitsWarper),
+        (options.min_p, 0.0, warpers.MinPLogitsWarper),
+        (options.typical_p, 1.0, warpers.TypicalLogitsWarper),
+    ]
+    chosen = [make(value) for value, off, make in wanted if value is not None and value != off]
+    generator = torch.Generator(device=device)
+    if config.seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed(config.seed % 2**63)
+    return [*chosen, _Chance(generator)]
+
+
+class _Chance:
+    """Draws a token by the scores, and leaves no other to be chosen."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 - the signature is transformers'
+        import torch
+
+        drawn = torch.multinomial(torch.softmax(scores, dim=-1), 1, generator=self._generator)
+        return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
+
+
+def _penalties(config: GenerateConfig, prompt_length: int) -> list[Any]:
+    presence, frequency = config.presence_penalty or 0.0, config.frequency_penalty or 0.0
+    return [_Penalties(presence, frequency, prompt_length)] if presence or frequency else []
+
+
+class _Penalties:
+    """Lowers the scores of tokens that the answer already has: once, and for each time. As OpenAI defines the two."""
+
+    def __init__(self, presence: float, frequency: float, prompt_length: int) -> None:
+        self._presence = presence
+        self._frequency = frequency
+        self._prompt_length = prompt_length
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        import torch
+
+        said = input_ids[:, self._prompt_length :]
+        counts = torch.zeros_like(scores).scatter_add_(1, said, torch.ones_like(said, dtype=scores.dtype))
+        return scores - self._frequency * counts - self._presence * (counts > 0)

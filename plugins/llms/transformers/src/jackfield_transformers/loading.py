@@ -1,0 +1,177 @@
+"""Load a model with its tokenizer. Importing this imports no torch; loading does."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import ConfigError, ModelRequestError
+from jackfield_transformers.config import TransformersConfig
+from jackfield_transformers.errors import BACKEND, translated_loading
+
+END_OF_THOUGHT = "</think>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedModel:
+    """A model that can answer.
+
+    Attributes:
+        name: As in the configuration.
+        model: Of transformers; it can `generate`.
+        tokenizer: Of transformers.
+        writer: What writes prompts: the tokenizer, or the processor of a model that sees images.
+        template: The chat template, a Jinja text.
+        end_tokens: What ends an answer.
+        context_tokens: The longest prompt and answer together; None if unknown.
+        thinks: Whether what is in `<think>` is given apart.
+        sees: Whether it takes images.
+        turn: Who holds it may use the rest: one call at a time.
+    """
+
+    name: str
+    model: Any
+    tokenizer: Any
+    writer: Any
+    template: str
+    end_tokens: frozenset[int]
+    context_tokens: int | None
+    thinks: bool
+    sees: bool
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, without those that are none."""
+        text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+
+def load(name: str, config: TransformersConfig, *, key: str = "") -> LoadedModel:
+    """Load a model; this takes from seconds to minutes.
+
+    Args:
+        name: A folder, or a name at the hub.
+        config: How.
+        key: A token of the hub; '' for that of the machine's login, if there is one.
+
+    Raises:
+        ModelServiceError: It is not there, or cannot be loaded.
+    """
+    source = Path(name).expanduser()
+    with translated_loading(name, key=key):
+        options: dict[str, Any] = {
+            "revision": config.revision,
+            # Never left unset: transformers would then ask at the terminal.
+            "trust_remote_code": config.trust_remote_code,
+            # Not a word to the hub about what lies here.
+            "local_files_only": config.local_files_only or source.is_dir(),
+            **({"token": key} if key else {}),
+        }
+        return _load(str(source) if source.is_dir() else name, name, config, options)
+
+
+def _load(source: str, name: str, config: TransformersConfig, options: Mapping[str, Any]) -> LoadedModel:
+    import transformers
+
+    auto: Any = transformers  # its annotations are not all true
+    # The configuration first: of what is no model, it says so best.
+    auto.AutoConfig.from_pretrained(source, **options)
+    if config.images:
+        writer = auto.AutoProcessor.from_pretrained(source, **options)
+        tokenizer, auto_class = writer.tokenizer, auto.AutoModelForImageTextToText
+    else:
+        writer = tokenizer = auto.AutoTokenizer.from_pretrained(source, **options)
+        auto_class = auto.AutoModelForCausalLM
+    template = _template(writer, name, config)
+    model = auto_class.from_pretrained(source, dtype=config.dtype, **options, **config.model_kwargs)
+    if "device_map" not in config.model_kwargs:
+        model = model.to(_device(config.device))
+    model.eval()
+    if getattr(tokenizer, "chat_control_tokens", ()) is None:
+        tokenizer.chat_control_tokens = []  # only special tokens can forge a turn; `<tool_call>` may be written
+    return LoadedModel(
+        name=name,
+        model=model,
+        tokenizer=tokenizer,
+        writer=writer,
+        template=template,
+        end_tokens=_end_tokens(model, tokenizer),
+        context_tokens=config.context_tokens or context_of(model.config.to_dict()),
+        thinks=END_OF_THOUGHT in template if config.reasoning is None else config.reasoning,
+        sees=config.images,
+    )
+
+
+def can_sanitize(writer: Any) -> bool:
+    """Whether this version of transformers can write the special tokens in messages as the text that they are."""
+    return "sanitize_control_tokens" in inspect.signature(writer.apply_chat_template).parameters
+
+
+def context_of(model_config: Mapping[str, Any]) -> int | None:
+    """The longest text of a model, in tokens, from its `config.json`."""
+    for values in (model_config, model_config.get("text_config") or {}):
+        for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
+            found = values.get(key)
+            if isinstance(found, int) and found > 0:
+                return found
+    return None
+
+
+def context_of_folder(name: str) -> int | None:
+    """As `context_of`, of a model that lies in a folder; None if there is no such file, or it cannot be read."""
+    try:
+        found = json.loads((Path(name).expanduser() / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None  # loading it says what is wrong
+    return context_of(found) if isinstance(found, dict) else None
+
+
+def _template(writer: Any, name: str, config: TransformersConfig) -> str:
+    if config.chat_template is not None:
+        return _given_template(config.chat_template)
+    found = writer.chat_template
+    if isinstance(found, Mapping):
+        found = found.get("default")
+    if not isinstance(found, str):
+        raise ModelRequestError(
+            f"{BACKEND}: {name!r} has no chat template, so it was not made for conversations: "
+            f"take its instruct or chat variant, or set chat_template",
+            backend=BACKEND,
+        )
+    return found
+
+
+def _given_template(text: str) -> str:
+    if "{" in text:
+        return text
+    try:
+        return Path(text).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"chat_template is neither a Jinja text nor a file that can be read ({error.strerror}): {text!r}"
+        ) from error
+
+
+def _device(wanted: str) -> str:
+    import torch
+
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.device(wanted)
+    except RuntimeError as error:
+        raise ConfigError(f"device {wanted!r} is none that torch knows: write auto, cpu, cuda, cuda:1 …") from error
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"device {wanted!r}: this torch finds no such device; set device to auto or cpu")
+    return wanted
+
+
+def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    generating = model.generation_config.eos_token_id
+    given = generating if isinstance(generating, list) else [generating]
+    return frozenset(token for token in (*given, tokenizer.eos_token_id) if token is not None)

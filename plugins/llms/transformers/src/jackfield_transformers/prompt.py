@@ -1,0 +1,82 @@
+"""From a history to the messages that chat templates take. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from jackfield.messages import ASSISTANT, USER, ContentItem, Message
+from jackfield.models.history import Answer, Result, parts_of, text_of
+from jackfield.models.media import notes_of
+from jackfield.request import FunctionSchema
+
+TemplateMessage = dict[str, Any]
+
+
+def template_messages(history: Sequence[Message], *, in_parts: bool = False) -> list[TemplateMessage]:
+    """The messages of a history as templates know them from their training: an answer with its calls is one message.
+
+    Args:
+        history: Oldest first.
+        in_parts: Every content is a list of parts, as the templates of models want it that see images. An image is
+            its address, as it stands in the history.
+    """
+    return [message for part in parts_of(history) for message in _of_part(part, in_parts=in_parts)]
+
+
+def template_tools(functions: Iterable[FunctionSchema]) -> list[dict[str, Any]]:
+    """Tools as templates take them."""
+    return [{"type": "function", "function": dict(function)} for function in functions]
+
+
+def _of_part(part: Message | Answer, *, in_parts: bool) -> Iterator[TemplateMessage]:
+    if isinstance(part, Message):
+        yield {"role": part.role, "content": _content(part.items, in_parts=in_parts)}
+        return
+    if part.messages:
+        yield _of_answer(part, in_parts=in_parts)
+    for call in part.calls:
+        content = _content([ContentItem(text=call.result.text)], in_parts=in_parts)
+        yield {"role": "tool", "name": call.result.name, "tool_call_id": call.id, "content": content}
+    for call in part.calls:
+        if call.result.media:
+            yield _as_user(call.result, "", in_parts=in_parts)
+    for stray in part.strays:
+        yield _as_user(stray, stray.text, in_parts=in_parts)
+
+
+def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
+    message: TemplateMessage = {
+        "role": ASSISTANT,
+        "content": _content([ContentItem(text=answer.text)], in_parts=in_parts),
+    }
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if answer.calls:
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                # As an object: templates write it in the way that their model knows.
+                "function": {"name": call.function.name, "arguments": json.loads(call.function.arguments)},
+            }
+            for call in answer.calls
+        ]
+    return message
+
+
+def _as_user(result: Result, text: str, *, in_parts: bool) -> TemplateMessage:
+    """What a tool brought and its own message cannot hold, or no call asked for."""
+    items = [ContentItem(text="\n".join(filter(None, (result.label, text)))), *result.media]
+    return {"role": USER, "content": _content(items, in_parts=in_parts)}
+
+
+def _content(items: Sequence[ContentItem], *, in_parts: bool) -> str | list[dict[str, Any]]:
+    return list(map(_part, items)) if in_parts else text_of(items)
+
+
+def _part(item: ContentItem) -> dict[str, Any]:
+    if item.image is not None:
+        return {"type": "image", "image": item.image}
+    return {"type": "text", "text": item.text if item.text is not None else notes_of([item])[0]}

@@ -1,0 +1,88 @@
+"""Tell the thoughts that begin an answer from the answer: `<think>…</think>`, wherever the pieces are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from jackfield.events import ReasoningDelta, TextDelta
+
+BEGIN, END = "<think>", "</think>"
+
+Place = Literal["before", "thought", "gap", "answer"]
+
+
+class ThoughtSplitter:
+    """Splits one answer. Only what stands at its very beginning is a thought: a tag further on is text.
+
+    Blank lines at either end of a thought, and those between it and the answer, belong to neither.
+
+    Args:
+        inside: Whether the prompt has already opened the thought, as some chat templates do.
+
+    Attributes:
+        place: What the next character belongs to.
+    """
+
+    def __init__(self, *, inside: bool = False) -> None:
+        self.place: Place = "thought" if inside else "before"
+        self._held = ""
+        self._began = False  # whether something of the thought was given
+
+    def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
+        """The parts of the answer that a piece makes certain."""
+        if self.place == "answer":
+            if piece:
+                yield TextDelta(piece)
+            return
+        self._held += piece
+        if self.place == "before":
+            self._look_for_thought()
+        if self.place == "thought":
+            yield from self._think()
+        if self.place == "gap":
+            self._held = self._held.lstrip("\r\n")
+            if self._held:
+                self.place = "answer"
+        if self.place == "answer" and self._held:
+            yield TextDelta(self._held)
+            self._held = ""
+
+    def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
+        """What was held back for more."""
+        held, self._held = self._held, ""
+        if self.place == "thought":
+            held = held.rstrip("\r\n")
+            if held:
+                yield ReasoningDelta(held if self._began else held.lstrip("\r\n"))
+        elif held and self.place != "gap":
+            yield TextDelta(held)
+
+    def _look_for_thought(self) -> None:
+        text = self._held.lstrip()
+        if text.startswith(BEGIN):
+            self.place, self._held = "thought", text[len(BEGIN) :]
+        elif not BEGIN.startswith(text):
+            self.place = "answer"
+
+    def _think(self) -> Iterator[ReasoningDelta]:
+        thought, end, rest = self._held.partition(END)
+        if not end:
+            keep = _open_end(thought)
+            thought, rest = thought[:keep], thought[keep:]
+        else:
+            thought = thought.rstrip("\r\n")
+            self.place = "gap"
+        self._held = rest
+        if not self._began:
+            thought = thought.lstrip("\r\n")
+        if thought or (end and not self._began):
+            # Of an empty thought, too, something is told: who reads on then knows that it was taken out.
+            self._began = True
+            yield ReasoningDelta(thought)
+
+
+def _open_end(thought: str) -> int:
+    """Where that begins which may be the end of the thought: blank lines, and the half of a tag."""
+    half = next((size for size in range(len(END) - 1, 0, -1) if thought.endswith(END[:size])), 0)
+    return len(thought[: len(thought) - half].rstrip("\r\n"))

@@ -1,0 +1,131 @@
+"""Write a request as a model's prompt: by its chat template, as tokens, on its device."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import inspect
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.errors import ContextLengthError, ModelServiceError, UnsupportedInputError
+from jackfield.messages import ASSISTANT
+from jackfield.models.media import path_of, read_media
+from jackfield.request import ChatRequest
+from jackfield_transformers.errors import BACKEND
+from jackfield_transformers.generation import TEMPLATE_OPTIONS
+from jackfield_transformers.loading import LoadedModel, can_sanitize
+from jackfield_transformers.prompt import TemplateMessage, template_messages, template_tools
+from jackfield_transformers.thoughts import BEGIN
+
+_TAIL_TOKENS = 16  # more than `<think>` and a line's end have in any vocabulary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prompt:
+    """A prompt, ready for the model.
+
+    Attributes:
+        inputs: What the model takes, as tensors.
+        tokens: How long it is.
+        opens_thought: Whether it ends with the tag that begins a thought.
+    """
+
+    inputs: dict[str, Any]
+    tokens: int
+    opens_thought: bool
+
+
+def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str, Any]) -> Prompt:
+    """The prompt of a request. An answer that stands last is continued.
+
+    Args:
+        loaded: Whose prompt; the caller holds its turn.
+        request: The history and, for models that read of them in their template, the tools.
+        template_options: What the template takes besides.
+
+    Raises:
+        ContextLengthError: It leaves no room for an answer.
+        UnsupportedInputError: An image cannot be read.
+    """
+    messages = template_messages(request.messages, in_parts=loaded.sees)
+    if loaded.sees:
+        messages = [{**message, "content": list(map(_with_image, message["content"]))} for message in messages]
+    continued = _is_unfinished(messages)
+    tools = [] if request.config.function_choice == "none" else template_tools(request.functions)
+    encoded = loaded.writer.apply_chat_template(
+        messages,
+        **{
+            **_template_options(request, template_options),
+            "tools": tools or None,
+            "chat_template": loaded.template,
+            "add_generation_prompt": not continued,
+            "continue_final_message": continued,
+            "tokenize": True,
+            "return_dict": True,
+            "return_tensors": "pt",
+            **({"sanitize_control_tokens": True} if can_sanitize(loaded.writer) else {}),
+        },
+    )
+    inputs = dict(encoded.to(loaded.model.device))
+    if "token_type_ids" not in inspect.signature(loaded.model.forward).parameters:
+        inputs.pop("token_type_ids", None)  # tokenizers of no particular model make them for models that take none
+    tokens = int(inputs["input_ids"].shape[1])
+    if loaded.context_tokens is not None and tokens >= loaded.context_tokens:
+        raise ContextLengthError(
+            f"{BACKEND}: the prompt has {tokens} tokens, and {loaded.name!r} takes {loaded.context_tokens} "
+            f"together with the answer: shorten the history, or set max_input_tokens",
+            backend=BACKEND,
+        )
+    tail = loaded.tokenizer.decode(inputs["input_ids"][0, -_TAIL_TOKENS:].tolist(), skip_special_tokens=False)
+    return Prompt(inputs, tokens, opens_thought=tail.rstrip().endswith(BEGIN))
+
+
+def _template_options(request: ChatRequest, configured: dict[str, Any]) -> dict[str, Any]:
+    effort = {"reasoning_effort": request.config.reasoning_effort} if request.config.reasoning_effort else {}
+    extra = {key: value for key, value in request.config.extra_body.items() if key in TEMPLATE_OPTIONS}
+    given = extra.pop("chat_template_kwargs", None) or {}
+    return {**configured, **effort, **given, **extra}
+
+
+def _is_unfinished(messages: Sequence[TemplateMessage]) -> bool:
+    last = messages[-1]
+    return bool(last["role"] == ASSISTANT and last["content"] and "tool_calls" not in last)
+
+
+def _with_image(part: dict[str, Any]) -> dict[str, Any]:
+    """The part with its image opened."""
+    return {"type": "image", "image": _opened(part["image"])} if part["type"] == "image" else part
+
+
+def _opened(address: str) -> Any:
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise ModelServiceError(f"{BACKEND}: images need Pillow: pip install pillow", backend=BACKEND) from error
+    try:
+        return Image.open(io.BytesIO(_bytes_of(address))).convert("RGB")
+    except (UnidentifiedImageError, OSError) as error:
+        raise UnsupportedInputError(
+            f"{BACKEND}: an image cannot be read ({type(error).__name__}): convert it to PNG or JPEG", backend=BACKEND
+        ) from error
+
+
+def _bytes_of(address: str) -> bytes:
+    if address[:5].lower() == "data:":
+        head, _, body = address.partition(",")
+        if head.endswith(";base64"):
+            try:
+                return base64.b64decode(body)
+            except binascii.Error as error:
+                raise UnsupportedInputError(f"{BACKEND}: a data: URI is no base64: {error}", backend=BACKEND) from error
+    path = path_of(address)
+    if path is None:
+        raise UnsupportedInputError(
+            f"{BACKEND}: this model runs here, and nothing is fetched for it: "
+            f"load the image, and give its path or a base64 data: URI",
+            backend=BACKEND,
+        )
+    return read_media(path, "image").content

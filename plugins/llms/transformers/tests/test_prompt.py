@@ -1,0 +1,67 @@
+"""What chat templates are given."""
+
+from __future__ import annotations
+
+from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, ContentItem, FunctionCall, Message
+from jackfield_transformers.prompt import template_messages, template_tools
+
+CALL = FunctionCall("weather", '{"city": "北京"}')
+
+
+def test_an_answer_is_one_message_and_its_results_follow() -> None:
+    history = [
+        Message(SYSTEM, "Be brief."),
+        Message(USER, "Weather?"),
+        Message(ASSISTANT, "", reasoning_content="Look it up."),
+        Message(ASSISTANT, "One moment."),
+        Message(ASSISTANT, "", function_call=CALL, extra={"function_id": "c1"}),
+        Message(FUNCTION, "sunny", name="weather", extra={"function_id": "c1"}),
+    ]
+    assert template_messages(history) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": "One moment.",
+            "reasoning_content": "Look it up.",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": {"city": "北京"}}}
+            ],
+        },
+        {"role": "tool", "name": "weather", "tool_call_id": "c1", "content": "sunny"},
+    ]
+
+
+def test_a_result_that_nobody_asked_for_is_told_by_the_user() -> None:
+    assert template_messages([Message(USER, "Hi"), Message(FUNCTION, "sunny", name="weather")]) == [
+        {"role": "user", "content": "Hi"},
+        {"role": "user", "content": "Result of the tool weather:\nsunny"},
+    ]
+
+
+def test_what_is_no_text_is_a_note_with_its_name_alone() -> None:
+    message = Message(USER, [ContentItem(text="Read it."), ContentItem(file="/home/me/plan.pdf")])
+    assert template_messages([message]) == [{"role": "user", "content": "Read it.\n[file: plan.pdf]"}]
+
+
+def test_for_models_that_see_every_content_is_a_list_of_parts() -> None:
+    history = [
+        Message(USER, [ContentItem(image="a.png"), ContentItem(text="What is it?"), ContentItem(file="b.txt")]),
+        Message(ASSISTANT, "", function_call=CALL),
+        Message(FUNCTION, [ContentItem(image="c.png")], name="weather"),
+    ]
+    user, answer, result, picture = template_messages(history, in_parts=True)
+    assert user["content"] == [
+        {"type": "image", "image": "a.png"},
+        {"type": "text", "text": "What is it?"},
+        {"type": "text", "text": "[file: b.txt]"},
+    ]
+    assert answer["content"] == [{"type": "text", "text": ""}]
+    assert result["role"] == "tool"
+    assert picture["role"] == "user"
+    assert picture["content"][1] == {"type": "image", "image": "c.png"}
+
+
+def test_a_tool_is_what_its_schema_says() -> None:
+    schema = {"name": "weather", "description": "d", "parameters": {"type": "object", "properties": {}}}
+    assert template_tools([schema]) == [{"type": "function", "function": schema}]
