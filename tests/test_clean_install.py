@@ -385,6 +385,22 @@ with FakeOpenAI() as server:
 """,
         "hello",
     ),
+    "jackfield-tiktoken": Job(
+        """
+import base64, hashlib
+from pathlib import Path
+from jackfield import PluginHost
+from jackfield.tokens import Tokenizer
+tokens = [bytes([byte]) for byte in range(256)] + [b"te", b"tea"]
+path = Path("tea.tiktoken")
+path.write_text("\\n".join(base64.b64encode(token).decode() + f" {rank}" for rank, token in enumerate(tokens)))
+settings = {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+host = PluginHost()
+tokenizer = host.make(host.find("tokenizer", "o200k_base"), settings, Tokenizer)
+print(tokenizer.count("tea"), tokenizer.cut("tea, tea, tea", 4))
+""",
+        "1 tea, tea",
+    ),
     "jackfield-transformers": Job(
         """
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers

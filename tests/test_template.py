@@ -19,7 +19,9 @@ from copier import run_copy
 
 from jackfield.cli.main import main as jackfield
 
-KINDS = ("tool", "llm", "searcher", "parser", "processor", "call_format", "agent", "command")
+KINDS = (
+    "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent", "command"
+)  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"
 WORKFLOWS = ".github/workflows"
@@ -251,7 +253,7 @@ def test_every_made_plugin_passes_its_own_linters_and_type_checker(
     render: Render, made: Made, execute: Callable[..., Any], tmp_path: Path
 ) -> None:
     # Lines break elsewhere in code with the shortest and the longest name.
-    letters = dict(zip("abcdefgh", KINDS, strict=True))
+    letters = dict(zip("abcdefghjk", KINDS, strict=True))  # i is taken
     named = [render(kind, letter * length) for letter, kind in letters.items() for length in (1, 30)]
     folders = [*made.values(), *named, render("llm", "i" * 30, "--no-http")]
     for folder in folders:

@@ -91,15 +91,18 @@ class Tokenizer(ABC):
     def cut(self, text: str, most: int) -> str:
         """The longest beginning of a text, in whole characters, that has at most `most` tokens.
 
-        A beginning may have more tokens than a longer one has, so the longest is not always exact: it is the one that
-        bisection finds, and it never has more than `most`.
+        A beginning may have more tokens than a longer one has, so this is not always the longest there is; but it has
+        at most `most` tokens, would have more with one character more, and a text that fits is returned whole.
         """
         if most <= 0:
             return ""
         return text if self.count(text) <= most else self._bisected(text, most)
 
     def _bisected(self, text: str, most: int) -> str:
-        low, high = 0, len(text)
+        # Where the end must be about: counting a long text at every step takes long.
+        low, high = 0, min(len(text), 4 * most)
+        while high < len(text) and self.count(text[:high]) <= most:
+            low, high = high, min(len(text), 2 * high)
         while high - low > 1:
             middle = (low + high) // 2
             if self.count(text[:middle]) <= most:

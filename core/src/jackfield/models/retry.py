@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
 from jackfield.events import (
@@ -30,6 +31,7 @@ ONLY_BEFORE_OUTPUT = (
 _NOT_THE_ANSWER = (PluginEvent, RetryScheduled, HistoryTrimmed, UsageReported)
 
 Sleep = Callable[[float], Awaitable[None]]
+T = TypeVar("T")
 
 
 def delay_s(error: ModelServiceError, attempt: int, *, jitter: float) -> float:
@@ -42,6 +44,30 @@ def delay_s(error: ModelServiceError, attempt: int, *, jitter: float) -> float:
     if error.retry_after_s is not None:
         return max(error.retry_after_s, backoff)
     return max(RATE_LIMIT_FLOOR_S, backoff) if isinstance(error, RateLimitedError) or error.status == 429 else backoff
+
+
+async def asked_again(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    max_retries: int,
+    sleep: Sleep = asyncio.sleep,
+    jitter: Callable[[], float] = random.random,
+) -> T:
+    """Ask something of a server that is no model (embeddings …), and again where that may succeed, as `Retry` does.
+
+    Raises:
+        ModelServiceError: Of the last attempt.
+    """
+    attempt = 1
+    while True:
+        try:
+            return await ask()
+        except ModelServiceError as error:
+            if not error.retryable or attempt > max_retries:
+                raise
+            wait_s = delay_s(error, attempt, jitter=jitter())
+        await sleep(wait_s)
+        attempt += 1
 
 
 class Retry(Processor):

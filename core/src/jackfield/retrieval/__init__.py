@@ -14,6 +14,7 @@ from jackfield.retrieval.base import (
     Searcher,
     Vector,
 )
+from jackfield.retrieval.batches import embed_in_batches
 from jackfield.retrieval.budget import Passage, best_within, choose, front_part, passages
 from jackfield.retrieval.chunking import chunk_document, corpus_of
 from jackfield.retrieval.documents import DocumentReader, Reading
@@ -43,6 +44,7 @@ __all__ = [
     "choose",
     "chunk_document",
     "corpus_of",
+    "embed_in_batches",
     "front_part",
     "fuse",
     "make_searcher",

@@ -54,7 +54,18 @@ def test_alone_it_lists_the_kinds_with_a_line_each(typed: Typed) -> None:
     done = typed()
     assert done.code == 0
     kinds = [line.split()[0] for line in done.out.splitlines()[1:]]
-    assert kinds == ["tool", "llm", "searcher", "parser", "processor", "call_format", "agent", "command"]
+    assert kinds == [
+        "tool",
+        "llm",
+        "searcher",
+        "parser",
+        "tokenizer",
+        "embedder",
+        "processor",
+        "call_format",
+        "agent",
+        "command",
+    ]
 
 
 def test_help_names_every_option(typed: Typed) -> None:

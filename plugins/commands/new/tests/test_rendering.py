@@ -19,7 +19,18 @@ from hypothesis import strategies as st
 from jackfield_new.questions import Question, complete
 from jackfield_new.rendering import rendered, rendered_files
 
-KINDS = ("tool", "llm", "searcher", "parser", "processor", "call_format", "agent", "command")
+KINDS = (
+    "tool",
+    "llm",
+    "searcher",
+    "parser",
+    "tokenizer",
+    "embedder",
+    "processor",
+    "call_format",
+    "agent",
+    "command",
+)
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,6}){0,2}", fullmatch=True).filter(lambda name: len(name) <= 30)
 texts = st.text(st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters='"\\{}<>'), min_size=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ import msgspec
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector, embed_in_batches
 from jackfield_dashscope.config import EmbedderConfig
 from jackfield_dashscope.service import Service
 
@@ -71,30 +70,21 @@ class DashScopeEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
         """See `Embedder`. If one request fails, the others are cancelled."""
-        empty = next((index for index, text in enumerate(texts) if not text), None)
-        if empty is not None:
-            raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
-        size = self.config.batch_size
-        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
-        free = asyncio.Semaphore(self.config.concurrency)
-        tasks = [asyncio.create_task(self._batch(batch, purpose, free)) for batch in batches]
-        try:
-            embedded = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        vectors = tuple(vector for vectors, _ in embedded for vector in vectors)
-        self._check_lengths(vectors)
-        tokens = sum(tokens for _, tokens in embedded)
-        return Embedded(vectors, Usage(prompt_tokens=tokens, total_tokens=tokens))
+        return await embed_in_batches(
+            texts,
+            lambda batch: self._batch(batch, purpose),
+            backend=self.backend,
+            size=self.config.batch_size,
+            concurrency=self.config.concurrency,
+            dimension=self.config.dimension,
+        )
 
     async def aclose(self) -> None:
         """See `Embedder`."""
         await self._service.aclose()
 
-    async def _batch(self, texts: Sequence[str], purpose: Purpose, free: asyncio.Semaphore) -> tuple[list[Vector], int]:
-        """The vectors of one request, and its tokens."""
+    async def _batch(self, texts: Sequence[str], purpose: Purpose) -> Embedded:
+        """The vectors of one request."""
         parameters = {
             "text_type": purpose,
             "dimension": self.config.dimension,
@@ -102,25 +92,19 @@ class DashScopeEmbedder(Embedder):
             # It says what the query is for. Documents are embedded once, for all queries.
             "instruct": self.config.instruct if purpose == "query" else None,
         }
-        async with free:
-            answer = await self._service.ask({"texts": list(texts)}, parameters)
+        answer = await self._service.ask({"texts": list(texts)}, parameters)
         found = {item.text_index: item.embedding for item in answer.output.embeddings}
         if len(answer.output.embeddings) != len(texts) or found.keys() != set(range(len(texts))):
             raise self._wrong(
                 f"sent {len(answer.output.embeddings)} vectors for {len(texts)} texts, or numbered them wrongly", answer
             )
-        return [found[index] for index in range(len(texts))], answer.usage.total_tokens if answer.usage else 0
+        tokens = answer.usage.total_tokens if answer.usage else 0
+        vectors = tuple(found[index] for index in range(len(texts)))
+        return Embedded(vectors, Usage(prompt_tokens=tokens, total_tokens=tokens))
 
-    def _check_lengths(self, vectors: Sequence[Vector]) -> None:
-        lengths = set(map(len, vectors))
-        if len(lengths) > 1 or 0 in lengths:
-            raise self._wrong("sent vectors of different lengths, or empty ones")
-        if self.config.dimension and lengths - {self.config.dimension}:
-            raise self._wrong(f"sent vectors of length {lengths.pop()}, and dimension is {self.config.dimension}")
-
-    def _wrong(self, what: str, answer: _Answer | None = None) -> ModelResponseError:
+    def _wrong(self, what: str, answer: _Answer) -> ModelResponseError:
         return ModelResponseError(
             f"{self.backend}: the server {what}",
             backend=self.backend,
-            request_id=answer.request_id if answer else None,
+            request_id=answer.request_id,
         )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from jackfield.errors import ModelResponseError, ModelServiceError
-from jackfield.models.retry import delay_s
+from jackfield.models.retry import asked_again
 from jackfield.settings import Settings
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
@@ -61,15 +60,7 @@ class Service(Generic[AnswerT]):
         """
         given = {key: value for key, value in parameters.items() if value is not None}
         body = json_bytes({"model": self._config.model, "input": inputs, "parameters": given | self._config.extra_body})
-        attempt = 1
-        while True:
-            try:
-                return await self._ask_once(body)
-            except ModelServiceError as error:
-                if not error.retryable or attempt > self._config.max_retries:
-                    raise
-                await asyncio.sleep(delay_s(error, attempt, jitter=random.random()))  # noqa: S311 - no secret
-                attempt += 1
+        return await asked_again(partial(self._ask_once, body), max_retries=self._config.max_retries)
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones, with the key as it is then."""

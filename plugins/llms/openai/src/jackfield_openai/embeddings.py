@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import array
-import asyncio
 import binascii
 import math
-import random
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -18,11 +16,10 @@ from pydantic import Field, SecretStr
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import ModelRequestError, ModelResponseError, ModelServiceError
+from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
-from jackfield.models.retry import delay_s
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector, embed_in_batches
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH
 from jackfield_chat_completions.profiles import ServerName
@@ -50,7 +47,7 @@ class OpenAIEmbedderConfig(Config):
     batch_size: int = Field(default=128, ge=1, le=2048, description="The most texts in one request")
     concurrency: int = Field(default=4, ge=1, description="The most requests of one call at the same time")
     encoding_format: Literal["base64", "float"] = Field(
-        default="base64", description="How numbers come; as base64 they take a quarter of the bytes"
+        default="base64", description="How numbers come; as base64 they take half of the bytes, or less"
     )
     max_retries: int = Field(default=0, ge=0, le=100)
     request_timeout: float = Field(default=120.0, gt=0, description="Seconds the server may be silent")
@@ -133,19 +130,16 @@ class OpenAIEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
         """See `Embedder`. If one request fails, the others are cancelled."""
-        _refuse_empty(texts)
         prefix = self.config.query_prefix if purpose == "query" else self.config.document_prefix
-        size = self.config.batch_size
-        batches = [[prefix + text for text in texts[start : start + size]] for start in range(0, len(texts), size)]
-        free = asyncio.Semaphore(self.config.concurrency)
-        tasks = [asyncio.create_task(self._in_turn(batch, free)) for batch in batches]
-        try:
-            parts = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        return self._joined(parts)
+        return await embed_in_batches(
+            texts,
+            lambda batch: self._ask([prefix + text for text in batch]),
+            backend=self.backend,
+            size=self.config.batch_size,
+            concurrency=self.config.concurrency,
+            max_retries=self.config.max_retries,
+            dimension=self.config.dimension,
+        )
 
     async def aclose(self) -> None:
         """See `Embedder`; the next call takes the key as it is then."""
@@ -155,20 +149,6 @@ class OpenAIEmbedder(Embedder):
             await opened.client.aclose()
 
     # --- one request ---
-
-    async def _in_turn(self, batch: Sequence[str], free: asyncio.Semaphore) -> Embedded:
-        attempt = 1
-        while True:
-            try:
-                async with free:
-                    return await self._ask(batch)
-            except ModelServiceError as error:
-                if not error.retryable or attempt > self.config.max_retries:
-                    raise
-                # Outside of the semaphore: others need not wait with it.
-                wait_s = delay_s(error, attempt, jitter=random.random())  # noqa: S311 - nobody is kept from guessing it
-            await asyncio.sleep(wait_s)
-            attempt += 1
 
     async def _ask(self, batch: Sequence[str]) -> Embedded:
         # In a thread: it may import the SDK, which takes most of a second, in which the event loop has others to serve.
@@ -230,29 +210,8 @@ class OpenAIEmbedder(Embedder):
         tokens = answer.usage.prompt_tokens if answer.usage else 0
         return Embedded(tuple(found[index] for index in range(count)), Usage(prompt_tokens=tokens, total_tokens=tokens))
 
-    def _joined(self, parts: Sequence[Embedded]) -> Embedded:
-        vectors = tuple(vector for part in parts for vector in part.vectors)
-        lengths = {len(vector) for vector in vectors}
-        if len(lengths) > 1:
-            raise self._wrong(f"sent vectors of different lengths ({', '.join(map(str, sorted(lengths)))})")
-        if self.config.dimension and lengths - {self.config.dimension}:
-            raise self._wrong(
-                f"sent vectors of {lengths.pop()} numbers, where {self.config.dimension} were asked for: "
-                "the model has one dimension; leave out `dimension`"
-            )
-        tokens = sum(part.usage.prompt_tokens for part in parts)
-        return Embedded(vectors, Usage(prompt_tokens=tokens, total_tokens=tokens))
-
     def _wrong(self, what: str) -> ModelResponseError:
         return ModelResponseError(f"{self.backend}: the server {what}", backend=self.backend)
-
-
-def _refuse_empty(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise ValueError("texts is one text: put it into a list")
-    for index, text in enumerate(texts):
-        if not text:
-            raise ValueError(f"text {index} is empty: leave it out, or put something in its place")
 
 
 def _vector(embedding: Vector | str) -> Vector:

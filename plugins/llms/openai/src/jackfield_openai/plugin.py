@@ -1,4 +1,4 @@
-"""What this distribution offers: one backend under two names."""
+"""What this distribution offers: two backends, one of them under two names, and an embedder."""
 
 from __future__ import annotations
 

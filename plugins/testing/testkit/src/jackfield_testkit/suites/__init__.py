@@ -25,23 +25,29 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.base import Suite
     from jackfield_testkit.suites.call_format import CallFormatSuite
     from jackfield_testkit.suites.command import CommandSuite
+    from jackfield_testkit.suites.embedder import EmbedderSuite
+    from jackfield_testkit.suites.embedder_local import LocalEmbedderSuite
     from jackfield_testkit.suites.llm import LLMBackendSuite
     from jackfield_testkit.suites.parser import ParserSuite
     from jackfield_testkit.suites.plugin import PluginSuite
     from jackfield_testkit.suites.processor import ProcessorSuite
     from jackfield_testkit.suites.searcher import SearcherSuite
+    from jackfield_testkit.suites.tokenizer import TokenizerSuite
     from jackfield_testkit.suites.tool import ToolSuite
 
 __all__ = [
     "AgentSuite",
     "CallFormatSuite",
     "CommandSuite",
+    "EmbedderSuite",
     "LLMBackendSuite",
+    "LocalEmbedderSuite",
     "ParserSuite",
     "PluginSuite",
     "ProcessorSuite",
     "SearcherSuite",
     "Suite",
+    "TokenizerSuite",
     "ToolSuite",
 ]
 
@@ -49,12 +55,15 @@ _MODULES = {
     "AgentSuite": ("agent",),
     "CallFormatSuite": ("call_format",),
     "CommandSuite": ("command",),
+    "EmbedderSuite": ("embedder", "embedder_local"),
     "LLMBackendSuite": ("llm", "llm_asking", "llm_faults", "llm_hygiene", "llm_messages", "llm_stream", "llm_tools"),
+    "LocalEmbedderSuite": ("embedder_local",),
     "ParserSuite": ("parser",),
     "PluginSuite": ("plugin",),
     "ProcessorSuite": ("processor",),
     "SearcherSuite": ("searcher",),
     "Suite": ("base",),
+    "TokenizerSuite": ("tokenizer",),
     "ToolSuite": ("tool",),
 }
 

@@ -270,7 +270,8 @@ def _base_class(kind: str) -> type | None:
     from jackfield.agents.base import Agent
     from jackfield.models import BaseChatModel
     from jackfield.processors import CallFormat, Processor
-    from jackfield.retrieval.base import Parser, Searcher
+    from jackfield.retrieval.base import Embedder, Parser, Searcher
+    from jackfield.tokens import Tokenizer
     from jackfield.tools import BaseTool
 
     bases: Mapping[str, type] = {
@@ -281,6 +282,8 @@ def _base_class(kind: str) -> type | None:
         "agent": Agent,
         "searcher": Searcher,
         "parser": Parser,
+        "tokenizer": Tokenizer,
+        "embedder": Embedder,
     }
     return bases.get(kind)
 

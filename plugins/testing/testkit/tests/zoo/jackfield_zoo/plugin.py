@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from jackfield.plugins import AgentSpec, CallFormatSpec, ParserSpec, ProcessorSpec, SearcherSpec, ToolSpec, hook
+from jackfield.plugins import (
+    AgentSpec,
+    CallFormatSpec,
+    EmbedderSpec,
+    ParserSpec,
+    ProcessorSpec,
+    SearcherSpec,
+    TokenizerSpec,
+    ToolSpec,
+    hook,
+)
 
 
 @hook.tools
@@ -73,3 +83,27 @@ def agents() -> list[AgentSpec]:
 
     made = [m for m in _classes(module) if issubclass(m, module.Honest)]
     return [AgentSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]
+
+
+@hook.tokenizers
+def tokenizers() -> list[TokenizerSpec]:
+    from jackfield_zoo import tokenizers as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    return [TokenizerSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]
+
+
+@hook.embedders
+def embedders() -> list[EmbedderSpec]:
+    from jackfield_zoo import embedders as module
+
+    return [
+        EmbedderSpec(
+            name=m.__name__,
+            target=f"{m.__module__}:{m.__name__}",
+            config=f"{m.__module__}:Settings",
+            effects=frozenset({"network"}),
+        )
+        for m in _classes(module)
+        if issubclass(m, module.Honest)
+    ]

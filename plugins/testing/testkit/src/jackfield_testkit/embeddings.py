@@ -1,0 +1,97 @@
+"""Embeddings as the fake server gives them: vectors that are the same whenever the text is, in OpenAI's form.
+
+```python
+with FakeOpenAI() as server:
+    server.respond(embeddings_of)
+    ...  # ask server.url + "/embeddings"
+    assert texts_in(server.requests[0]) == ["hello"]
+```
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+
+from jackfield_testkit.replies import Reply, error, raw
+from jackfield_testkit.server import RecordedRequest
+
+DIMENSION = 8
+"""The length of a vector, unless the request asks for another."""
+
+
+def vector_of(text: str, dimension: int = DIMENSION) -> tuple[float, ...]:
+    """The vector of a text: of length 1, in numbers that 32 bits hold, and far from those of other texts."""
+    noise = hashlib.shake_256(text.encode("utf-8", "replace")).digest(2 * dimension)
+    numbers = [int.from_bytes(noise[place : place + 2]) - 32767.5 for place in range(0, 2 * dimension, 2)]
+    length = math.sqrt(sum(number * number for number in numbers))
+    return tuple(array.array("f", [number / length for number in numbers]))
+
+
+def tokens_in(texts: Sequence[str]) -> int:
+    """What the texts cost: a token for every four bytes begun."""
+    return sum(-(-len(text.encode("utf-8", "replace")) // 4) for text in texts)
+
+
+def texts_in(request: RecordedRequest) -> list[str]:
+    """The texts of a request in OpenAI's form; none if it has another."""
+    given = request.json.get("input") if isinstance(request.json, dict) else None
+    return [given] if isinstance(given, str) else list(given or ())
+
+
+def dimension_in(request: RecordedRequest) -> int | None:
+    """The dimension that a request in OpenAI's form asks for; None if it asks for none."""
+    wanted = request.json.get("dimensions") if isinstance(request.json, dict) else None
+    return wanted if isinstance(wanted, int) else None
+
+
+def embeddings_of(request: RecordedRequest) -> Reply:
+    """The answer to a request, for `FakeOpenAI.respond`."""
+    texts = texts_in(request)
+    if not texts:
+        return error(400, "'$.input' is invalid")
+    dimension = dimension_in(request) or DIMENSION
+    return embeddings(request, [vector_of(text, dimension) for text in texts], tokens=tokens_in(texts))
+
+
+def embeddings(
+    request: RecordedRequest,
+    vectors: Sequence[Sequence[float]],
+    *,
+    tokens: int,
+    order: Sequence[int] | None = None,
+    knows_base64: bool = True,
+) -> Reply:
+    """An answer of these vectors.
+
+    Args:
+        request: What is answered; it may ask for Base64.
+        vectors: One for each text.
+        tokens: What it says they cost.
+        order: Which vectors it lists, by their indices, and in which order; None for all of them as they are.
+        knows_base64: Whether the server has heard of Base64; many compatible ones send numbers all the same.
+    """
+    wants_base64 = isinstance(request.json, dict) and request.json.get("encoding_format") == "base64"
+    listed = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": _base64(vectors[index]) if wants_base64 and knows_base64 else list(vectors[index]),
+        }
+        for index in (range(len(vectors)) if order is None else order)
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return raw(json.dumps({"object": "list", "data": listed, "model": request.model, "usage": usage}).encode())
+
+
+def _base64(vector: Sequence[float]) -> str:
+    """As floats of 32 bits, the lowest byte first."""
+    numbers = array.array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return base64.b64encode(numbers.tobytes()).decode()

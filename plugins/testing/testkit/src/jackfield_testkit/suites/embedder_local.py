@@ -1,0 +1,301 @@
+"""The tests of an embedder that need no server: those of every embedder."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.messages import Usage
+from jackfield.plugins.descriptors import EmbedderSpec
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+T = TypeVar("T")
+MakeEmbedder = Callable[..., Embedder]
+
+LIMIT_S = 20.0  # far more than any of these calls takes
+TEXTS: Sequence[str] = (
+    "Green tea is brewed with water of eighty degrees.",
+    "The lighthouse keeper counted the ships every evening.",
+    "绿茶要用八十度的水冲泡。",
+    "Volcanoes erupt when magma rises through cracks in the crust.",
+    "Der Zug nach München fährt um acht Uhr ab.",
+)
+ODD_TEXTS: Sequence[str] = (
+    " ",
+    "\n",
+    "\0",
+    "?!",
+    "🙂",
+    "half \ud83d",
+    "a" * 3000,
+    "the the the",
+    '{"input": ',
+    "<|endoftext|>",
+    "数" * 500,
+)
+PURPOSES: Sequence[Purpose] = ("document", "query")
+
+
+class LocalEmbedderSuite(Suite):
+    """What every embedder must do, wherever it computes. One that asks a server has more to keep: `EmbedderSuite`.
+
+    ```python
+    class TestAcme(LocalEmbedderSuite):
+        component = "jackfield-acme/acme"
+        config = {"dimension": 64}
+    ```
+
+    Attributes:
+        component: The address of the embedder: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+        other_space: Settings that, put over `config`, give vectors that cannot be compared with its own: another
+            model, another dimension. Empty if there are none.
+        many: How many texts are many: with `batched`, more than it embeds at once.
+        batched: Settings with which it embeds few texts at once; empty if it cannot be told.
+        tolerance: By how much the numbers of two vectors of one text may differ; they may have been embedded with
+            others, in another order.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    other_space: ClassVar[Mapping[str, Any]] = {}
+    many: ClassVar[int] = 25
+    batched: ClassVar[Mapping[str, Any]] = {}
+    tolerance: ClassVar[float] = 1e-4
+
+    def make_embedder(self, **overrides: Any) -> Embedder:
+        """A new embedder under test. Override it if yours needs more than `config`."""
+        return self.made({**self.config, **overrides})
+
+    def made(self, settings: Mapping[str, Any]) -> Embedder:
+        """An embedder with these settings, as the core makes it."""
+        host = plain_host()
+        made = host.make(host.find("embedder", self.component), settings, Embedder)
+        assert isinstance(made, Embedder)
+        return made
+
+    @pytest.fixture
+    def make(self) -> Iterator[MakeEmbedder]:
+        """Makes embedders, and closes them at the end."""
+        embedders: list[Embedder] = []
+
+        def make(**overrides: Any) -> Embedder:
+            embedders.append(self.make_embedder(**overrides))
+            return embedders[-1]
+
+        yield make
+        for embedder in embedders:
+            sync.run(embedder.aclose())
+
+    @pytest.fixture
+    def embedder(self, make: MakeEmbedder) -> Embedder:
+        """An embedder that was asked nothing yet."""
+        return make()
+
+    # --- vectors ---
+
+    def test_each_text_has_its_vector_in_order(self, embedder: Embedder, make: MakeEmbedder) -> None:
+        together = vectors_of(embedder, TEXTS)
+        assert len(together) == len(TEXTS)
+        for text, vector in zip(TEXTS, together, strict=True):
+            (alone,) = vectors_of(make(), [text])
+            assert self.are_alike(vector, alone), f"{text!r} has another vector alone than among others"
+
+    def test_vectors_are_finite_numbers_and_of_one_length(self, embedder: Embedder) -> None:
+        vectors = vectors_of(embedder, TEXTS)
+        for vector in vectors:
+            assert isinstance(vector, tuple), f"a vector is a tuple, not a {type(vector).__name__}"
+            assert all(type(number) is float and math.isfinite(number) for number in vector), f"{vector[:5]} …"
+            assert any(vector), "a vector of zeros is near nothing"
+        assert len({len(vector) for vector in vectors}) == 1
+        assert len(vectors[0]) > 0
+
+    def test_the_dimension_says_the_truth(self, embedder: Embedder) -> None:
+        before = embedder.dimension
+        (vector,) = vectors_of(embedder, TEXTS[:1])
+        assert before in (None, len(vector))
+        assert embedder.dimension in (None, len(vector))
+
+    def test_many_texts_keep_their_number_and_order(self, make: MakeEmbedder) -> None:
+        texts = [f"Passage {number}: {TEXTS[number % len(TEXTS)]}" for number in range(self.many)]
+        together = vectors_of(make(**self.batched), texts)
+        assert len(together) == len(texts)
+        for number in (0, 1, self.many // 2, self.many - 2, self.many - 1):
+            (alone,) = vectors_of(make(**self.batched), [texts[number]])
+            assert self.are_alike(together[number], alone), f"text {number} of {self.many} has another one's vector"
+
+    def test_a_text_that_comes_twice_has_its_vector_twice(self, embedder: Embedder) -> None:
+        first, other, again = vectors_of(embedder, [TEXTS[0], TEXTS[1], TEXTS[0]])
+        assert self.are_alike(first, again)
+        assert not self.are_alike(first, other), "two texts that mean different things have the same vector"
+
+    def test_any_text_that_is_not_empty_has_a_vector(self, embedder: Embedder) -> None:
+        vectors = vectors_of(embedder, ODD_TEXTS)
+        assert len(vectors) == len(ODD_TEXTS)
+        assert len({len(vector) for vector in vectors}) == 1
+
+    def test_of_no_texts_there_are_no_vectors(self, embedder: Embedder) -> None:
+        assert asked(embedder, []) == Embedded((), Usage())
+
+    @pytest.mark.parametrize("place", [0, 2, 4])
+    def test_an_empty_text_is_refused_by_its_place(self, embedder: Embedder, place: int) -> None:
+        texts = [*TEXTS[:place], "", *TEXTS[place:4]]
+        with pytest.raises(ValueError, match=rf"\b{place}\b"):
+            asked(embedder, texts)
+
+    def test_texts_may_come_in_any_sequence_and_stay_as_they_are(self, embedder: Embedder) -> None:
+        listed = list(TEXTS)
+        from_list = vectors_of(embedder, listed)
+        assert listed == list(TEXTS), "the caller's list was changed"
+        assert all(map(self.are_alike, from_list, vectors_of(embedder, tuple(TEXTS))))
+
+    @pytest.mark.parametrize("purpose", PURPOSES)
+    def test_documents_and_queries_are_embedded_in_one_space(self, embedder: Embedder, purpose: Purpose) -> None:
+        (document,) = vectors_of(embedder, TEXTS[:1])
+        (vector,) = vectors_of(embedder, TEXTS[:1], purpose=purpose)
+        assert len(vector) == len(document)
+        assert self.are_alike(vector, vectors_of(embedder, TEXTS[:1], purpose=purpose)[0])
+
+    def test_usage_counts_what_was_embedded(self, embedder: Embedder) -> None:
+        usage = asked(embedder, TEXTS).usage
+        assert isinstance(usage, Usage)
+        assert usage.prompt_tokens >= 0
+        assert usage.completion_tokens == 0
+
+    # --- its space ---
+
+    def test_its_space_stays_the_same_for_the_same_settings(self, embedder: Embedder, make: MakeEmbedder) -> None:
+        before = embedder.space
+        assert isinstance(before, str)
+        assert before.strip()
+        asked(embedder, TEXTS)
+        assert embedder.space == before == make().space
+
+    def test_vectors_that_cannot_be_compared_are_of_two_spaces(self, make: MakeEmbedder) -> None:
+        if not self.other_space:
+            pytest.skip("it has no settings that change what its vectors mean")
+        assert make().space != make(**self.other_space).space
+
+    # --- hygiene ---
+
+    def test_making_one_does_nothing(self, make: MakeEmbedder) -> None:
+        make()  # the module is imported by now
+        with watching() as effects:
+            made = make()
+            assert repr(made)
+            assert made.space
+        assert (effects.outside, effects.read) == ([], []), "read and connect at the first call"
+
+    def test_it_does_what_it_declares_and_nothing_else(self, make: MakeEmbedder) -> None:
+        host = plain_host()
+        with watching() as effects:
+            asked(make(), TEXTS)
+        spec = host.spec_of(host.find("embedder", self.component), EmbedderSpec)
+        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+
+    def test_a_closed_embedder_can_be_closed_again_and_used_again(self, make: MakeEmbedder) -> None:
+        embedder = make()
+
+        async def close_and_use() -> list[Vector]:
+            await embedder.aclose()
+            first = await embedder.embed(TEXTS[:1])
+            await embedder.aclose()
+            await embedder.aclose()
+            return [*first.vectors, *(await embedder.embed(TEXTS[:1])).vectors]
+
+        first, second = within(embedder, close_and_use)
+        assert self.are_alike(first, second)
+
+    # --- many at once ---
+
+    def test_calls_at_the_same_time_give_what_they_give_alone(self, make: MakeEmbedder) -> None:
+        calls = [list(TEXTS[start:end]) for start in range(4) for end in range(start + 1, 6)]
+        alone = make()
+        wanted = [vectors_of(alone, texts) for texts in calls]
+        embedder = make()
+
+        async def all_at_once() -> list[Embedded]:
+            return await asyncio.gather(*(embedder.embed(texts) for texts in calls))
+
+        came = [embedded.vectors for embedded in within(embedder, all_at_once)]
+        assert [len(vectors) for vectors in came] == [len(vectors) for vectors in wanted]
+        for vectors, expected in zip(came, wanted, strict=True):
+            assert all(map(self.are_alike, vectors, expected))
+
+    def test_threads_with_event_loops_of_their_own_get_what_they_get_alone(self, make: MakeEmbedder) -> None:
+        wanted = vectors_of(make(), TEXTS)
+        embedder = make()  # which nobody has asked yet
+        came: list[Any] = [None] * 4
+        start = threading.Barrier(4)
+
+        def ask(number: int) -> None:
+            start.wait()
+            try:
+                came[number] = (vectors_of(embedder, TEXTS), vectors_of(embedder, TEXTS))
+            except Exception as error:  # noqa: BLE001 - told below
+                came[number] = error
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [one for one in came if isinstance(one, Exception)] == []
+        for vectors in (one for both in came for one in both):
+            assert all(map(self.are_alike, vectors, wanted))
+
+    # --- parts ---
+
+    def are_alike(self, first: Vector, second: Vector) -> bool:
+        """Whether two vectors are those of one text."""
+        return len(first) == len(second) and all(
+            math.isclose(a, b, rel_tol=self.tolerance, abs_tol=self.tolerance)
+            for a, b in zip(first, second, strict=True)
+        )
+
+
+def within(embedder: Embedder, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
+    """Run something on an event loop of its own, and close what the embedder opened there.
+
+    What does not end within `limit_s` seconds is a failure: a test must not hang where an embedder does.
+    """
+
+    async def whole() -> T:
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                return await work()
+        except TimeoutError:
+            if limit.expired():
+                pytest.fail(f"the embedder did not come to an end within {limit_s:g} s")
+            raise
+        finally:
+            await embedder.aclose()
+
+    return asyncio.run(whole())
+
+
+def asked(
+    embedder: Embedder, texts: Sequence[str], *, purpose: Purpose = "document", limit_s: float = LIMIT_S
+) -> Embedded:
+    """What one call gives."""
+    embedded = within(embedder, lambda: embedder.embed(texts, purpose=purpose), limit_s=limit_s)
+    assert isinstance(embedded, Embedded)
+    assert isinstance(embedded.vectors, tuple), f"vectors are a tuple, not a {type(embedded.vectors).__name__}"
+    return embedded
+
+
+def vectors_of(embedder: Embedder, texts: Sequence[str], *, purpose: Purpose = "document") -> tuple[Vector, ...]:
+    """The vectors of one call."""
+    return asked(embedder, texts, purpose=purpose).vectors

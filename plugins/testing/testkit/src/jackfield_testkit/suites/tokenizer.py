@@ -1,0 +1,307 @@
+"""The tests of a tokenizer."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from jackfield.errors import ConfigError
+from jackfield.plugins.descriptors import TokenizerSpec
+from jackfield.tokens import Tokenizer
+from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+TEXTS: Sequence[str] = (
+    "a",
+    " ",
+    "\n",
+    "The weather in the mountains changes within an hour, and whoever climbs them takes a coat along.",
+    "I don't know whether they're there;  the others\tweren't.\r\n\r\nNor was I.   ",
+    "天气在山里一小时之内就会变化，所以爬山的人总是带着外套。",
+    "Der Bär läßt grüßen. Ça va? Ещё раз! 안녕하세요, こんにちは。 שלום مرحبا \u2068\u2069",
+    'def double(n: int) -> int:\n    return 2 * n  # {"a": [1, 2.5e-3], "b": null}\n',
+    "0123456789 3.14159 1,000,000 ²⅓Ⅷ٣",
+    "🙂🙃 👩‍👩‍👧‍👦 🇨🇳 👍🏽 ❤️",
+    "e\u0301 é \u1e9b\u0323 ﬁ Å \u212b 각",
+    "null \0 escape \x1b delete \x7f mark \ufeff joiner \u200d end",
+    "supercalifragilisticexpialidocious" * 3,
+    "a b " * 50,
+    "\n\n\n    \t\t  ...---!!!???   ",
+)
+CONTROL_TOKENS: Sequence[str] = (
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|endofprompt|>",
+    "<|fim_prefix|>",
+    "<|eot_id|>",
+)
+HEAVY = ("tiktoken", "tokenizers", "transformers", "sentencepiece", "torch", "numpy", "dashscope", "openai")
+_MAKE_ONE = """
+import json, sys
+from jackfield.plugins.host import PluginHost
+from jackfield.settings import Settings
+from jackfield.tokens import Tokenizer
+
+host = PluginHost(Settings())
+host.make(host.find("tokenizer", sys.argv[1]), json.loads(sys.argv[2]), Tokenizer)
+print(*(name for name in sys.argv[3:] if name in sys.modules))
+"""
+SLACK = 8  # how many tokens a cut, or a join, may change at its place: a long word may be one token, or several
+# tiktoken's Rust side panics on spaces of this length, and a panic is no Exception.
+LONG_TEXTS = [(" ", 1_000_000), *((text, 220_000) for text in ("a", "\n", "数", "1", "🙂", "\0", "a "))]
+
+
+class TokenizerSuite(Suite):
+    """What every tokenizer must do.
+
+    ```python
+    class TestAcme(TokenizerSuite):
+        component = "jackfield-acme/acme"
+    ```
+
+    Attributes:
+        component: The address of the tokenizer: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+        normal_form: What texts are turned into before they are encoded, and so what comes back; '' if nothing is.
+        control_tokens: What the vocabulary's control tokens look like as text.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    normal_form: ClassVar[Literal["", "NFC", "NFKC"]] = ""
+    control_tokens: ClassVar[Sequence[str]] = CONTROL_TOKENS
+
+    def make_tokenizer(self) -> Tokenizer:
+        """A new tokenizer under test. Override it if yours needs more than `config`."""
+        host = plain_host()
+        made = host.make(host.find("tokenizer", self.component), self.config, Tokenizer)
+        assert isinstance(made, Tokenizer)
+        return made
+
+    @pytest.fixture
+    def tokenizer(self) -> Tokenizer:
+        """A tokenizer that has read nothing yet."""
+        return self.make_tokenizer()
+
+    # --- what it says of itself ---
+
+    def test_it_has_the_name_by_which_it_is_asked_for(self, tokenizer: Tokenizer) -> None:
+        # Facts of models name it, and it is looked up by that.
+        assert tokenizer.name == self.component.rpartition("/")[2]
+        assert isinstance(tokenizer.exact, bool)
+
+    def test_making_one_reads_and_does_nothing(self) -> None:
+        self.make_tokenizer()  # the module is imported by now
+        with watching() as effects:
+            made = self.make_tokenizer()
+            assert made.name
+        assert (effects.outside, effects.read) == ([], []), "read the vocabulary at the first call"
+
+    def test_making_one_loads_no_library_that_encodes(self) -> None:
+        # In an interpreter of its own: here, others may have loaded them.
+        command = [sys.executable, "-B", "-c", _MAKE_ONE, self.component, json.dumps(dict(self.config)), *HEAVY]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [], "import it at the first call"
+
+    def test_it_does_what_it_declares_and_nothing_else(self, tokenizer: Tokenizer) -> None:
+        host = plain_host()
+        with watching() as effects:
+            tokenizer.count("one two")
+            tokenizer.cut("one two", 1)
+        spec = host.spec_of(host.find("tokenizer", self.component), TokenizerSpec)
+        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+
+    # --- counting ---
+
+    def test_nothing_has_no_tokens_and_anything_else_has_some(self, tokenizer: Tokenizer) -> None:
+        assert tokenizer.count("") == 0
+        assert [text for text in TEXTS if tokenizer.count(text) < 1] == []
+
+    def test_a_count_is_the_number_of_tokens(self, tokenizer: Tokenizer) -> None:
+        self._needs_tokens(tokenizer)
+        assert tokenizer.encode("") == []
+        for text in (*TEXTS, *_of_all_planes()):
+            tokens = tokenizer.encode(text)
+            assert tokenizer.count(text) == len(tokens), f"{text!r}"
+            assert all(type(token) is int and token >= 0 for token in tokens), f"{text!r}: {tokens}"
+
+    def test_two_texts_have_about_as_many_tokens_together_as_apart(self, tokenizer: Tokenizer) -> None:
+        for first in TEXTS:
+            for second in TEXTS:
+                apart = tokenizer.count(first) + tokenizer.count(second)
+                assert tokenizer.count(first + second) <= apart + SLACK, f"{first!r} and {second!r}"
+
+    def test_a_beginning_has_no_more_tokens_than_the_whole(self, tokenizer: Tokenizer) -> None:
+        for text in TEXTS:
+            whole = tokenizer.count(text)
+            for end in range(0, len(text), 7):
+                assert tokenizer.count(text[:end]) <= whole + SLACK, f"{text[:end]!r}"
+
+    def test_a_text_again_and_again_has_ever_more_tokens(self, tokenizer: Tokenizer) -> None:
+        for text in TEXTS[3:9]:
+            once, often = tokenizer.count(text), tokenizer.count(text * 40)
+            assert 20 * once <= often <= 40 * (once + SLACK), f"{text!r}: {once} tokens, and {often} of it forty times"
+
+    # --- tokens ---
+
+    def test_tokens_become_the_text_again(self, tokenizer: Tokenizer) -> None:
+        self._needs_tokens(tokenizer)
+        for text in (*TEXTS, *_of_all_planes()):
+            assert tokenizer.decode(tokenizer.encode(text)) == self._normalised(text)
+        assert tokenizer.decode([]) == ""
+
+    def test_what_looks_like_a_control_token_is_text(self, tokenizer: Tokenizer) -> None:
+        for text in self.control_tokens:
+            assert tokenizer.count(text) > 1, f"{text} counts as one token: a user could write what only a server may"
+            if tokenizer.exact:
+                said = f"a {text} b"
+                assert tokenizer.decode(tokenizer.encode(said)) == said
+
+    def test_a_character_that_was_cut_is_the_replacement_character(self, tokenizer: Tokenizer) -> None:
+        self._needs_tokens(tokenizer)
+        for text in ("🙂", "\U0001f9ff", "\U00013000", "\U0010fffd"):
+            tokens = tokenizer.encode(text)
+            for end in range(1, len(tokens)):
+                cut = tokenizer.decode(tokens[:end])
+                assert cut == "" or set(cut) <= {"\ufffd"}, f"{text!r}: {cut!r}"
+
+    def test_a_token_that_is_not_in_the_vocabulary_is_a_value_error(self, tokenizer: Tokenizer) -> None:
+        self._needs_tokens(tokenizer)
+        for token in (-1, 2**31 - 1, 2**40):
+            with _no_panic(), pytest.raises(ValueError):  # noqa: PT011 - what it says is its own business
+                tokenizer.decode([token])
+
+    def test_without_a_vocabulary_there_are_no_tokens_and_it_says_so(self, tokenizer: Tokenizer) -> None:
+        if tokenizer.exact:
+            pytest.skip("it has a vocabulary")
+        for ask in (lambda: tokenizer.encode("a"), lambda: tokenizer.decode([1])):
+            with pytest.raises(ConfigError):
+                ask()
+
+    # --- cutting ---
+
+    def test_a_cut_is_a_beginning_that_has_no_more_tokens_than_it_may(self, tokenizer: Tokenizer) -> None:
+        for text in TEXTS:
+            for most in (1, 2, 3, 5, 12, 40):
+                beginning = tokenizer.cut(text, most)
+                assert text.startswith(beginning), f"{beginning!r} does not begin {text!r}"
+                assert tokenizer.count(beginning) <= most, f"{beginning!r} has more than {most} tokens"
+
+    def test_a_cut_is_as_long_as_it_may_be(self, tokenizer: Tokenizer) -> None:
+        for text in TEXTS:
+            for most in (1, 2, 3, 5, 12, 40):
+                end = len(tokenizer.cut(text, most))
+                assert end == len(text) or tokenizer.count(text[: end + 1]) > most, (
+                    f"{text[: end + 1]!r} would have done: {most} tokens"
+                )
+
+    def test_a_text_that_fits_is_not_cut_and_nothing_is_left_of_one_for_which_there_is_no_room(
+        self, tokenizer: Tokenizer
+    ) -> None:
+        for text in TEXTS:
+            assert tokenizer.cut(text, tokenizer.count(text)) == text
+            assert tokenizer.cut(text, tokenizer.count(text) + 1) == text
+            assert (tokenizer.cut(text, 0), tokenizer.cut(text, -1)) == ("", "")
+
+    # --- odd texts ---
+
+    def test_half_a_surrogate_pair_counts_as_the_replacement_character(self, tokenizer: Tokenizer) -> None:
+        for half in ("\ud83d", "\ude42", "\udcff"):
+            with _no_panic():
+                assert tokenizer.count(f"a {half} b") == tokenizer.count("a \ufffd b")
+                assert tokenizer.count(half) == tokenizer.count("\ufffd")
+                assert f"a {half} b".startswith(tokenizer.cut(f"a {half} b", 2))
+
+    @pytest.mark.parametrize(("text", "length"), LONG_TEXTS, ids=ascii)
+    def test_a_text_as_long_as_a_book_is_counted_and_cut(self, tokenizer: Tokenizer, text: str, length: int) -> None:
+        long = text * (length // len(text)) + "a"
+        with _no_panic():
+            assert tokenizer.count(long) >= 1
+            beginning = tokenizer.cut(long, 100)
+            assert long.startswith(beginning)
+            assert tokenizer.count(beginning) <= 100
+            if tokenizer.exact:
+                tokens = tokenizer.encode(long)
+                assert len(tokens) == tokenizer.count(long)
+                assert tokenizer.decode(tokens) == long
+
+    # --- many at once ---
+
+    def test_the_same_text_always_has_the_same_tokens(self, tokenizer: Tokenizer) -> None:
+        again = self.make_tokenizer()
+        for text in TEXTS:
+            assert tokenizer.count(text) == tokenizer.count(text) == again.count(text)
+            if tokenizer.exact:
+                assert tokenizer.encode(text) == tokenizer.encode(text) == again.encode(text)
+
+    def test_threads_that_ask_at_the_same_time_get_what_they_get_alone(self, tokenizer: Tokenizer) -> None:
+        alone = self.make_tokenizer()
+        wanted = [(alone.count(text), alone.cut(text, 5)) for text in TEXTS]
+        # The first call of all of them: none has read the vocabulary before.
+        came = _at_the_same_time(6, lambda: [(tokenizer.count(text), tokenizer.cut(text, 5)) for text in TEXTS])
+        assert came == [wanted] * 6
+
+    # --- parts ---
+
+    def _normalised(self, text: str) -> str:
+        return unicodedata.normalize(self.normal_form, text) if self.normal_form else text
+
+    @staticmethod
+    def _needs_tokens(tokenizer: Tokenizer) -> None:
+        if not tokenizer.exact:
+            pytest.skip("it estimates: there are no tokens")
+
+
+def _of_all_planes() -> Iterator[str]:
+    """Texts with characters of every plane of Unicode, of every script in the first two."""
+    for start in range(0, 0x110000, 0x1000):
+        code_points = range(start, start + 0x1000, 0x61 if start < 0x20000 else 0x3FF)
+        text = " ".join(chr(code) for code in code_points if not 0xD800 <= code <= 0xDFFF)
+        if text:
+            yield text
+
+
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """Make a failure of what is no `Exception`: a panic of a library in Rust goes through every handler."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":
+            pytest.fail(f"the library that encodes has panicked, which ends the thread: {str(error)[:200]}")
+        raise
+
+
+def _at_the_same_time(count: int, work: Callable[[], Any]) -> list[Any]:
+    """What several threads got that began together; an error in place of what one did not get."""
+    start = threading.Barrier(count)
+    came: list[Any] = [None] * count
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            came[number] = work()
+        except Exception as error:  # noqa: BLE001 - it is compared with what was wanted
+            came[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return came

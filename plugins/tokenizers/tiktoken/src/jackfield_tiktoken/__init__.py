@@ -1,0 +1,1 @@
+"""The tokens of OpenAI's models, counted and cut with tiktoken."""
