@@ -35,6 +35,7 @@ HEADER = "<!-- Written by scripts/reference.py from the code. Change the code, t
 MODULES = (
     "jackfield.agents",
     "jackfield.models",
+    "jackfield.models.counting",
     "jackfield.models.history",
     "jackfield.models.media",
     "jackfield.processors",

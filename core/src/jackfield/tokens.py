@@ -24,7 +24,8 @@ _PIECE = re.compile(
 _NO_IDS = "an estimate has no token ids: use a tokenizer that has a vocabulary, such as jackfield-tiktoken's"
 
 LEARN_FROM_TOKENS = 200
-LEAST_FACTOR, MOST_FACTOR = 0.5, 3.0  # beyond these a count means something else than texts
+LEAST_FACTOR = 0.5  # beyond these two a count means something else than texts
+MOST_FACTOR = 3.0
 
 
 class TokenCounter(Protocol):
@@ -149,7 +150,8 @@ class EstimatingTokenizer(Tokenizer):
         Args:
             estimated: What this instance said of the request.
             counted: What the server reports. Small requests teach nothing: what surrounds the texts weighs too much.
+                Nor do numbers that are far from the estimate: a server may report only what was not in its cache.
         """
-        if estimated >= LEARN_FROM_TOKENS and counted > 0:
+        if estimated >= LEARN_FROM_TOKENS and LEAST_FACTOR * estimated <= counted <= MOST_FACTOR * estimated:
             wanted = self.factor * counted / estimated
             self.factor += 0.1 * (min(MOST_FACTOR, max(LEAST_FACTOR, wanted)) - self.factor)

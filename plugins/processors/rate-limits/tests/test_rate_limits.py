@@ -15,14 +15,13 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
 from jackfield.ledger import MemoryLedger
-from jackfield.messages import Message, Usage
+from jackfield.messages import Usage
 from jackfield.models.factory import get_chat_model
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT, Retry
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 from jackfield_rate_limits.config import RateLimitsConfig
-from jackfield_rate_limits.counting import Estimator
 from jackfield_rate_limits.gate import Gate
 from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits
 from jackfield_rate_limits.shared import gates
@@ -387,17 +386,3 @@ def test_a_loop_that_ended_while_somebody_stood_in_line_holds_nobody_up() -> Non
 
 
 # --- the estimate ---
-
-
-def test_everything_that_is_sent_counts(question: Question) -> None:
-    estimate = Estimator(media_tokens=700).question
-    least = estimate(question(""))
-    assert estimate(question("some words")) > least
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
-    assert estimate(question("", functions=(tool,))) > least
-    image = Message("user", [{"image": "data:image/png;base64,AAAA"}, {"text": "what?"}])
-    assert estimate(question(messages=(image,))) >= 700
-    call = Message("assistant", "", function_call={"name": "f", "arguments": '{"a": "b"}'})
-    thought = Message("assistant", "", reasoning_content="because of this and that")
-    for message in (call, thought):
-        assert estimate(question(messages=(message,))) > least

@@ -10,6 +10,9 @@ import pytest
 from jackfield.config import GenerateConfig
 from jackfield.messages import Message
 from jackfield.request import ChatRequest
+from jackfield_testkit.site import site
+
+__all__ = ["site"]
 
 MakeRequest = Callable[..., ChatRequest]
 

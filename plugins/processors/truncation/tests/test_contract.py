@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from jackfield.messages import FunctionCall, Message
+from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.processors import Processor
+from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.suites import PluginSuite, ProcessorSuite
+from jackfield_truncation.summarizing import SummarizingTruncation
+
+LONG: Sequence[Message] = (
+    Message("system", "Be brief."),
+    Message("user", "What is in the report?"),
+    Message("assistant", "", function_call=FunctionCall("read", "{}"), extra={"function_id": "1"}),
+    Message("function", "A line of the report. " * 300, name="read", extra={"function_id": "1"}),
+    Message("assistant", "Many lines. " * 100),
+    Message("user", "And in the other one?"),
+)
 
 
 class TestPlugin(PluginSuite):
@@ -22,12 +34,22 @@ class TestShortRequests(ProcessorSuite):
 class TestLongRequests(ProcessorSuite):
     component = "jackfield-truncation/truncation"
     config: ClassVar[Mapping[str, Any]] = {"context_tokens": 600, "answer_tokens": 100}
-    messages: ClassVar[Sequence[Message]] = (
-        Message("system", "Be brief."),
-        Message("user", "What is in the report?"),
-        Message("assistant", "", function_call=FunctionCall("read", "{}"), extra={"function_id": "1"}),
-        Message("function", "A line of the report. " * 300, name="read", extra={"function_id": "1"}),
-        Message("assistant", "Many lines. " * 100),
-        Message("user", "And in the other one?"),
-    )
+    messages: ClassVar[Sequence[Message]] = LONG
     max_held = 0
+
+
+class TestSummariesOfShortRequests(ProcessorSuite):
+    component = "jackfield-truncation/summarizing_truncation"
+    config: ClassVar[Mapping[str, Any]] = {"context_tokens": 100_000}
+    max_held = 0
+
+
+class TestSummariesOfLongRequests(ProcessorSuite):
+    component = "jackfield-truncation/summarizing_truncation"
+    messages: ClassVar[Sequence[Message]] = LONG
+    max_held = 0
+
+    def make_processor(self) -> Processor:
+        """One with a model of its own for summaries: what the suite's model is asked is then the request itself."""
+        llm = ScriptedModel(lambda _: answer("A report of 300 lines.", usage=Usage()))
+        return SummarizingTruncation(llm=llm, context_tokens=600, answer_tokens=100)

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jackfield.messages import FunctionCall, Message, as_messages
+from jackfield.models.counting import Counts
 from jackfield.request import ChatRequest
 from jackfield.tokens import estimate_tokens
-from jackfield_truncation.counting import RequestCounter
 from jackfield_truncation.processor import Truncation
 
 MakeRequest = Callable[..., ChatRequest]
@@ -92,11 +92,11 @@ def test_a_message_that_its_owner_changed_is_counted_anew(make_request: MakeRequ
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    counter = RequestCounter(len, 0)
+    counts = Counts(len)
     for number in range(101_000):
-        counter.text(str(number))
-    assert len(counter._recent) + len(counter._older) <= 100_000
-    assert counter.text("5") == 1
+        counts.of(str(number))
+    assert counts.remembered <= 100_000
+    assert counts.of("5") == 1
 
 
 def test_threads_count_the_same(make_request: MakeRequest) -> None:

@@ -7,11 +7,11 @@ import pytest
 from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ContextLengthError
-from jackfield.events import ModelEvent, PluginEvent, TextDelta
+from jackfield.events import HistoryTrimmed, ModelEvent, TextDelta
 from jackfield.messages import Message
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer
-from jackfield_truncation.processor import TRIMMED_EVENT, Truncation
+from jackfield_truncation.processor import Truncation
 
 HISTORY = [
     Message("user", "first " * 400),
@@ -37,25 +37,17 @@ def test_named_in_a_models_configuration_it_keeps_max_input_tokens() -> None:
     events = _events(model, HISTORY)
     assert model.requests[0].messages[-1] is HISTORY[-1]
     assert len(str(model.requests[0].messages)) < len(str(HISTORY)) / 2
-    note = events[0]
-    assert isinstance(note, PluginEvent)
-    assert note.name == TRIMMED_EVENT
-    assert note.data["tokens_after"] <= 200 < note.data["tokens_before"]
-    assert (note.data["dropped"], note.data["shortened"]) == (0, 1)
-    assert "shortened" in note.data["note"]
+    told = events[0]
+    assert isinstance(told, HistoryTrimmed)
+    assert told.tokens_after <= 200 < told.tokens_before
+    assert (told.dropped, told.shortened) == (0, 1)
 
 
 def test_the_context_that_the_backend_states_is_kept_where_nobody_says_more() -> None:
     facts = ModelFacts(context_tokens=400)
     model = ScriptedModel([answer("fine")], facts=facts, config=_model().config)
-    assert isinstance(_events(model, HISTORY)[0], PluginEvent)
+    assert isinstance(_events(model, HISTORY)[0], HistoryTrimmed)
     assert len(str(model.requests[0].messages)) < len(str(HISTORY))
-
-
-def test_the_note_for_people_is_chinese_in_a_chinese_conversation() -> None:
-    note = _events(_model(max_input_tokens=200), [*HISTORY[:2], Message("user", "第二个呢？")])[0]
-    assert isinstance(note, PluginEvent)
-    assert "对话过长" in note.data["note"]
 
 
 def test_a_request_that_fits_is_answered_without_a_word_about_it() -> None:

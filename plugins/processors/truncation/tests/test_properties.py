@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import ContextLengthError
+from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.models.counting import RequestCounter
 from jackfield.request import ChatRequest
 from jackfield.tokens import TokenCounter, estimate_tokens
-from jackfield_truncation.counting import RequestCounter
+from jackfield_testkit.streams import gathered
 from jackfield_truncation.processor import Truncation
 from jackfield_truncation.shortening import common_size, keep_both_ends
-from jackfield_truncation.trimming import SMALLEST_TEXT
+from jackfield_truncation.summarizing import SummarizingTruncation
+from jackfield_truncation.trimming import MOST_MEDIA, SMALLEST_TEXT
 
 MEDIA = 50
 COUNTERS: list[TokenCounter] = [
@@ -108,7 +112,7 @@ def test_what_comes_out_is_short_enough_and_valid_and_keeps_what_must_stay(
     if came is None:
         assert _least(history, count) > limit, "it gives up although it could be done"
         return
-    assert sum(map(RequestCounter(count, MEDIA).message, came.messages)) <= limit
+    assert _fits(came.messages, limit, count)
     assert _is_valid(came.messages)
     assert [message for message in came.messages if message.role == "system"] == history[: history[0].role == "system"]
     assert _without_text(_last_user(came.messages)) == _without_text(_last_user(history))
@@ -120,11 +124,30 @@ def test_what_comes_out_is_short_enough_and_valid_and_keeps_what_must_stay(
 def test_a_request_that_fits_comes_back_as_the_same_object_and_no_other_does(
     history: list[Message], count: TokenCounter
 ) -> None:
-    size = sum(map(RequestCounter(count, MEDIA).message, history))
+    texts, media = _sizes(history, count)
+    size = next(limit for limit in range(texts, texts + media + 1) if texts + min(media, limit // 2) <= limit)
     truncation = Truncation(count=count, media_tokens=MEDIA)
     request = _request(history, size)
     assert truncation.prepare(request) is request
     assert _prepared(truncation, history, size - 1) != request
+
+
+@many
+@given(_histories(), st.integers(100, 3000), st.sampled_from(COUNTERS))
+def test_with_a_summary_it_is_short_enough_and_valid_too(
+    history: list[Message], limit: int, count: TokenCounter
+) -> None:
+    summarizing = SummarizingTruncation(count=count, media_tokens=MEDIA)
+    for said in ([], [Message("assistant", "well"), Message("user", "go on")]):
+        request = _request([*history, *said], limit)
+        came = _sent(summarizing, request)
+        plain = _prepared(Truncation(count=count, media_tokens=MEDIA), request.messages, limit)
+        assert (came is None) == (plain is None)
+        if came is None:
+            return
+        assert _fits(came.messages, limit, count)
+        assert _is_valid(came.messages)
+        assert _without_text(_last_user(request.messages)) in map(_without_text, came.messages)
 
 
 @many
@@ -168,6 +191,35 @@ def _prepared(truncation: Truncation, history: Sequence[Message], limit: int) ->
         return truncation.prepare(_request(history, limit))
     except ContextLengthError:
         return None
+
+
+def _sent(processor: SummarizingTruncation, request: ChatRequest) -> ChatRequest | None:
+    """What is sent for the answer itself; None if nothing is."""
+    sent: list[ChatRequest] = []
+
+    async def model(asked: ChatRequest) -> AsyncIterator[ModelEvent]:
+        sent.append(asked)
+        yield TextDelta("notes " * len(sent))
+        yield ModelFinished("stop")
+
+    try:
+        asyncio.run(gathered(processor.around(request, model)))
+    except ContextLengthError:
+        return None
+    return sent[-1]
+
+
+def _fits(messages: Sequence[Message], limit: int, count: TokenCounter) -> bool:
+    """Whether messages have at most so many tokens, of which media take no more than half."""
+    texts, media = _sizes(messages, count)
+    return texts + min(media, int(MOST_MEDIA * limit)) <= limit
+
+
+def _sizes(messages: Sequence[Message], count: TokenCounter) -> tuple[int, int]:
+    """The tokens of texts, and what media are taken for."""
+    counter = RequestCounter(count, MEDIA)
+    media = sum(map(counter.media, messages))
+    return sum(map(counter.message, messages)) - media, media
 
 
 def _least(history: Sequence[Message], count: TokenCounter) -> int:

@@ -27,13 +27,14 @@ from jackfield.events import (
 )
 from jackfield.ledger import BusyError, Ledger
 from jackfield.messages import Usage
+from jackfield.models.counting import Counts, RequestCounter
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
+from jackfield.tokens import estimate_tokens
 from jackfield_budget.account import Account, Refusal, Reservation, period_of
 from jackfield_budget.config import DEFAULT_LEASE_S, BudgetConfig, Per, Unknown
-from jackfield_budget.counting import Estimator
 from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
 from jackfield_budget.shared import ledgers
 
@@ -104,7 +105,7 @@ class Budget(Processor):
         self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
         self._clock = clock
         self._sleep = sleep
-        self._estimator = Estimator()
+        self._counter = RequestCounter(Counts(estimate_tokens), media_tokens=0)  # what media cost differs too much
         self._told: set[tuple[str, str]] = set()
         self._rows: dict[tuple[str, str, date], PriceRow | None] = {}
 
@@ -248,7 +249,7 @@ class Budget(Processor):
         """What a call costs at least, and what it is expected to cost."""
         if row is None or row.currency != self.config.currency:
             return Decimal(0), Decimal(0)
-        question = self._estimator.question(request)
+        question = self._counter.request(request)
         rates = row.rates(question) or row.tiers[-1]
         usage = Usage(prompt_tokens=question, completion_tokens=request.config.max_tokens or _EXPECTED_ANSWER_TOKENS)
         return question * _SURE_PART * rates.least_input / 1_000_000, rates.cost(usage)
@@ -268,7 +269,7 @@ class Budget(Processor):
         """For the limit alone: what a call costs that began to answer, and of which no usage was reported."""
         if row is None or row.currency != self.config.currency or not bill.characters:
             return Decimal(0)
-        question = self._estimator.question(request)
+        question = self._counter.request(request)
         rates = row.rates(question) or row.tiers[-1]
         return rates.cost(Usage(prompt_tokens=question, completion_tokens=1 + bill.characters // _CHARACTERS_A_TOKEN))
 

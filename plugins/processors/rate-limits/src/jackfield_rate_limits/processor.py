@@ -15,12 +15,13 @@ from typing import ClassVar
 from jackfield.errors import LimitReachedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, UsageReported
 from jackfield.messages import Usage
+from jackfield.models.counting import Counts, RequestCounter
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
+from jackfield.tokens import estimate_tokens
 from jackfield_rate_limits.config import DEFAULT_LEASE_S, DEFAULT_PAUSE_S, RateLimitsConfig
-from jackfield_rate_limits.counting import Estimator
 from jackfield_rate_limits.gate import Clock, Gate, Sleep, TooLongError
 from jackfield_rate_limits.owners import owner
 from jackfield_rate_limits.shared import gates
@@ -89,7 +90,7 @@ class RateLimits(Processor):
         self._limits = Limits(
             self.config.requests_per_minute, self.config.tokens_per_minute, self.config.max_concurrency
         )
-        self._estimator = Estimator(self.config.media_tokens)
+        self._counter = RequestCounter(Counts(estimate_tokens), self.config.media_tokens)
 
     def __repr__(self) -> str:
         return f"<RateLimits {self._limits} {self._path or 'of this process'}>"
@@ -153,7 +154,7 @@ class RateLimits(Processor):
         """
         question = answer = 0
         if self._limits.tokens is not None:
-            question = self._estimator.question(request)
+            question = self._counter.request(request)
             # What a server reserves itself is `max_tokens`; a guess may be cut to what there is.
             answer = request.config.max_tokens or max(0, min(round(gate.answer_tokens), self._limits.tokens - question))
             if question + answer > self._limits.tokens:

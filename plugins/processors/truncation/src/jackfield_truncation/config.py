@@ -1,14 +1,18 @@
-"""The settings of truncation."""
+"""The settings of truncation, plain and summarising."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, field_validator
 
 from jackfield.config import Config
 
+DEFAULT_SUMMARY_TOKENS = 500
+
 
 class TruncationConfig(Config):
-    """How long a request may be when it does not say so itself, and what media count."""
+    """How long a request may be when it does not say so itself, how texts are counted, and what media count."""
 
     context_tokens: int | None = Field(
         default=None,
@@ -20,7 +24,36 @@ class TruncationConfig(Config):
         ge=0,
         description="Of context_tokens, kept for answers without max_tokens; a quarter, at most 4096, if unset",
     )
-    margin: float = Field(
-        default=0.1, ge=0, lt=1, description="The part of the room in context_tokens left free: counts are estimates"
+    margin: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="The part of the room in context_tokens left free; if unset 0.1 for estimates, else 0.02",
     )
     media_tokens: int = Field(default=1000, ge=0, description="What an image, a sound or a frame of video counts")
+    tokenizer: str | dict[str, Any] | None = Field(
+        default=None,
+        description="What counts: a tokenizer, as its name or a dict of `name` and its settings, or 'estimate'; "
+        "if unset the model's own where it is installed, else the estimate",
+    )
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _check_tokenizer(cls, tokenizer: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        name = tokenizer.get("name") if isinstance(tokenizer, dict) else tokenizer
+        if tokenizer is not None and (not isinstance(name, str) or not name):
+            raise ValueError("it is a name, or a dict that has a 'name' besides the tokenizer's settings")
+        return tokenizer
+
+
+class SummarizingConfig(TruncationConfig):
+    """As truncation, and who writes the summary, how long."""
+
+    llm: str | dict[str, Any] | None = Field(
+        default=None,
+        repr=False,
+        description="The model that writes summaries, as for any model; the one that is asked if unset",
+    )
+    summary_tokens: int = Field(
+        default=DEFAULT_SUMMARY_TOKENS, ge=50, description="The longest summary; never more than a quarter of the limit"
+    )

@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import ClassVar
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from jackfield.config import Lang
-from jackfield.errors import ContextLengthError
-from jackfield.events import ModelEvent, PluginEvent
+from jackfield import sync
+from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, UsageReported
+from jackfield.messages import Usage
+from jackfield.plugins.host import PluginHost
 from jackfield.processors import CallNext, Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield.tokens import TokenCounter, estimate_tokens
+from jackfield.tokens import TokenCounter
 from jackfield_truncation.config import TruncationConfig
-from jackfield_truncation.counting import RequestCounter
+from jackfield_truncation.limit import tokens_allowed
+from jackfield_truncation.tokenizing import Counting, Countings
 from jackfield_truncation.trimming import Trimmed, trim
 
-TRIMMED_EVENT = "jackfield-truncation.trimmed"
-_MOST_ANSWER_TOKENS = 4096
+_NOTHING = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is sent, and what it was counted with."""
+
+    trimmed: Trimmed
+    counting: Counting
 
 
 class Truncation(Preprocessor):
     """Keeps requests within `max_input_tokens`, else within the model's context; one that fits passes as it is.
 
     What becomes shorter, and in which order, is told in `jackfield_truncation.trimming`. When something does, the
-    first event of the answer is `PluginEvent("jackfield-truncation.trimmed")`, with `dropped` and `shortened` (numbers
-    of messages), `tokens_before`, `tokens_after`, and a `note` for people.
+    first event of the answer is `HistoryTrimmed`.
 
     Args:
         context_tokens: The model's context, for requests without `max_input_tokens`; what the backend says of it if
             None. Where neither is known, they are not touched.
         answer_tokens: How much of it is kept for an answer without `max_tokens`; a quarter, at most 4096, if None.
-        margin: The part of what is left then that stays free.
+        margin: The part of what is left then that stays free; if None, 0.02 where a vocabulary counts, else 0.1.
         media_tokens: What an image, a sound or a frame of video counts.
-        count: Counts the tokens of a text; the core's estimate, which needs no vocabulary, by default.
+        tokenizer: What counts: a name, a dict of `name` and its settings, or `estimate`; if None, the tokenizer that
+            the backend names, where it is installed and allowed, else the estimate.
+        count: Counts the tokens of a text, in place of all of these.
+        host: Where tokenizers are looked up; the installed ones if None.
 
     Raises:
         ConfigError: A setting does not fit.
+        PluginError: `tokenizer` is not installed, or may not load.
     """
 
     name: ClassVar[str] = "truncation"
@@ -47,89 +60,84 @@ class Truncation(Preprocessor):
         *,
         context_tokens: int | None = None,
         answer_tokens: int | None = None,
-        margin: float = 0.1,
+        margin: float | None = None,
         media_tokens: int = 1000,
-        count: TokenCounter = estimate_tokens,
+        tokenizer: str | Mapping[str, Any] | None = None,
+        count: TokenCounter | None = None,
+        host: PluginHost | None = None,
     ) -> None:
         values = {
             "context_tokens": context_tokens,
             "answer_tokens": answer_tokens,
             "margin": margin,
             "media_tokens": media_tokens,
+            "tokenizer": tokenizer,
         }
         self.config = TruncationConfig.parse(values, what="truncation")
-        self._counter = RequestCounter(count, self.config.media_tokens)
+        self._countings = Countings(
+            wanted=self.config.tokenizer, count=count, media_tokens=self.config.media_tokens, host=host
+        )
 
     def __repr__(self) -> str:
         return f"<Truncation context_tokens={self.config.context_tokens}>"
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request, or a shorter one if it is too long.
+        """The request, or a shorter one if it is too long. A vocabulary is loaded on the spot if it is needed.
 
         Raises:
             ContextLengthError: It cannot be made short enough; the message says what is too long, and by how much.
         """
-        trimmed = self._trimmed(request)
-        return request if trimmed is None else trimmed.request
+        return request if self._surely_fits(request) else self._decide(request).trimmed.request
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Ask with the prepared request; if it is a shorter one, say so before the answer."""
-        trimmed = self._trimmed(request)
-        if trimmed is None:
-            return call_next(request)
-        return _announced(trimmed, call_next(trimmed.request))
+        return call_next(request) if self._surely_fits(request) else self._counted(request, call_next)
 
-    def _trimmed(self, request: ChatRequest) -> Trimmed | None:
-        limit = self._limit(request)
-        if limit is None or self._counter.surely_fits(request, limit):
-            return None
-        return trim(request, limit, self._counter)
+    async def _counted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        # A vocabulary takes a third of a second to load, and counts a long history in as much: not on the event loop.
+        if self._countings.at_hand(request):
+            decided = self._decide(request)
+        else:
+            decided = await sync.in_worker(self._decide, request)
+        async with closing(answered(decided, call_next)) as events:
+            async for event in events:
+                yield event
 
-    def _limit(self, request: ChatRequest) -> int | None:
-        """The most tokens of a request; None if there is no limit."""
-        wanted = request.config.max_input_tokens
-        if wanted is not None:
-            return wanted if wanted > 0 else None
-        context = self.config.context_tokens or request.facts.context_tokens
-        if context is None:
-            return None
-        answer = request.config.max_tokens
-        if answer is None:
-            answer = self.config.answer_tokens
-        if answer is None:
-            answer = min(context // 4, _MOST_ANSWER_TOKENS)
-        if answer >= context:
-            raise ContextLengthError(
-                f"an answer of {answer} tokens leaves no room for the request in a context of {context}: "
-                "lower max_tokens (or answer_tokens of truncation)"
-            )
-        return int((context - answer) * (1 - self.config.margin))
+    def _surely_fits(self, request: ChatRequest) -> bool:
+        return surely_fits(request, self.config, self._countings)
+
+    def _decide(self, request: ChatRequest) -> Decided:
+        counting = self._countings.of(request)
+        limit = tokens_allowed(request, self.config, exact=counting.exact)
+        assert limit is not None  # noqa: S101 - without a limit every request surely fits
+        return Decided(trim(request, limit, counting.counter()), counting)
 
 
-async def _announced(trimmed: Trimmed, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """The events, after one that tells what was left out."""
-    async with closing(events):
-        yield PluginEvent(
-            TRIMMED_EVENT,
-            {
-                "dropped": trimmed.dropped,
-                "shortened": trimmed.shortened,
-                "tokens_before": trimmed.tokens_before,
-                "tokens_after": trimmed.tokens_after,
-                "note": _note(trimmed, trimmed.request.lang),
-            },
-        )
+async def answered(decided: Decided, call_next: CallNext, *, spent: Usage = _NOTHING) -> AsyncIterator[ModelEvent]:
+    """The answer to what was decided, after an event that tells what was left out.
+
+    Args:
+        decided: What is sent. How long the server says that it is teaches its counting.
+        call_next: Who answers.
+        spent: What was spent already; it is added to what the answer cost.
+    """
+    trimmed = decided.trimmed
+    reported: Usage | None = None
+    async with closing(call_next(trimmed.request)) as events:
+        if trimmed.is_shorter:
+            yield HistoryTrimmed(len(trimmed.dropped), trimmed.shortened, trimmed.tokens_before, trimmed.tokens_after)
         async for event in events:
+            if isinstance(event, UsageReported):
+                reported = event.usage
+                event = UsageReported(reported + spent)  # noqa: PLW2901 - what is passed on
+            elif isinstance(event, ModelFinished) and reported is None and spent.total_tokens:
+                yield UsageReported(spent)
             yield event
+    if reported:
+        decided.counting.learn(trimmed.request, trimmed.tokens_after, reported.prompt_tokens)
 
 
-def _note(trimmed: Trimmed, lang: Lang) -> str:
-    if lang == "zh":
-        return (
-            f"对话过长：省略了 {trimmed.dropped} 条消息，缩短了 {trimmed.shortened} 条"
-            f"（约 {trimmed.tokens_before} → {trimmed.tokens_after} 个 token）"
-        )
-    return (
-        f"the conversation is too long: {trimmed.dropped} messages left out, {trimmed.shortened} shortened "
-        f"(about {trimmed.tokens_before} → {trimmed.tokens_after} tokens)"
-    )
+def surely_fits(request: ChatRequest, config: TruncationConfig, countings: Countings) -> bool:
+    """Whether a request has no limit, or is within it however it is counted. Nothing is counted to find out."""
+    limit = tokens_allowed(request, config, exact=False)
+    return limit is None or countings.roughly(request).surely_fits(request, limit)

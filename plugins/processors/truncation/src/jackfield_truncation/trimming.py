@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from jackfield.config import Lang
 from jackfield.errors import ContextLengthError
 from jackfield.messages import FUNCTION, ContentItem, Message
+from jackfield.models.counting import RequestCounter
 from jackfield.request import ChatRequest
-from jackfield_truncation.counting import RequestCounter
 from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.turns import Turn, turns_of
 
@@ -34,25 +34,35 @@ SMALLEST_TEXT = 24
 """To how many tokens a text is shortened at the very most; of less, nobody could make sense."""
 
 
+MOST_MEDIA = 0.5
+"""The most that media take of the limit, however many they are: what they count is a guess, and no text goes for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A request that was made shorter.
+    """A request that is short enough: the one that was given, or a shorter one.
 
     Attributes:
-        request: The shorter request.
-        dropped, shortened: How many messages are missing, and how many have less in them.
+        request: It.
+        dropped: The places of the messages that are missing, in order.
+        shortened: How many messages have less in them.
         tokens_before, tokens_after: What was counted.
     """
 
     request: ChatRequest
-    dropped: int
+    dropped: tuple[int, ...]
     shortened: int
     tokens_before: int
     tokens_after: int
 
+    @property
+    def is_shorter(self) -> bool:
+        """Whether anything was left out."""
+        return bool(self.dropped or self.shortened)
 
-def trim(request: ChatRequest, limit: int, counter: RequestCounter) -> Trimmed | None:
-    """A request of at most `limit` tokens; None if this one is.
+
+def trim(request: ChatRequest, limit: int, counter: RequestCounter) -> Trimmed:
+    """A request of at most `limit` tokens; the same object if it is one. Media may make it longer: see `MOST_MEDIA`.
 
     Raises:
         ContextLengthError: What must stay is longer.
@@ -60,7 +70,7 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter) -> Trimmed |
     draft = _Draft(request, limit, counter)
     before = draft.tokens
     if draft.excess <= 0:
-        return None
+        return Trimmed(request, (), 0, before, before)
     turns = turns_of(request.messages)
     if turns:
         _apply_rules(draft, turns)
@@ -68,9 +78,8 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter) -> Trimmed |
         raise ContextLengthError(draft.complaint())
     messages = tuple(draft.messages.values())
     shortened = sum(message is not request.messages[place] for place, message in draft.messages.items())
-    return Trimmed(
-        replace(request, messages=messages), len(request.messages) - len(messages), shortened, before, draft.tokens
-    )
+    dropped = tuple(place for place in range(len(request.messages)) if place not in draft.messages)
+    return Trimmed(replace(request, messages=messages), dropped, shortened, before, draft.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +103,13 @@ class _Draft:
         self._sizes = {place: counter.message(message) for place, message in self.messages.items()}
         self._functions = len(request.functions)
         self._functions_tokens = counter.functions(request.functions)
+        self._media = sum(map(counter.media, self.messages.values()))
         self.tokens = sum(self._sizes.values()) + self._functions_tokens
 
     @property
     def excess(self) -> int:
         """How many tokens are too many."""
-        return self.tokens - self._limit
+        return self.tokens - max(0, self._media - int(MOST_MEDIA * self._limit)) - self._limit
 
     def size(self, places: Iterable[int]) -> int:
         """The tokens of what is left of these messages."""
@@ -110,12 +120,13 @@ class _Draft:
         for place in places:
             if place in self.messages:
                 self.tokens -= self._sizes.pop(place)
-                del self.messages[place]
+                self._media -= self._counter.media(self.messages.pop(place))
 
     def put(self, place: int, message: Message) -> None:
         """Put a message in the place of another."""
         size = self._counter.message(message)
         self.tokens += size - self._sizes[place]
+        self._media += self._counter.media(message) - self._counter.media(self.messages[place])
         self._sizes[place] = size
         self.messages[place] = message
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Message
@@ -16,34 +17,28 @@ _MOST_REMEMBERED = 50_000  # counts in each of two generations: some 7 MB each w
 _MOST_SCHEMAS = 1_000
 
 
-class RequestCounter:
-    """Counts texts, messages and schemas, and remembers the counts, never the texts.
+class Counts:
+    """Counts texts, and remembers the counts, never the texts. It may be used from several threads at once.
 
-    It may be used from several threads at once. A schema is remembered by its identity: it must not be changed.
+    A schema is remembered by its identity: it must not be changed.
 
     Args:
         count: Counts a text. No text may have more tokens than bytes in UTF-8: that is the bound used before counting.
-        media_tokens: What an image, a sound or a frame of video counts.
     """
 
-    def __init__(self, count: TokenCounter, media_tokens: int) -> None:
+    def __init__(self, count: TokenCounter) -> None:
         self._count = count
-        self._media_tokens = media_tokens
         self._recent: dict[tuple[int, int], int] = {}
         self._older: dict[tuple[int, int], int] = {}
         self._schemas: dict[int, tuple[FunctionSchema, str]] = {}
 
-    def surely_fits(self, request: ChatRequest, limit: int) -> bool:
-        """Whether the request has at most `limit` tokens however it is counted; nothing is counted to find out."""
-        most = 0
-        for message in request.messages:
-            most += MESSAGE_TOKENS + self._media_tokens * _media_of(message) + sum(map(_at_most, _texts_of(message)))
-            if most > limit:
-                return False
-        return most + sum(_at_most(self._schema_text(function)) for function in request.functions) <= limit
+    @property
+    def remembered(self) -> int:
+        """How many counts are kept."""
+        return len(self._recent) + len(self._older)
 
-    def text(self, text: str) -> int:
-        """The tokens of a text."""
+    def of(self, text: str) -> int:
+        """The tokens of a text, as they are counted."""
         if not text:
             return 0
         # A hash is kept with its string, so a text that was looked up before is found without being read.
@@ -57,22 +52,14 @@ class RequestCounter:
         self._remember(key, tokens)
         return tokens
 
-    def message(self, message: Message) -> int:
-        """The tokens of a message: content, reasoning, call, names and media."""
-        texts = sum(map(self.text, _texts_of(message)))
-        return MESSAGE_TOKENS + self._media_tokens * _media_of(message) + texts
-
-    def functions(self, functions: Sequence[FunctionSchema]) -> int:
-        """The tokens of schemas, as JSON."""
-        return sum(self.text(self._schema_text(function)) for function in functions)
-
     def _remember(self, key: tuple[int, int], tokens: int) -> None:
         # Two generations need no lock: another thread sees the one or the other dict, and at worst counts again.
         if len(self._recent) >= _MOST_REMEMBERED:
             self._older, self._recent = self._recent, {}
         self._recent[key] = tokens
 
-    def _schema_text(self, schema: FunctionSchema) -> str:
+    def schema_text(self, schema: FunctionSchema) -> str:
+        """A schema as JSON."""
         known = self._schemas.get(id(schema))
         if known is not None:
             return known[1]
@@ -84,12 +71,61 @@ class RequestCounter:
         return text
 
 
+class RequestCounter:
+    """Counts texts, messages and schemas.
+
+    Args:
+        counts: Counts texts, or a function that does.
+        media_tokens: What an image, a sound or a frame of video counts.
+        factor: What the count of a text is multiplied with. What is remembered is the count without it, so that it
+            holds when the factor is another one.
+    """
+
+    def __init__(self, counts: Counts | TokenCounter, media_tokens: int, *, factor: float = 1.0) -> None:
+        self._counts = counts if isinstance(counts, Counts) else Counts(counts)
+        self._media_tokens = media_tokens
+        self._factor = factor
+
+    def surely_fits(self, request: ChatRequest, limit: int) -> bool:
+        """Whether the request has at most `limit` tokens however it is counted; nothing is counted to find out."""
+        most, limit_of_counts = 0, limit / max(1.0, self._factor)
+        for message in request.messages:
+            most += MESSAGE_TOKENS + self._media_tokens * _media_of(message) + sum(map(_at_most, texts_of(message)))
+            if most > limit_of_counts:
+                return False
+        return most + sum(_at_most(self._counts.schema_text(one)) for one in request.functions) <= limit_of_counts
+
+    def text(self, text: str) -> int:
+        """The tokens of a text."""
+        tokens = self._counts.of(text)
+        return tokens if self._factor == 1.0 else ceil(tokens * self._factor)
+
+    def message(self, message: Message) -> int:
+        """The tokens of a message: content, reasoning, call, names and media."""
+        # Most have no factor, and a call less for each text is a tenth of the time.
+        texts = sum(map(self._counts.of if self._factor == 1.0 else self.text, texts_of(message)))
+        return MESSAGE_TOKENS + self.media(message) + texts
+
+    def media(self, message: Message) -> int:
+        """What of the tokens of a message is the guess for its media."""
+        return self._media_tokens * _media_of(message)
+
+    def request(self, request: ChatRequest) -> int:
+        """The tokens of a whole request."""
+        return sum(map(self.message, request.messages)) + self.functions(request.functions)
+
+    def functions(self, functions: Sequence[FunctionSchema]) -> int:
+        """The tokens of schemas, as JSON."""
+        return sum(self.text(self._counts.schema_text(function)) for function in functions)
+
+
 def _at_most(text: str) -> int:
     """More tokens than a text can have: its bytes, or, without reading it, four a character."""
     return len(text) if text.isascii() else 4 * len(text)
 
 
-def _texts_of(message: Message) -> list[str]:
+def texts_of(message: Message) -> list[str]:
+    """All texts of a message that a model reads; a file is told to it by its name."""
     texts = _texts_in(message.content)
     if message.reasoning_content:
         texts += _texts_in(message.reasoning_content)
@@ -101,7 +137,6 @@ def _texts_of(message: Message) -> list[str]:
 
 
 def _texts_in(content: str | Sequence[ContentItem]) -> list[str]:
-    """The texts of a content; a file is told to a model by its name, so that is its text."""
     if isinstance(content, str):
         return [content]
     texts = (item.text if item.text is not None else item.file for item in content)

@@ -1,0 +1,1 @@
+"""Checks a model's answer before the caller gets it."""

@@ -1,0 +1,55 @@
+"""Look through the arguments of a call: JSON whose strings are what counts, not how they are written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from jackfield.jsontext import dumps, loads_lenient
+from jackfield_guardrail.scanning import Scanner, Watch
+
+
+class ArgumentsScan:
+    """Looks through one call's arguments. They are looked at as a tool will read them: `\\u0068ttp` is `http`.
+
+    Attributes:
+        counts: How often each was found, by name.
+        stopped: The name of the watch that stopped it; '' if none did.
+    """
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = watches
+        self.counts: Counter[str] = Counter()
+        self.stopped = ""
+
+    def of(self, arguments: str) -> str:
+        """The arguments without what is taken out; as they were, if that is nothing."""
+        try:
+            value = loads_lenient(arguments)
+            changed = self._value(value)
+        except (ValueError, RecursionError):  # no JSON, or deeper than any tool takes: read as it is written
+            return self._text(arguments)
+        # A number of digits is looked at as well: `{"to": 4912345}` says the same as `{"to": "4912345"}`.
+        return arguments if changed == value else dumps(changed)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, list):
+            return [self._value(one) for one in value]
+        if isinstance(value, dict):
+            return {self._text(key): self._value(one) for key, one in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            text = self._text(repr(value))
+            return value if text == repr(value) else text
+        return value
+
+    def _text(self, text: str) -> str:
+        if self.stopped:
+            return ""
+        scanner = Scanner(self._watches)
+        given = scanner.feed(text) + scanner.finish()
+        self.counts.update(scanner.counts)
+        self.stopped = scanner.stopped
+        return given

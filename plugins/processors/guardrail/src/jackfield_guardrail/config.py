@@ -1,0 +1,117 @@
+"""The settings of the guardrail: rules, each with one thing that it checks and one thing that follows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from jackfield.config import Config, Lang
+from jackfield.jsonschemas import fault_of_schema
+from jackfield_guardrail.regexes import fault_of_regex
+
+Action = Literal["block", "replace", "redact", "retry", "note"]
+Part = Literal["text", "reasoning", "arguments"]
+
+LONGEST_WINDOW = 1024
+CHECKS = ("deny", "require", "max_length", "json_schema", "hosts", "language", "judge")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+_BY_PARTS = ("deny", "hosts")  # what can be checked in reasoning and arguments, too
+_BY_REGEX = ("deny", "require")
+_HOST = re.compile(r"(?:\*\.)?[^\s/?#@:*]+(?::\d+)?\Z")
+
+
+class JudgeConfig(Config):
+    """A model that is asked about an answer."""
+
+    llm: str | dict[str, Any] = Field(repr=False, description="The model, as for any: backend:model, or a dict")
+    question: str = Field(min_length=1, description="What is asked of the answer; yes lets it pass")
+
+
+class RuleConfig(Config):
+    """One rule: one of `deny` to `judge`, and what follows where an answer does not keep it."""
+
+    name: str = Field(pattern=f"^{NAME.pattern}$", description="What errors and events call it")
+    deny: str | None = Field(default=None, description="A regular expression that must not match")
+    require: str | None = Field(default=None, description="A regular expression that must match somewhere")
+    max_length: int | None = Field(default=None, ge=0, description="The most characters of text")
+    json_schema: dict[str, Any] | bool | None = Field(
+        default=None, description="The text is JSON that fits this JSON Schema; true: any JSON"
+    )
+    hosts: tuple[str, ...] | None = Field(
+        default=None, description="The only hosts of links and images; *.example.org for all below it"
+    )
+    language: Lang | None = Field(default=None, description="What the text is written in, by its letters")
+    judge: JudgeConfig | None = None
+    action: Action = Field(default="block", description="block, replace, redact, retry or note")
+    replacement: str | None = Field(
+        default=None, description="What stands in the place of the answer, or of what is redacted"
+    )
+    retries: int = Field(default=1, ge=1, le=10, description="How often the model is asked again")
+    hint: str = Field(default="", description="What the model is told was wrong when it is asked again")
+    window: int = Field(
+        default=64,
+        ge=1,
+        le=LONGEST_WINDOW,
+        description="How many characters of a match are seen at once; a stream is that late",
+    )
+    parts: tuple[Part, ...] = Field(
+        default=("text", "reasoning"), min_length=1, description="Where deny and hosts look"
+    )
+
+    @field_validator("deny", "require")
+    @classmethod
+    def _check_regex(cls, regex: str | None) -> str | None:
+        if regex is not None and (fault := fault_of_regex(regex)):
+            raise ValueError(fault)
+        return regex
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for host in hosts or ():
+            if not _HOST.match(host):
+                raise ValueError(f"{host!r} is no host: write www.example.org, *.example.org or localhost:8000")
+        return hosts
+
+    @field_validator("json_schema")
+    @classmethod
+    def _check_schema(cls, schema: dict[str, Any] | bool | None) -> dict[str, Any] | bool | None:
+        if schema is False:
+            raise ValueError("false lets no answer pass: write true for any JSON, or a JSON Schema")
+        if isinstance(schema, dict) and (fault := fault_of_schema(schema)):
+            raise ValueError(f"it is no JSON Schema: {fault}")
+        return schema
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        given = [check for check in CHECKS if getattr(self, check) is not None]
+        if len(given) != 1:
+            what = " and ".join(given) if given else "none of them"
+            raise ValueError(f"the rule {self.name!r} needs one of {', '.join(CHECKS)}, and has {what}")
+        check = given[0]
+        if self.action == "redact" and check not in _BY_PARTS:
+            raise ValueError(f"the rule {self.name!r} cannot redact: only what deny and hosts find can be taken out")
+        if self.action == "replace" and self.replacement is None:
+            raise ValueError(f"the rule {self.name!r} replaces answers: it needs a `replacement`")
+        for field, checks in (("parts", _BY_PARTS), ("window", _BY_REGEX)):
+            if field in self.model_fields_set and check not in checks:
+                raise ValueError(f"the rule {self.name!r} has `{field}`, which is for {' and '.join(checks)} alone")
+        return self
+
+
+class GuardrailConfig(Config):
+    """The rules of a guardrail."""
+
+    rules: tuple[RuleConfig, ...] = Field(default=(), description="In the order in which they are checked")
+
+    @field_validator("rules")
+    @classmethod
+    def _check_names(cls, rules: tuple[RuleConfig, ...]) -> tuple[RuleConfig, ...]:
+        names = [rule.name for rule in rules]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two rules are named {name!r}: rename one")
+        return rules

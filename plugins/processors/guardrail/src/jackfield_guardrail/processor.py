@@ -1,0 +1,213 @@
+"""The guardrail as a processor: it asks, looks at the answer, and does what its rules say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from jackfield.config import Lang
+from jackfield.errors import ConfigError, ContentFilterError
+from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
+from jackfield.messages import USER, Message, Usage
+from jackfield.plugins.host import PluginHost
+from jackfield.processors import CallNext, Phase, Processor
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield_guardrail.answer import Inspection, Violation
+from jackfield_guardrail.config import GuardrailConfig, RuleConfig
+from jackfield_guardrail.rules import Check, Rule, rules_of
+
+RULE_EVENT = "jackfield-guardrail.rule"
+CODE = "output_guardrail"
+
+_NOTES: Mapping[str, Mapping[Lang, str]] = {
+    "replace": {"en": "the answer was replaced (rule {name})", "zh": "回答已被替换（规则 {name}）"},
+    "retry": {"en": "the answer is asked for again (rule {name})", "zh": "正在重新请求回答（规则 {name}）"},
+    "note": {"en": "the answer does not keep the rule {name}", "zh": "回答不符合规则 {name}"},
+}
+_AGAIN: Mapping[Lang, str] = {
+    "en": (
+        "[From the program that passes your answers on: the last one was not passed on, because {reason}. Nobody has "
+        "seen it. Give the answer again, so that this is no longer true of it, and do not mention this message.]"
+    ),
+    "zh": (
+        "[来自转交回答的程序：你的上一个回答没有被转交，原因是：{reason}。没有人看到它。"
+        "请重新回答，避免这个问题，也不要提及这条消息。]"
+    ),
+}
+
+
+class OutputGuardrail(Processor):
+    """Checks answers before the caller gets them.
+
+    What a rule finds on the fly (`deny`, `hosts`, `max_length`) keeps text back for a window of characters. Where a
+    rule that does more than note has to see the whole (`require`, `json_schema`, `language`, `judge`, a check), the
+    text waits until the answer is complete.
+
+    Args:
+        rules: `RuleConfig`s or dicts; each has a `name`, one thing that it checks, and an `action`.
+        checks: Rules that are functions.
+        host: Where the models of judges are looked up; the installed ones if None.
+
+    Raises:
+        ConfigError: A rule does not fit, or there is none.
+        PluginError: The backend of a judge is not installed, or cannot be loaded.
+    """
+
+    name: ClassVar[str] = "output_guardrail"
+    phase: ClassVar[Phase] = "output"
+
+    def __init__(
+        self,
+        *,
+        rules: Iterable[RuleConfig | Mapping[str, Any]] = (),
+        checks: Iterable[Check] = (),
+        host: PluginHost | None = None,
+    ) -> None:
+        self.config = GuardrailConfig.parse({"rules": tuple(rules)}, what="output_guardrail")
+        self._rules = rules_of(self.config.rules, tuple(checks), host)
+        if not self._rules.by_name:
+            raise ConfigError("output_guardrail has no rules, so it would let everything pass: give it `rules`")
+
+    def __repr__(self) -> str:
+        return f"<OutputGuardrail rules={list(self._rules.by_name)}>"
+
+    async def aclose(self) -> None:
+        """Close the models of judges."""
+        for model in self._rules.models:
+            await model.aclose()
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Ask; give on what the rules let pass.
+
+        Raises:
+            ContentFilterError: While it is read: a rule blocks the answer.
+        """
+        return self._answer(request, call_next)
+
+    async def _answer(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        asked = request
+        tries: Counter[str] = Counter()
+        spent = Usage()
+        while True:
+            attempt = _Attempt(Inspection(self._rules, request.lang), spent)
+            async with closing(self._attempt(attempt, call_next(asked), request.lang)) as events:
+                async for event in events:
+                    yield event
+            violation = attempt.inspection.violation
+            if violation is None or attempt.end is None:
+                return
+            spent = attempt.cost
+            rule = self._rules.by_name[violation.rule]
+            again = rule.action == "retry" and tries[rule.name] < rule.retries
+            if not again and rule.replacement is None:
+                raise _blocked(rule)
+            yield _told(rule, "retry" if again else "replace", request.lang)
+            if attempt.inspection.passed:
+                yield StreamReset(f"rule {rule.name}")
+            if not again:
+                break
+            tries[rule.name] += 1
+            asked = _with_note(request, rule, violation)
+        for event in _replaced(rule.replacement or "", spent, attempt.end):
+            yield event
+
+    async def _attempt(
+        self, attempt: _Attempt, events: AsyncIterator[ModelEvent], lang: Lang
+    ) -> AsyncIterator[ModelEvent]:
+        """What may be given on of one answer; its end is given on only if no rule forbids it.
+
+        An answer that another is to stand for is read to its end, so that it is known what it cost.
+        """
+        async with closing(events):
+            async for event in events:
+                match event:
+                    case StreamReset():
+                        attempt.inspection = Inspection(self._rules, lang)
+                        attempt.reported = None
+                        yield event
+                    case UsageReported(usage):
+                        attempt.reported = usage
+                        yield UsageReported(usage + attempt.before)
+                    case ModelFinished():
+                        attempt.end = event
+                        for out in await attempt.inspection.finish():
+                            yield out
+                    case _:
+                        for out in attempt.inspection.feed(event):
+                            yield out
+                self._stop_if_blocked(attempt.inspection)
+        if attempt.end is not None and attempt.inspection.violation is None:
+            for out in self._ending(attempt, attempt.end, lang):
+                yield out
+
+    def _stop_if_blocked(self, inspection: Inspection) -> None:
+        if inspection.violation:
+            rule = self._rules.by_name[inspection.violation.rule]
+            if rule.action in ("block", "redact"):  # to redact what is too long to be followed is to stop there
+                raise _blocked(rule)
+
+    def _ending(self, attempt: _Attempt, end: ModelFinished, lang: Lang) -> Iterator[ModelEvent]:
+        for name, count in attempt.inspection.notes.items():
+            yield _told(self._rules.by_name[name], self._rules.by_name[name].action, lang, count=count)
+        if attempt.cost != attempt.told:
+            yield UsageReported(attempt.cost)
+        yield end
+
+
+class _Attempt:
+    """One answer, and what it cost.
+
+    Attributes:
+        inspection: What looks at it.
+        before: What was spent before it.
+        reported: What it cost, as the backend says.
+        end: Its end, once it is there.
+    """
+
+    def __init__(self, inspection: Inspection, before: Usage) -> None:
+        self.inspection = inspection
+        self.before = before
+        self.reported: Usage | None = None
+        self.end: ModelFinished | None = None
+
+    @property
+    def told(self) -> Usage:
+        """What the caller has been told that all this cost."""
+        return Usage() if self.reported is None else self.reported + self.before
+
+    @property
+    def cost(self) -> Usage:
+        """What it cost, with everything before it and with judges."""
+        return (self.reported or Usage()) + self.before + self.inspection.spent
+
+
+def _blocked(rule: Rule) -> ContentFilterError:
+    return ContentFilterError(
+        f"the answer does not keep the rule {rule.name!r} of the output guardrail, and is not passed on: "
+        "ask for something else, or change the rule",
+        code=CODE,
+    )
+
+
+def _told(rule: Rule, action: str, lang: Lang, *, count: int = 1) -> PluginEvent:
+    """What is told of a rule that was not kept: its name, and what followed; never what it found."""
+    note = {"note": _NOTES[action][lang].format(name=rule.name)} if action in _NOTES else {}
+    return PluginEvent(RULE_EVENT, {"rule": rule.name, "action": action, "count": count, **note})
+
+
+def _with_note(request: ChatRequest, rule: Rule, violation: Violation) -> ChatRequest:
+    """The request with a note at its end, that says what was wrong with the answer to it."""
+    text = _AGAIN[request.lang].format(reason=violation.reason or rule.hints[request.lang])
+    return replace(request, messages=(*request.messages, Message(USER, text)))
+
+
+def _replaced(text: str, spent: Usage, end: ModelFinished) -> Iterator[ModelEvent]:
+    """Another answer in the place of one. Its opaque data goes: that may hold the text that was replaced."""
+    if text:
+        yield TextDelta(text)
+    if spent != Usage():
+        yield UsageReported(spent)
+    yield replace(end, reason="content_filter", data=None)

@@ -1,0 +1,188 @@
+"""Rules, made ready to be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from jackfield.config import Lang
+from jackfield.errors import ConfigError
+from jackfield.models.base import BaseChatModel
+from jackfield.models.factory import get_chat_model
+from jackfield.plugins.host import PluginHost
+from jackfield_guardrail.config import NAME, Action, JudgeConfig, Part, RuleConfig
+from jackfield_guardrail.finding import Finder, RegexFinder
+from jackfield_guardrail.judging import Judge
+from jackfield_guardrail.links import LinkFinder
+from jackfield_guardrail.scanning import Watch
+from jackfield_guardrail.whole import FunctionCheck, JsonCheck, LanguageCheck, Opinion, WholeCheck
+
+REDACTED = "[removed]"
+LINK_REDACTED = "[link removed]"
+
+_HINTS: Mapping[str, Mapping[Lang, str]] = {
+    "deny": {"en": "it contains what the rule {name} forbids", "zh": "其中有规则 {name} 禁止的内容"},
+    "require": {"en": "it lacks what the rule {name} asks for", "zh": "其中缺少规则 {name} 要求的内容"},
+    "max_length": {"en": "it is longer than {most} characters", "zh": "它超过了 {most} 个字符"},
+    "hosts": {
+        "en": "it has links or images of other hosts than the allowed ones ({hosts})",
+        "zh": "其中有指向其他主机的链接或图片，只允许这些主机：{hosts}",
+    },
+    "whole": {"en": "it does not keep the rule {name}", "zh": "它不符合规则 {name}"},
+}
+
+CheckFunction: TypeAlias = Callable[[str], Opinion | Awaitable[Opinion]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A rule in code: a function says of the text of a whole answer whether it may pass.
+
+    Attributes:
+        name: What errors and events call it: lower case letters, digits and `_`.
+        function: From the text to True, False, what is wrong as a text, or a `Verdict`; it may be `async`.
+        action, replacement, retries, hint: As for any rule.
+    """
+
+    name: str
+    function: CheckFunction
+    action: Literal["block", "replace", "retry", "note"] = "block"
+    replacement: str | None = None
+    retries: int = 1
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What follows where an answer does not keep it.
+
+    Attributes:
+        name: What errors and events call it.
+        action: What follows.
+        replacement: What stands in the place of the answer; None if nothing does.
+        retries: How often the model is asked again.
+        hints: What it is told then, where nobody knows better.
+    """
+
+    name: str
+    action: Action
+    replacement: str | None
+    retries: int
+    hints: Mapping[Lang, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules of a guardrail, by how they are checked.
+
+    Attributes:
+        by_name: Each by its name.
+        watches: What is looked for in each part of an answer.
+        required: The names of those whose finds must be there.
+        lengths: Names, and the most characters of text.
+        checks: Names, and what looks at whole texts, in order.
+        final: The names of those that are for answers without calls alone: what comes with a call is no result yet.
+        models: The models that were made for judges.
+    """
+
+    by_name: Mapping[str, Rule]
+    watches: Mapping[Part, tuple[Watch, ...]]
+    required: tuple[str, ...]
+    lengths: tuple[tuple[str, int], ...]
+    checks: tuple[tuple[str, WholeCheck], ...]
+    final: frozenset[str]
+    models: tuple[BaseChatModel, ...]
+
+    @property
+    def hold(self) -> bool:
+        """Whether text has to wait for the end of an answer: a rule that does more than note looks at all of it."""
+        whole = (*self.required, *(name for name, _ in self.checks))
+        return any(self.by_name[name].action != "note" for name in whole)
+
+
+def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: PluginHost | None) -> Rules:
+    """Rules from settings, and from code.
+
+    Raises:
+        ConfigError: Two have one name, or one in code does not fit.
+        PluginError: The backend of a judge is not installed, or cannot be loaded.
+    """
+    by_name = {config.name: _rule(config) for config in configs}
+    for check in checks:
+        _fits(check, by_name)
+        by_name[check.name] = Rule(
+            check.name, check.action, check.replacement, check.retries, _hints("whole", check.hint, name=check.name)
+        )
+    whole = [(config.name, made) for config in configs if (made := _whole(config, host))]
+    return Rules(
+        by_name=by_name,
+        watches={part: _watches(configs, part) for part in ("text", "reasoning", "arguments")},
+        required=tuple(config.name for config in configs if config.require is not None),
+        lengths=tuple((config.name, config.max_length) for config in configs if config.max_length is not None),
+        checks=(
+            *((name, made) for name, (made, _) in whole),
+            *((check.name, FunctionCheck(check.function)) for check in checks),
+        ),
+        final=frozenset(
+            config.name for config in configs if config.require is not None or config.json_schema is not None
+        ),
+        models=tuple(model for _, (_, model) in whole if model),
+    )
+
+
+def _rule(config: RuleConfig) -> Rule:
+    kind = next((kind for kind in _HINTS if getattr(config, kind, None) is not None), "whole")
+    hosts = ", ".join(config.hosts or ()) or "-"
+    hints = _hints(kind, config.hint, name=config.name, most=config.max_length, hosts=hosts)
+    return Rule(config.name, config.action, config.replacement, config.retries, hints)
+
+
+def _hints(kind: str, own: str, **parts: object) -> Mapping[Lang, str]:
+    return {lang: own or text.format(**parts) for lang, text in _HINTS[kind].items()}
+
+
+def _fits(check: Check, taken: Mapping[str, Rule]) -> None:
+    if not NAME.fullmatch(check.name):
+        raise ConfigError(f"{check.name!r} is no name of a check: use lower case letters, digits and '_'")
+    if check.name in taken:
+        raise ConfigError(f"two rules are named {check.name!r}: rename one")
+    if check.action not in ("block", "replace", "retry", "note"):
+        raise ConfigError(f"the check {check.name!r} cannot {check.action}: use block, replace, retry or note")
+    if check.action == "replace" and check.replacement is None:
+        raise ConfigError(f"the check {check.name!r} replaces answers: it needs a `replacement`")
+
+
+def _watches(configs: Sequence[RuleConfig], part: Part) -> tuple[Watch, ...]:
+    return tuple(watch for config in configs if (watch := _watch(config, part)))
+
+
+def _watch(config: RuleConfig, part: Part) -> Watch | None:
+    finder: Finder
+    if config.require is not None:
+        finder = RegexFinder(config.require, config.window)
+        return Watch(config.name, finder, "count") if part == "text" else None
+    if part not in config.parts:
+        return None
+    if config.deny is not None:
+        finder, replacement = RegexFinder(config.deny, config.window), REDACTED
+    elif config.hosts is not None:
+        finder, replacement = LinkFinder(config.hosts), LINK_REDACTED
+    else:
+        return None
+    if config.action == "redact":
+        return Watch(config.name, finder, "take", replacement if config.replacement is None else config.replacement)
+    return Watch(config.name, finder, "count" if config.action == "note" else "stop")
+
+
+def _whole(config: RuleConfig, host: PluginHost | None) -> tuple[WholeCheck, BaseChatModel | None] | None:
+    if config.json_schema is not None:
+        return JsonCheck(config.json_schema), None
+    if config.language is not None:
+        return LanguageCheck(config.language), None
+    return _judge(config.judge, host) if config.judge else None
+
+
+def _judge(config: JudgeConfig, host: PluginHost | None) -> tuple[WholeCheck, BaseChatModel]:
+    model = get_chat_model(config.llm, host=host)
+    return Judge(model, config.question), model

@@ -1,0 +1,219 @@
+"""Look through a text that arrives in pieces, and give it on as soon as nothing to come can change what was found.
+
+A text is decided in blocks. What is found in a block depends on the block, on a little before it, and on a window of
+what follows, all counted from the beginning of the text: so it is the same however the text is cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from jackfield_guardrail.finding import Finder, Found
+
+BLOCK = 32
+"""How many characters are decided at once: a stream comes as much later than its windows ask for."""
+
+LONGEST = 2048
+"""The most characters in which one thing is looked for: what bounds the work on a hostile text."""
+
+_BEFORE = 32  # characters before a block that a regular expression can look back at
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is looked for, and what follows.
+
+    Attributes:
+        name: Whose this is.
+        finder: What looks.
+        then: `stop`: the text ends there. `take`: it is taken out. `count`: it is only counted.
+        replacement: What stands in the place of what is taken out.
+    """
+
+    name: str
+    finder: Finder
+    then: Literal["stop", "take", "count"]
+    replacement: str = ""
+
+
+class Scanner:
+    """Looks through one text.
+
+    Attributes:
+        counts: How often each was found, by name.
+        stopped: The name of the watch that stopped it; nothing more is given on then.
+    """
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = watches
+        self._window = max((watch.finder.window for watch in watches), default=0)
+        self._reach = self._window
+        self._pieces: list[str] = []
+        self._text = ""  # what is not decided, after a little that is
+        self._base = 0  # where in the whole that begins
+        self._place = 0  # up to where in the whole it is decided
+        self._arrived = 0
+        self._seen: dict[str, int] = {}  # up to where a watch that only counts has counted
+        self.counts: Counter[str] = Counter()
+        self.stopped = ""
+
+    def feed(self, text: str) -> str:
+        """Take more text; gives what is decided."""
+        if not self._watches:
+            return text
+        self._pieces.append(text)
+        self._arrived += len(text)
+        return self._advance(final=False) if self._arrived >= self._needed else ""
+
+    def finish(self) -> str:
+        """The rest; the text is complete."""
+        return self._advance(final=True)
+
+    @property
+    def _block_end(self) -> int:
+        return (self._place // BLOCK + 1) * BLOCK
+
+    @property
+    def _needed(self) -> int:
+        """How much of the text must be there before more of it can be decided."""
+        return self._block_end + self._reach
+
+    def _advance(self, *, final: bool) -> str:
+        self._text = "".join((self._text, *self._pieces))
+        self._pieces.clear()
+        out: list[str] = []
+        while not self.stopped and self._place < self._arrived and (final or self._arrived >= self._needed):
+            out.append(self._decide_block(final=final))
+        drop = max(0, self._place // BLOCK * BLOCK - _BEFORE) - self._base
+        if drop > 0:
+            self._text, self._base = self._text[drop:], self._base + drop
+        return "".join(out)
+
+    def _decide_block(self, *, final: bool) -> str:
+        """Decide the block at hand, or find out that more text must be seen for it."""
+        block_end = self._block_end
+        first = max(0, block_end - BLOCK - _BEFORE)
+        seen_end = min(self._arrived, self._needed)
+        text = self._text[first - self._base : seen_end - self._base]
+        whole = final and seen_end == self._arrived
+        view = _View(text, first, block_end, complete=whole, may_ask=self._reach < LONGEST)
+        outcome = view.decide(self._watches, self._place, self._seen)
+        if outcome is None:
+            self._reach = min(2 * self._reach, LONGEST)
+            return ""
+        self._reach = self._window
+        if outcome.cut:  # longer than anything is followed: better no answer than half of it
+            self.stopped = outcome.cut
+            return ""
+        self.stopped = outcome.stopped
+        if outcome.counts:
+            self.counts.update(outcome.counts)
+            self._seen.update(outcome.seen)
+        self._place = outcome.place
+        return "" if outcome.stopped else outcome.given
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of a block.
+
+    Attributes:
+        given: Its text, as it is given on.
+        place: Up to where in the whole the text is decided; past the block, if what was taken out goes on there.
+        counts: What was found.
+        seen: Up to where the watches that only count have counted.
+        stopped: The watch that stops the text here.
+        cut: A watch whose find is longer than anything is followed.
+    """
+
+    given: str
+    place: int
+    counts: Counter[str]
+    seen: dict[str, int]
+    stopped: str
+    cut: str
+
+
+_NOTHING: Counter[str] = Counter()
+
+
+class _MoreNeededError(Exception):
+    """Something goes on to the end of what is seen."""
+
+
+class _View:
+    """A block, with what is seen before and after it. Places are those of the whole text."""
+
+    def __init__(self, text: str, first: int, block_end: int, *, complete: bool, may_ask: bool) -> None:
+        self._text = text
+        self._first = first
+        self._block_end = min(block_end, first + len(text))
+        self._complete = complete
+        self._may_ask = may_ask
+        self._cut = ""
+
+    def decide(self, watches: Sequence[Watch], place: int, seen: dict[str, int]) -> _Outcome | None:
+        """What becomes of the block from `place` on; None if more has to be seen first."""
+        try:
+            hits = [watch for watch in watches if self._find(watch, place)]
+            if not hits:  # as nearly always
+                return _Outcome(self._cut_out(place, self._block_end), self._block_end, _NOTHING, {}, "", "")
+            stopped = self._first_stop(hits, place)
+            counts, new_seen = self._counted(hits, place, seen)
+            given, end, taken = self._without(hits, place)
+        except _MoreNeededError:
+            return None
+        return _Outcome(given, end, counts + taken, new_seen, stopped, self._cut)
+
+    def _find(self, watch: Watch, place: int) -> Found | None:
+        """The first find of a watch that begins in the block."""
+        found = watch.finder.find(self._text, place - self._first, complete=self._complete)
+        if found is None or found.start + self._first >= self._block_end:
+            return None
+        if found.end == len(self._text) and not self._complete:
+            if self._may_ask:
+                raise _MoreNeededError
+            self._cut = self._cut or ("" if watch.then == "count" else watch.name)
+        return Found(found.start + self._first, found.end + self._first, found.kept)
+
+    def _first_stop(self, watches: Sequence[Watch], place: int) -> str:
+        finds = [
+            (found.start, watch.name)
+            for watch in watches
+            if watch.then == "stop" and (found := self._find(watch, place))
+        ]
+        return min(finds, key=lambda find: find[0])[1] if finds else ""
+
+    def _counted(
+        self, watches: Sequence[Watch], place: int, seen: dict[str, int]
+    ) -> tuple[Counter[str], dict[str, int]]:
+        counts: Counter[str] = Counter()
+        new_seen: dict[str, int] = {}
+        for watch in watches:
+            at = max(place, seen.get(watch.name, 0))
+            while watch.then == "count" and at < self._block_end and (found := self._find(watch, at)):
+                counts[watch.name] += 1
+                at = new_seen[watch.name] = found.end
+        return counts, new_seen
+
+    def _without(self, watches: Sequence[Watch], place: int) -> tuple[str, int, Counter[str]]:
+        """The block without what is taken out, and where that ends."""
+        out: list[str] = []
+        counts: Counter[str] = Counter()
+        takers = [watch for watch in watches if watch.then == "take"]
+        while place < self._block_end:
+            finds = [(found, watch) for watch in takers if (found := self._find(watch, place))]
+            if not finds:
+                out.append(self._cut_out(place, self._block_end))
+                return "".join(out), self._block_end, counts
+            found, watch = min(finds, key=lambda find: find[0].start)
+            out += (self._cut_out(place, found.start + found.kept), watch.replacement)
+            counts[watch.name] += 1
+            place = found.end
+        return "".join(out), place, counts
+
+    def _cut_out(self, start: int, end: int) -> str:
+        return self._text[start - self._first : end - self._first]

@@ -1,0 +1,118 @@
+"""What can only be said of a whole answer: is it JSON, in the right language, what a function or a model says of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from jackfield import sync
+from jackfield.config import Lang
+from jackfield.jsonschemas import SchemaChecker
+from jackfield.messages import Usage
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
+_FEW_LETTERS = 10  # of fewer nobody can say which language they are
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of an answer.
+
+    Attributes:
+        passes: Whether it may pass.
+        reason: What is wrong, for the model that is asked again; nobody else is told.
+        usage: What it cost to find out.
+    """
+
+    passes: bool
+    reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+Opinion: TypeAlias = bool | str | Verdict
+"""True: it passes. False: it does not. A text: it does not, and this is what is wrong."""
+
+
+class WholeCheck(Protocol):
+    """Looks at the text of a whole answer."""
+
+    async def __call__(self, answer: str, lang: Lang, /) -> Verdict:
+        """What is to be said of it; `lang` is the language of reasons."""
+
+
+class JsonCheck:
+    """Whether an answer is JSON, and fits a schema.
+
+    Args:
+        schema: The schema; True for any JSON.
+    """
+
+    def __init__(self, schema: Mapping[str, Any] | bool) -> None:
+        self._checker = None if isinstance(schema, bool) else SchemaChecker(schema)
+
+    async def __call__(self, answer: str, lang: Lang) -> Verdict:
+        """What is wrong, as a JSON parser or the schema says it."""
+        return await sync.in_worker(self._look, answer, lang)
+
+    def _look(self, answer: str, lang: Lang) -> Verdict:
+        try:
+            value = json.loads(answer)
+        except (ValueError, RecursionError) as error:
+            text = (
+                "它必须是一个 JSON 文档，别无其他" if lang == "zh" else "it must be one JSON document and nothing else"
+            )
+            return Verdict(False, f"{text} ({error})")
+        misfits = self._checker.misfits(value) if self._checker else []
+        return Verdict(not misfits, "; ".join(misfits))
+
+
+class LanguageCheck:
+    """Whether an answer is in a language, as far as letters can tell: Latin ones for English, Han for Chinese.
+
+    Code is not looked at, and fewer than ten letters pass.
+    """
+
+    def __init__(self, language: Lang) -> None:
+        self._language = language
+
+    async def __call__(self, answer: str, lang: Lang) -> Verdict:
+        """Which language it must be in."""
+        text = _CODE.sub(" ", answer)
+        letters = sum(map(str.isalpha, text))
+        if letters < _FEW_LETTERS or self._fits(text, letters):
+            return Verdict(True)
+        if lang == "zh":
+            return Verdict(False, "它必须用中文书写" if self._language == "zh" else "它必须用英文书写")
+        return Verdict(False, f"it must be written in {'Chinese' if self._language == 'zh' else 'English'}")
+
+    def _fits(self, text: str, letters: int) -> bool:
+        if self._language == "en":
+            return len(_LATIN.findall(text)) >= 0.8 * letters
+        # A third is much: one character of Chinese says what four letters of a name or a term in it do.
+        return len(_HAN.findall(text)) >= 0.3 * letters and len(_KANA.findall(text)) < 0.1 * letters
+
+
+class FunctionCheck:
+    """What a function says of an answer. A plain one runs in a worker thread."""
+
+    def __init__(self, function: Callable[[str], Opinion | Awaitable[Opinion]]) -> None:
+        self._function = function
+
+    async def __call__(self, answer: str, lang: Lang) -> Verdict:  # noqa: ARG002 - the interface's
+        """Its opinion as a verdict."""
+        if inspect.iscoroutinefunction(self._function):
+            opinion = await self._function(answer)
+        else:
+            opinion = await sync.in_worker(self._function, answer)
+            if inspect.isawaitable(opinion):
+                opinion = await opinion
+        if isinstance(opinion, Verdict):
+            return opinion
+        return Verdict(False, opinion) if isinstance(opinion, str) else Verdict(bool(opinion))

@@ -1,0 +1,281 @@
+"""Truncation that writes down what it leaves out: a model summarises it, and the summary takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
+
+from jackfield import sync
+from jackfield.config import LLMConfig
+from jackfield.errors import ContextLengthError, ModelResponseError, RunCancelledError
+from jackfield.events import ModelEvent, PluginEvent
+from jackfield.messages import Message, Usage
+from jackfield.models.base import BaseChatModel
+from jackfield.models.counting import RequestCounter
+from jackfield.models.factory import get_chat_model
+from jackfield.models.fold import Fold
+from jackfield.plugins.host import PluginHost
+from jackfield.processors import CallNext
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield.tokens import TokenCounter
+from jackfield_truncation.config import DEFAULT_SUMMARY_TOKENS, SummarizingConfig
+from jackfield_truncation.limit import tokens_allowed
+from jackfield_truncation.processor import Decided, Truncation, answered
+from jackfield_truncation.summary import Summaries, Summary, is_only_reasoning, note_of, question
+from jackfield_truncation.trimming import Trimmed, trim
+
+SUMMARIZED_EVENT = "jackfield-truncation.summarized"
+FAILED_EVENT = "jackfield-truncation.summary_failed"
+
+_FULL = 0.6  # of the room: to which it is emptied at once, so that the next questions need no new summary
+_ANSWER_TOKENS = 2048  # enough for a model that reasons before it writes
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a summary has to cover.
+
+    Attributes:
+        covered: The places of the messages that it stands for, in order; none if no summary is of use.
+        new: Those of them that no summary covers yet.
+        known: The summary there is already; an empty one if there is none.
+        room: How many tokens the summary may have in the request.
+        limit: How many tokens the request may have.
+    """
+
+    covered: tuple[int, ...]
+    new: tuple[int, ...]
+    known: Summary
+    room: int
+    limit: int
+
+
+@dataclass(slots=True)
+class _Written:
+    """What became of the wish for a summary.
+
+    Attributes:
+        summary: The one that was wished for; if there is an error, the one there was before, or an empty one.
+        error: Why there is no other.
+        usage: What it cost in either case.
+    """
+
+    summary: Summary
+    error: Exception | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+class SummarizingTruncation(Truncation):
+    """As `Truncation`; but one short summary, written by a model, stands for the turns and steps that are left out.
+
+    A summary is kept, and goes on being used while its conversation does; when more has to go, it is extended by that
+    alone. It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed`
+    says so, and the request is shortened as `Truncation` does it, with the summary that there was, if any.
+
+    Args:
+        llm: The model that writes summaries, as `get_chat_model` takes it, or a model; if None, the one that is asked,
+            behind all processors that are inside of this one.
+        summary_tokens: The longest summary; a quarter of the limit if that is less.
+        context_tokens, answer_tokens, margin, media_tokens, tokenizer, count: As for `Truncation`.
+        host: Where models and tokenizers are looked up; the installed ones if None.
+
+    Raises:
+        ConfigError: A setting does not fit.
+        PluginError: `tokenizer`, or the backend of `llm`, is not installed, or cannot be loaded.
+    """
+
+    name: ClassVar[str] = "summarizing_truncation"
+    before: ClassVar[tuple[str, ...]] = ("truncation",)
+
+    def __init__(
+        self,
+        *,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        summary_tokens: int = DEFAULT_SUMMARY_TOKENS,
+        context_tokens: int | None = None,
+        answer_tokens: int | None = None,
+        margin: float | None = None,
+        media_tokens: int = 1000,
+        tokenizer: str | Mapping[str, Any] | None = None,
+        count: TokenCounter | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        super().__init__(
+            context_tokens=context_tokens,
+            answer_tokens=answer_tokens,
+            margin=margin,
+            media_tokens=media_tokens,
+            tokenizer=tokenizer,
+            count=count,
+            host=host,
+        )
+        self._summary_tokens = SummarizingConfig.parse(
+            {"summary_tokens": summary_tokens}, what="summarizing_truncation"
+        ).summary_tokens
+        self._llm = None if llm is None else get_chat_model(llm, host=host)
+        self._llm_is_ours = not isinstance(llm, BaseChatModel)
+        self._summaries = Summaries()
+
+    async def aclose(self) -> None:
+        """Close the model that writes summaries, if it was made here."""
+        if self._llm and self._llm_is_ours:
+            await self._llm.aclose()
+
+    async def _counted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        decided = await self._in_place(request, lambda: self._decide(request))
+        spent = Usage()
+        if decided.trimmed.dropped:
+            plan = await self._in_place(request, lambda: self._plan(request, decided))
+            if plan.covered:
+                written = await self._write(request, plan, decided.counting.counter(), call_next)
+                spent = written.usage
+                if written.error:
+                    yield _failed(written.error, request)
+                if (summary := written.summary).text:
+                    plain = decided
+                    decided = await self._in_place(request, lambda: _with_summary(request, plain, plan, summary))
+                    if decided is not plain:
+                        yield _summarized(summary, plan)
+        async with closing(answered(decided, call_next, spent=spent)) as events:
+            async for event in events:
+                yield event
+
+    async def _in_place(self, request: ChatRequest, work: Callable[[], T]) -> T:
+        """Count here, or in a thread if that may take long."""
+        return work() if self._countings.at_hand(request) else await sync.in_worker(work)
+
+    def _plan(self, request: ChatRequest, decided: Decided) -> _Plan:
+        """What a summary has to cover so that the rest fits beside it."""
+        limit = tokens_allowed(request, self.config, exact=decided.counting.exact)
+        assert limit is not None  # noqa: S101 - something had to go
+        room = min(self._summary_tokens, limit // 4)
+        known = self._summaries.find(request.messages) or Summary((), "")
+        new = _to_go(request, known.covered, limit - room, decided.counting.counter())
+        return _Plan(tuple(sorted((*known.covered, *new))), new, known, room, limit)
+
+    async def _write(self, request: ChatRequest, plan: _Plan, counter: RequestCounter, call_next: CallNext) -> _Written:
+        """The summary that a plan needs: the one there is, or one that is asked for and then kept."""
+        if not plan.new:
+            return _Written(plan.known)
+        written = _Written(plan.known)
+        try:
+            asked = await self._in_place(request, lambda: self._question(request, plan, counter))
+            written.summary = Summary(plan.covered, await self._ask(asked, call_next, written))
+        except RunCancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
+            written.error = error
+        else:
+            self._summaries.keep(request.messages, written.summary)
+        return written
+
+    def _question(self, request: ChatRequest, plan: _Plan, counter: RequestCounter) -> ChatRequest:
+        """The request for a summary; it is no longer than the one it is made for may be, the answer included."""
+        limit = plan.limit
+        if self._llm and self._llm.facts.context_tokens:
+            limit = min(limit, self._llm.facts.context_tokens * 9 // 10)
+        answer_tokens = min(max(_ANSWER_TOKENS, 4 * plan.room), limit // 4)
+        messages = question(
+            [message for place in plan.new if not is_only_reasoning(message := request.messages[place])],
+            plan.known.text,
+            size=plan.room,
+            most=limit - answer_tokens,
+            counter=counter,
+            lang=request.lang,
+        )
+        config = request.config.model_copy(
+            update={
+                "max_tokens": answer_tokens,
+                "max_input_tokens": None,
+                "stop": (),
+                "response_format": None,
+                "function_choice": "auto",
+            }
+        )
+        return replace(request, messages=messages, functions=(), config=config)
+
+    async def _ask(self, asked: ChatRequest, call_next: CallNext, written: _Written) -> str:
+        if self._llm is None:
+            events = call_next(asked)
+        else:
+            config = {"max_tokens": asked.config.max_tokens, "lang": asked.lang}
+            events = self._llm.astream(asked.messages, config=config)
+        answer = Fold()
+        try:
+            async with closing(events):
+                async for event in events:
+                    answer.feed(event)
+        finally:
+            written.usage = answer.usage
+        text = answer.text.strip()
+        if answer.finished is None or not text:
+            raise ModelResponseError("the model that summarises gave no text", partial_text=text)
+        return text
+
+
+def _to_go(request: ChatRequest, covered: Sequence[int], most: int, counter: RequestCounter) -> tuple[int, ...]:
+    """The places of the messages that have to go besides those that a summary covers; none if the rest will fit.
+
+    If any has to, more go than must.
+    """
+    left = [place for place in range(len(request.messages)) if place not in set(covered)]
+    rest = replace(request, messages=tuple(request.messages[place] for place in left))
+    dropped: tuple[int, ...] = ()
+    for limit in (most, int(most * _FULL)):
+        try:
+            gone = trim(rest, limit, counter).dropped
+        except ContextLengthError:  # the request as a whole can be made to fit; this was to leave it room
+            break
+        if all(is_only_reasoning(rest.messages[place]) for place in gone):
+            break
+        dropped = tuple(left[place] for place in gone)
+    return dropped
+
+
+def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: Summary) -> Decided:
+    """The request with a summary in the place of what it covers; as it was decided before if that cannot be made."""
+    counter = decided.counting.counter()
+    note = note_of(summary.text, plan.room, counter, request.lang)
+    covered = set(summary.covered)
+    left = [place for place in range(len(request.messages)) if place not in covered]
+    rest = replace(request, messages=tuple(request.messages[place] for place in left))
+    try:
+        trimmed = trim(rest, plan.limit - counter.message(note), counter)
+    except ContextLengthError:
+        return decided
+    gone = {left[place] for place in trimmed.dropped}
+    kept = [place for place in left if place not in gone]
+    # After the last step that it covers, so that it never comes between a call and its result.
+    last = max(place for place in covered if not is_only_reasoning(request.messages[place]))
+    before = sum(place < last for place in kept)
+    messages: tuple[Message, ...] = trimmed.request.messages
+    return replace(
+        decided,
+        trimmed=Trimmed(
+            replace(request, messages=(*messages[:before], note, *messages[before:])),
+            tuple(sorted((*covered, *gone))),
+            trimmed.shortened,
+            decided.trimmed.tokens_before,
+            trimmed.tokens_after + counter.message(note),
+        ),
+    )
+
+
+def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:
+    """What is told when a summary is used: how many messages it stands for, and how many were read for it now."""
+    new = len(plan.new) if summary is not plan.known else 0
+    return PluginEvent(SUMMARIZED_EVENT, {"messages": len(summary.covered), "new": new})
+
+
+def _failed(error: Exception, request: ChatRequest) -> PluginEvent:
+    """What is told when there is no summary."""
+    why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    if request.lang == "zh":
+        note = f"省略的内容未能写成摘要（{why}）"
+    else:
+        note = f"what was left out could not be summarised ({why})"
+    return PluginEvent(FAILED_EVENT, {"error": type(error).__name__, "note": note})

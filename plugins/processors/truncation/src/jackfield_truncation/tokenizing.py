@@ -1,0 +1,157 @@
+"""What a request is counted with: a tokenizer that was named, the model's own, or an estimate that learns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
+
+from jackfield.errors import ConfigError, PluginBlockedError, PluginError, PluginNotFoundError
+from jackfield.models.counting import Counts, RequestCounter
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.request import ChatRequest
+from jackfield.tokens import EstimatingTokenizer, TokenCounter, Tokenizer, estimate_tokens
+
+ESTIMATE = "estimate"
+
+_STEP = 0.05  # of factors: to follow each change would shorten old texts to other sizes, and void prompt caches
+_LEAST, _MOST = 0.5, 3.0  # of what was estimated: any other number counts something else
+_MOST_MODELS = 64
+
+_log = logging.getLogger(__name__)
+
+
+class Counting:
+    """Counts requests in one way.
+
+    Args:
+        counts: Counts texts, and remembers.
+        media_tokens: What an image, a sound or a frame of video counts.
+        exact: Whether the counts are those of the model's vocabulary.
+        estimate: What learns, where the counts are the core's estimates.
+    """
+
+    def __init__(
+        self, counts: Counts, media_tokens: int, *, exact: bool = False, estimate: EstimatingTokenizer | None = None
+    ) -> None:
+        self.exact = exact
+        self._counts = counts
+        self._media_tokens = media_tokens
+        self._estimate = estimate
+        self._factor = 1.0
+
+    def counter(self) -> RequestCounter:
+        """A counter for one request; what is learned meanwhile does not change it."""
+        if self._estimate and abs(self._estimate.factor - self._factor) >= _STEP:
+            self._factor = self._estimate.factor
+        return RequestCounter(self._counts, self._media_tokens, factor=self._factor)
+
+    def learn(self, request: ChatRequest, tokens: int, reported: int) -> None:
+        """The server reports how many tokens a request has that was counted as `tokens` here.
+
+        Nothing is learned from media, whose figure is a guess, nor from numbers that mean something else: a server that
+        reports only what was not in its cache would teach that texts are short.
+        """
+        if self._estimate is None or not _LEAST * tokens <= reported <= _MOST * tokens:
+            return
+        if all(isinstance(message.content, str) for message in request.messages):
+            self._estimate.learn(round(tokens * self._estimate.factor / self._factor), reported)
+
+
+class Countings:
+    """Finds the counting for a request.
+
+    Args:
+        wanted: The name of a tokenizer, which must then be there, or a dict of `name` and its settings, or `estimate`;
+            None for the model's own.
+        count: A function that counts, over all of these.
+        media_tokens: What an image, a sound or a frame of video counts.
+        host: Where tokenizers are looked up; the installed ones if None.
+
+    Raises:
+        PluginError: The tokenizer that is wanted is not there.
+    """
+
+    def __init__(
+        self,
+        *,
+        wanted: str | Mapping[str, Any] | None,
+        count: TokenCounter | None,
+        media_tokens: int,
+        host: PluginHost | None,
+    ) -> None:
+        self._media_tokens = media_tokens
+        self._host = host
+        self._given = None if count is None else Counting(Counts(count), media_tokens)
+        named: dict[str, Any] = {"name": wanted} if wanted is None or isinstance(wanted, str) else dict(wanted)
+        self._wanted: str | None = named.pop("name")
+        self._settings = named
+        if count is None and self._wanted and self._wanted != ESTIMATE:
+            self._find(self._wanted)
+        self._estimates = Counts(estimate_tokens)
+        self._learning: dict[tuple[str, str], Counting] = {}
+        self._vocabularies: dict[str, Counting | None] = {}  # None: this one cannot be used
+
+    def roughly(self, request: ChatRequest) -> RequestCounter:
+        """A counter that says whether a request surely fits; it is not for counting."""
+        return (self._given or self._estimating(request)).counter()
+
+    def at_hand(self, request: ChatRequest) -> Counting | None:
+        """The counting for a request if it is ready and counts quickly; None if `of` is better asked in a thread."""
+        if self._given:
+            return self._given
+        name = self._name(request)
+        if not name or (name in self._vocabularies and self._vocabularies[name] is None):
+            return self._estimating(request)
+        return None
+
+    def of(self, request: ChatRequest) -> Counting:
+        """The counting for a request; a vocabulary is loaded for it if need be.
+
+        Raises:
+            PluginError, ConfigError: The tokenizer that the settings name cannot be used. The model's own is only a
+                better way, so where that cannot be used the estimate is taken, and a warning logged.
+        """
+        if self._given:
+            return self._given
+        name = self._name(request)
+        if not name:
+            return self._estimating(request)
+        if name not in self._vocabularies:
+            self._vocabularies[name] = self._load(name) if self._wanted else self._load_if_there(name)
+        return self._vocabularies[name] or self._estimating(request)
+
+    def _name(self, request: ChatRequest) -> str:
+        """The tokenizer that should count; '' for the estimate."""
+        name = self._wanted or request.facts.tokenizer
+        return "" if name == ESTIMATE else name
+
+    def _estimating(self, request: ChatRequest) -> Counting:
+        """The estimate, which learns for each model apart."""
+        key = (request.server, request.model)
+        known = self._learning.get(key)
+        if known is not None:
+            return known
+        if len(self._learning) >= _MOST_MODELS:
+            self._learning = {}
+        new = Counting(self._estimates, self._media_tokens, estimate=EstimatingTokenizer())
+        return self._learning.setdefault(key, new)
+
+    def _load_if_there(self, name: str) -> Counting | None:
+        try:
+            return self._load(name)
+        except (PluginNotFoundError, PluginBlockedError):
+            return None
+        except (PluginError, ConfigError) as error:
+            _log.warning("the tokenizer %s cannot be used, so tokens are estimated: %s", name, error)
+            return None
+
+    def _load(self, name: str) -> Counting:
+        host = self._host or default_host()
+        tokenizer = cast(Tokenizer, host.make(self._find(name), self._settings, Tokenizer))
+        tokenizer.count("a")  # reads the vocabulary: if that fails, it is here
+        return Counting(Counts(tokenizer.count), self._media_tokens, exact=tokenizer.exact)
+
+    def _find(self, name: str) -> Row:
+        return (self._host or default_host()).find("tokenizer", name)
