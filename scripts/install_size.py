@@ -3,8 +3,8 @@
 python scripts/install_size.py            writes it; QWEN_PYTHON names an interpreter with qwen-agent for its column
 python scripts/install_size.py --print    only prints the figures, as JSON
 
-Everything is measured in a new environment with the wheels of `jackfield` and `jackfield-openai`, against a server on
-127.0.0.1. Distributions, megabytes and modules are counted; CPU is a median of processes run in turns.
+Everything is measured in a new environment with the wheels of `jackfield-openai` and what it needs of ours, against a
+server on 127.0.0.1. Distributions, megabytes and modules are counted; CPU is a median of processes run in turns.
 """
 
 # ruff: noqa: T201 - what a script prints is its answer
@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import packaging
+from release import needs, sources
 
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
@@ -111,8 +112,9 @@ def measure(python: Path | str, script: str, distribution: str, server: FakeOpen
 def minimal_environment(folder: Path) -> Path:
     """An environment with the core and one backend, from their wheels; gives its interpreter."""
     wheels = folder / "wheels"
-    for source in ("core", "plugins/llms/openai"):
-        _run(["uv", "build", "--quiet", "--wheel", "--out-dir", wheels, ROOT / source])
+    ours = sources(ROOT)
+    for name in needs(ours["jackfield-openai"], ours):
+        _run(["uv", "build", "--quiet", "--wheel", "--out-dir", wheels, ours[name].folder])
     _run(["uv", "venv", "--quiet", "--python", sys.executable, folder / "venv"])
     python = folder / "venv/bin/python"
     constraints = ("--constraints", ROOT / "constraints.txt")
