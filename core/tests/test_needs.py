@@ -54,6 +54,20 @@ def needed(needs: Needs) -> set[str]:
         ({"function_list": ["retrieval"]}, RAG - {"jackfield-assistant"}),
         ({"agent": "assistant", "files": ["a.PDF", "b.md"]}, RAG | {"jackfield-pdf", "jackfield-text"}),
         ({"llm": "acme-llm/acme:m"}, {"acme-llm"}),
+        (
+            {"llm": {"model": "m", "model_type": "openai", "processors": [{"name": "fallback", "any": "offline:x"}]}},
+            {OPENAI, "jackfield-fallback", "jackfield-offline"},
+        ),
+        (
+            {
+                "llm": {
+                    "model": "m",
+                    "model_type": "offline",
+                    "processors": [{"name": "fallback", "context": [{"model": "qwen-long"}, {"model": "no such"}]}],
+                }
+            },
+            {"jackfield-fallback", "jackfield-offline", "jackfield-dashscope"},
+        ),
     ],
     ids=lambda value: "" if isinstance(value, set) else str(value),  # sets have another order in each worker
 )

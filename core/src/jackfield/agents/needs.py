@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jackfield.agents.spec import PythonUses
 from jackfield.config import AgentConfig, RAGConfig
-from jackfield.errors import PluginNotFoundError
+from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models.factory import backend_of
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
@@ -79,28 +80,59 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
     if config.llm is not None:
         yield from _of_model(config.llm, host)
     for entry in config.function_list:
-        yield f"tool.{entry if isinstance(entry, str) else entry.get('name', '')}"
+        yield from _of_entry("tool", entry, host)
     for observer in config.observers:
         yield f"observer.{observer}"
-    yield from host.settings.enabled
+    for component in host.settings.enabled:
+        yield component
+        yield from _of_settings(host.settings.options_of(*component.split(".", 1)), host)
     for file in config.files:
         extension = Path(file).suffix.lower().removeprefix(".")
         yield f"parser.{_parser_for(extension, host) or extension}"
 
 
 def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
-    yield f"llm.{backend_of(llm, [*host.names('llm'), *_known_names('llm')])}"
+    yield f"llm.{backend_of(llm, _backends(host))}"
     if isinstance(llm, str):
         return
     for entry in llm.get("processors", ()):
-        yield f"processor.{entry if isinstance(entry, str) else entry.get('name', '')}"
+        yield from _of_entry("processor", entry, host)
     call_format = dict(llm.get("generate_cfg") or {}).get("fncall_prompt_type")
     if call_format and call_format != NATIVE:
         yield f"call_format.{call_format}"
 
 
-def _known_names(kind: str) -> list[str]:
-    return [component.partition(".")[2] for component in known_components() if component.startswith(f"{kind}.")]
+def _of_entry(kind: str, entry: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
+    """A component with its settings, or its address alone."""
+    if isinstance(entry, str):
+        yield f"{kind}.{entry}"
+    else:
+        yield f"{kind}.{entry.get('name', '')}"
+        yield from _of_settings(entry, host)
+
+
+def _of_settings(value: object, host: PluginHost) -> Iterator[str]:
+    """The models among the settings of a component: one to fall back to, one that judges, one that summarises."""
+    match value:
+        case str():
+            backend, _, model = value.partition(":")
+            if model and backend in _backends(host):
+                yield f"llm.{backend}"
+        case Mapping() if "model" in value or "model_type" in value:
+            # What has these keys need not be a model: then it says no backend, and nothing is needed for it.
+            with suppress(ConfigError):
+                yield from _of_model(value, host)
+        case Mapping():
+            for part in value.values():
+                yield from _of_settings(part, host)
+        case list() | tuple():
+            for part in value:
+                yield from _of_settings(part, host)
+
+
+def _backends(host: PluginHost) -> list[str]:
+    known = (component.partition(".") for component in known_components())
+    return [*host.names("llm"), *(name for kind, _, name in known if kind == "llm")]
 
 
 def _parser_for(extension: str, host: PluginHost) -> str | None:
