@@ -177,7 +177,7 @@ class ChatCompletionsModel(BaseChatModel):
                 cost_currency=server.dialect.cost_currency,
             )
             if response.headers.get("content-type", "").startswith("application/json"):
-                for event in reader.whole(await response.read()):
+                for event in reader.whole(await opened.client.body_of(response)):
                     yield event
             async for piece in response.pieces:
                 for event in reader.feed(piece):

@@ -148,14 +148,23 @@ class HTTPClient:
             ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
         """
         async with self.request(method, url, body, headers, timeout_s=timeout_s) as response:
-            content = await response.read(limit=max_bytes + 1)
-            if len(content) > max_bytes:
-                raise ModelResponseError(
-                    f"{self._backend}: {self.address} sent more than {max_bytes:,} bytes: ask for less at once",
-                    backend=self._backend,
-                    status=response.status,
-                )
+            content = await self.body_of(response, max_bytes=max_bytes)
             return Reply(self._backend, response.status, response.headers, content)
+
+    async def body_of(self, response: Response, *, max_bytes: int = MAX_REPLY_BYTES) -> bytes:
+        """The whole body of an answer.
+
+        Raises:
+            ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
+        """
+        body = await response.read(limit=max_bytes + 1)
+        if len(body) > max_bytes:
+            raise ModelResponseError(
+                f"{self._backend}: {self.address} sent more than {max_bytes:,} bytes: ask for less at once",
+                backend=self._backend,
+                status=response.status,
+            )
+        return body
 
     async def aclose(self) -> None:
         """Close the idle connections of this event loop; those of others close there. It may be used again."""

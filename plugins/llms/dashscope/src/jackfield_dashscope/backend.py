@@ -79,7 +79,7 @@ class QwenChat(BaseChatModel):
             request_id = response.headers.get("x-request-id")
             reader = AnswerReader(self.backend, request.model, key=server.key, request_id=request_id)
             if response.headers.get("content-type", "").startswith("application/json"):
-                for event in reader.whole(await response.read()):
+                for event in reader.whole(await server.http.body_of(response)):
                     yield event
             async for piece in response.pieces:
                 for event in reader.feed(piece):

@@ -101,7 +101,7 @@ class OpenAIResponses(BaseChatModel):
                 request_id=response.headers.get("x-request-id"),
             )
             if response.headers.get("content-type", "").startswith("application/json"):
-                for event in reader.whole(await response.read()):
+                for event in reader.whole(await server.http.body_of(response)):
                     yield event
             async for piece in response.pieces:
                 for event in reader.feed(piece):
