@@ -14,18 +14,19 @@ def main() -> None:
     """Run the rows that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--backend", default="openai", choices=server.BACKENDS, help="which of ours is measured")
     options = parser.parse_args()
     qwen_python = os.environ.get("QWEN_PYTHON")
-    with server.running() as url:
+    with server.running(options.backend) as servers:
         rows: dict[str, Callable[[], list[Row]]] = {
             "import": lambda: start.import_cost(qwen_python),
             "list": start.listing_cost,
-            "call": lambda: calls.one_call(url, qwen_python),
-            "stream": lambda: calls.streaming(url),
-            "turns": lambda: calls.turns(url, qwen_python),
-            "history": lambda: calls.history(url),
-            "parallel": lambda: many.parallel_tools(url, qwen_python),
-            "runs": lambda: many.concurrent_runs(url),
+            "call": lambda: calls.one_call(servers, qwen_python),
+            "stream": lambda: calls.streaming(servers),
+            "turns": lambda: calls.turns(servers, qwen_python),
+            "history": lambda: calls.history(servers),
+            "parallel": lambda: many.parallel_tools(servers, qwen_python),
+            "runs": lambda: many.concurrent_runs(servers),
         }
         wanted = options.only.split(",") if options.only else list(rows)
         print(f"{'figure':44} {'ours':>16}  {'beside':34} {'ratio':>6}  target")

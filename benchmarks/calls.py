@@ -13,6 +13,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from benchmarks.measure import Row, in_turns
+from benchmarks.server import Servers
 from jackfield import FnCallAgent, tool
 from jackfield.events import TextDelta
 
@@ -37,9 +38,9 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def our_agent(url: str, model: str, *tools: Any) -> FnCallAgent:
-    """An agent on the server."""
-    llm = {"model_type": "openai", "model": model, "base_url": url, "api_key": "none"}
+def our_agent(servers: Servers, model: str, *tools: Any) -> FnCallAgent:
+    """An agent on the server of the backend that is measured."""
+    llm = {"model_type": servers.backend, "model": model, "base_url": servers.ours, "api_key": "none"}
     return FnCallAgent(list(tools), llm, limits={"turns": 1000})
 
 
@@ -107,11 +108,11 @@ def repeat(
     return lambda: loop.run_until_complete(all_of_them())
 
 
-def one_call(url: str, qwen_python: str | None) -> list[Row]:
+def one_call(servers: Servers, qwen_python: str | None) -> list[Row]:
     """An agent's run of one call, async and sync, per run."""
     times = 50
-    with raw_client(url) as (loop, client):
-        agent, sync_agent = our_agent(url, "short"), our_agent(url, "short")
+    with raw_client(servers.chat) as (loop, client):
+        agent, sync_agent = our_agent(servers, "short"), our_agent(servers, "short")
 
         def sync_runs() -> None:
             for _ in range(times):
@@ -137,19 +138,19 @@ def one_call(url: str, qwen_python: str | None) -> list[Row]:
         ),
     ]
     if qwen_python:
-        qwen = _qwen(qwen_python, "one_call", url)
+        qwen = _qwen(qwen_python, "one_call", servers.chat)
         rows.append(
             Row("3 the same by Qwen-Agent", f"{from_sync:.2f} ms", f"Qwen-Agent {qwen:.2f} ms", from_sync / qwen)
         )
     return rows
 
 
-def streaming(url: str) -> list[Row]:
+def streaming(servers: Servers) -> list[Row]:
     """A stream of 10,000 chunks as fast as it comes, and one of 500 paced at 1 ms; per chunk."""
     rows = []
-    with raw_client(url) as (loop, client):
+    with raw_client(servers.chat) as (loop, client):
         for model, chunks, target, rounds in (("long", 10_000, "0.2", 5), ("paced", 500, "0.4", 5)):
-            agent = our_agent(url, model)
+            agent = our_agent(servers, model)
 
             async def ours(agent: FnCallAgent = agent, chunks: int = chunks) -> None:
                 seen = [step async for step in agent.astream(ASK) if isinstance(step.event, TextDelta)]
@@ -174,11 +175,11 @@ def streaming(url: str) -> list[Row]:
     return rows
 
 
-def turns(url: str, qwen_python: str | None) -> list[Row]:
+def turns(servers: Servers, qwen_python: str | None) -> list[Row]:
     """A run of 20 turns with a tool call each; per turn."""
     count = 20
-    with raw_client(url) as (loop, client):
-        agent = our_agent(url, f"tools-{count}", add)
+    with raw_client(servers.chat) as (loop, client):
+        agent = our_agent(servers, f"tools-{count}", add)
         cpu = in_turns(
             {
                 "raw": repeat(loop, lambda: raw_loop(client, f"tools-{count}"), 1),
@@ -189,18 +190,18 @@ def turns(url: str, qwen_python: str | None) -> list[Row]:
     raw, ours = cpu["raw"] / count, cpu["ours"] / count
     rows = [Row("5 per turn with a tool call", f"{ours:.2f} ms", f"raw openai loop {raw:.2f} ms", ours / raw, "0.3")]
     if qwen_python:
-        qwen = _qwen(qwen_python, "turns", url)
+        qwen = _qwen(qwen_python, "turns", servers.chat)
         rows.append(Row("5 the same by Qwen-Agent", f"{ours:.2f} ms", f"Qwen-Agent {qwen:.2f} ms", ours / qwen))
     return rows
 
 
-def history(url: str) -> list[Row]:
+def history(servers: Servers) -> list[Row]:
     """One more call on a history of 500 messages."""
     messages = [
         {"role": ("user", "assistant")[n % 2], "content": f"message {n}: " + "lorem ipsum " * 20} for n in range(501)
     ]
-    with raw_client(url) as (loop, client):
-        agent = our_agent(url, "short")
+    with raw_client(servers.chat) as (loop, client):
+        agent = our_agent(servers, "short")
         cpu = in_turns(
             {
                 "raw": repeat(loop, lambda: raw_answer(client, "short", messages), 1),

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.calls import ASK, _qwen, add, our_agent, raw_client, raw_loop
 from benchmarks.measure import Row, in_turns, wall_ms
+from benchmarks.server import Servers
 from jackfield import tool
 
 RUNS = 200
@@ -28,13 +29,13 @@ async def wait_async() -> str:
     return "done"
 
 
-def parallel_tools(url: str, qwen_python: str | None) -> list[Row]:
+def parallel_tools(servers: Servers, qwen_python: str | None) -> list[Row]:
     """Eight tools of 100 ms in one turn: blocking and async ones, through the sync and the async API."""
     loop = asyncio.new_event_loop()
     works: dict[str, Any] = {}
     for kind, waiting in (("blocking", wait_blocking), ("async", wait_async)):
-        agent = our_agent(url, "parallel-8", waiting)
-        other = our_agent(url, "parallel-8", waiting)
+        agent = our_agent(servers, "parallel-8", waiting)
+        other = our_agent(servers, "parallel-8", waiting)
         works[f"{kind} tools, sync API"] = lambda agent=agent: agent.run_nonstream(ASK)
         works[f"{kind} tools, async API"] = lambda agent=other: loop.run_until_complete(agent.arun(ASK))
     wall = in_turns(works, rounds=5, clock=wall_ms)
@@ -44,15 +45,15 @@ def parallel_tools(url: str, qwen_python: str | None) -> list[Row]:
     ]
     if qwen_python:
         ours = wall["blocking tools, sync API"]
-        qwen = _qwen(qwen_python, "parallel", url)
+        qwen = _qwen(qwen_python, "parallel", servers.chat)
         rows.append(Row("6 the same by Qwen-Agent", f"{ours:.0f} ms", f"Qwen-Agent {qwen:.0f} ms", ours / qwen))
     return rows
 
 
-def concurrent_runs(url: str) -> list[Row]:
+def concurrent_runs(servers: Servers) -> list[Row]:
     """200 runs at once, each of three tool calls, a model that takes 50 ms; runs per second and memory per run."""
-    with raw_client(url) as (loop, client):
-        agent = our_agent(url, "tools-3-50", add)
+    with raw_client(servers.chat) as (loop, client):
+        agent = our_agent(servers, "tools-3-50", add)
 
         async def theirs() -> None:
             await asyncio.gather(*(raw_loop(client, "tools-3-50") for _ in range(RUNS)))

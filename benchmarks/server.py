@@ -1,4 +1,4 @@
-"""The server all are measured against, in a process of its own. What it answers is in the model's name."""
+"""The servers all are measured against, in a process of their own. What they answer is in the model's name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from jackfield_testkit import replies
+from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
@@ -42,21 +44,35 @@ def answer(request: RecordedRequest) -> Reply:
             return replies.error(404, f"no model {request.model}")
 
 
+BACKENDS = ("openai", "qwen_dashscope")
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Whom the peers ask, and whom we ask: with another backend, a server with the same answers in its protocol."""
+
+    backend: str
+    chat: str
+    ours: str
+
+
 @contextmanager
-def running() -> Iterator[str]:
-    """The address of a server in another process, so that its work is not counted as anybody's."""
+def running(backend: str) -> Iterator[Servers]:
+    """Servers in another process, so that their work is not counted as anybody's."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        urls = process.stdout.readline().split()
+        yield Servers(backend, urls[0], urls[BACKENDS.index(backend)])
     finally:
         process.communicate("", timeout=10)
 
 
 if __name__ == "__main__":
-    with FakeOpenAI() as server:
-        server.respond(answer)
-        print(server.url, flush=True)
+    with FakeOpenAI() as chat, FakeDashScope() as native:
+        chat.respond(answer)
+        native.respond(answer)
+        print(chat.url, native.url, flush=True)
         sys.stdin.read()
