@@ -388,13 +388,19 @@ def test_what_a_model_had_said_when_the_time_was_over_is_kept() -> None:
 
 def test_a_slow_consumer_is_not_hit_by_the_time_limit_of_a_wait() -> None:
     # The time-out must be around the run's own waits: not around the code between two events.
-    agent = FnCallAgent(llm=ScriptedModel([answer("a long enough answer for several events")]), limits={"seconds": 5})
+    agent = FnCallAgent(llm=ScriptedModel([answer("a long enough answer for several events")]), limits={"seconds": 0.1})
 
-    async def consume() -> None:
-        async for _ in agent.astream(ASK):
-            await asyncio.sleep(0)
+    async def consume() -> list[Any]:
+        slept, steps = 0, []
+        async for step in agent.astream(ASK):
+            if isinstance(step.event, TextDelta) and not slept:
+                await asyncio.sleep(0.2)  # it would be cancelled here
+                slept += 1
+            steps.append(step)
+        assert slept
+        return steps
 
-    asyncio.run(consume())
+    assert isinstance(asyncio.run(consume())[-1].event, RunFinished)
 
 
 # --- resources, progress, files ---
