@@ -39,8 +39,9 @@ help:
 	@echo "make docs         build the documentation, into site/"
 	@echo "make clean        remove whatever these made"
 
+# What `make demo` needs, and not torch, which is larger than all the rest.
 .venv/.installed: $(INSTALL_INPUTS)
-	@scripts/bootstrap.sh
+	@WITHOUT=plugins/llms/transformers scripts/bootstrap.sh
 	@touch $@
 
 .venv/.installed-dev: $(INSTALL_INPUTS)

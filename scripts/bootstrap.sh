@@ -5,7 +5,7 @@
 #
 # It needs Python 3.11 or newer and pip. uv comes from the PATH; where there is none that is recent enough, pip puts one
 # into .tools/. Nothing outside of this folder is changed but the caches of pip and uv. PYTHON names another interpreter,
-# CONSTRAINTS another file of versions (/dev/null for none).
+# CONSTRAINTS another file of versions (/dev/null for none), WITHOUT the folder of a plugin to leave out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,6 +50,7 @@ uv="$(find_uv)"
 
 editable=()
 for project in core/pyproject.toml plugins/*/*/pyproject.toml; do
-  [ -f "$project" ] && editable+=(--editable "$(dirname "$project")")
+  folder="$(dirname "$project")"
+  [ -f "$project" ] && [ "$folder" != "${WITHOUT:-}" ] && editable+=(--editable "$folder")
 done
 VIRTUAL_ENV="$PWD/.venv" "$uv" pip install --quiet --constraints "${CONSTRAINTS:-constraints.txt}" "${editable[@]}" "$@"
