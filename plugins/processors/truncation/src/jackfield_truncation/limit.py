@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jackfield.errors import ContextLengthError
 from jackfield.request import ChatRequest
 from jackfield_truncation.config import TruncationConfig
 
@@ -19,9 +18,6 @@ def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: boo
         request: The request.
         config: What holds where it has no `max_input_tokens`.
         exact: Whether its tokens are counted with the model's vocabulary.
-
-    Raises:
-        ContextLengthError: The answer leaves no room in the context.
     """
     wanted = request.config.max_input_tokens
     if wanted is not None:
@@ -32,13 +28,9 @@ def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: boo
     answer = request.config.max_tokens
     if answer is None:
         answer = config.answer_tokens
-    if answer is None:
+    if answer is None or answer >= context:
+        # One that leaves no room is "as long as it can be", or the context is longer than it is known to be.
         answer = min(context // 4, _MOST_ANSWER_TOKENS)
-    if answer >= context:
-        raise ContextLengthError(
-            f"an answer of {answer} tokens leaves no room for the request in a context of {context}: "
-            "lower max_tokens (or answer_tokens of truncation)"
-        )
     margin = config.margin
     if margin is None:
         margin = EXACT_MARGIN if exact else ESTIMATE_MARGIN
