@@ -207,7 +207,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSite]:
     monkeypatch.syspath_prepend(str(folder))
     yield FakeSite(folder)
     for name, module in list(sys.modules.items()):
-        # A package without `__init__` has no file, only a path.
-        places = [getattr(module, "__file__", None) or "", *map(str, getattr(module, "__path__", ()))]
-        if any(place.startswith(str(folder)) for place in places):
+        # A package without `__init__` has no file, only a path; not everything in `sys.modules` is a module.
+        path = getattr(module, "__path__", ())
+        places = [getattr(module, "__file__", None) or "", *(map(str, path) if isinstance(path, Iterable) else ())]
+        if any(str(place).startswith(str(folder)) for place in places):
             del sys.modules[name]

@@ -67,7 +67,7 @@ class AgentSuite(Suite):
 
     def make_agent(self, script: Script, tools: Sequence[FunctionTool] = (), **options: Any) -> Agent:
         """An agent under test, whose model follows the script. Override it if yours needs more than `config`."""
-        llm = ScriptedModel(script)
+        llm = ScriptedModel(script, processors=[])  # what others have installed would change what the model is asked
         return create_agent(
             self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
         )
