@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import pty
 import select
+import signal
 import subprocess
 import sysconfig
 import time
@@ -67,6 +68,7 @@ class Terminal:
     def __init__(self, python: str, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
         self.pid, self._file = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of tests in the background ignores it
             os.chdir(cwd)
             os.execve(python, [python, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
         self.seen = ""

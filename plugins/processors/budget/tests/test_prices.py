@@ -197,5 +197,5 @@ def test_a_long_prompt_has_the_price_of_its_tier() -> None:
 
 def test_the_example_in_the_readme_is_a_table() -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    (block,) = re.findall(r"```toml title=\"prices.toml\"\n(.*?)```", readme, re.DOTALL)
     assert len(parse_rows(block, what="README.md")) == 2
