@@ -44,7 +44,7 @@ def test_what_is_local_depends_on_the_schemes_a_server_knows() -> None:
         (b"root:x:0:0:root:/root:/bin/bash\n", "of no known type"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "of no known type"),
         (b"%PDF-1.7\n\0", "of no known type"),
-        (WAV, "is audio/wav, and should be image"),
+        (WAV, "is audio/wav, and should be an image"),
     ],
 )
 def test_a_file_that_is_no_image_is_refused_by_its_last_name_only(tmp_path: Path, content: bytes, told: str) -> None:

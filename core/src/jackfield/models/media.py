@@ -40,6 +40,7 @@ _MAGIC = (
 )
 _DOCUMENTS = (b"%PDF", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"SQLite format 3", b"\x7fELF", b"\x1f\x8b")
 _IN_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+_A_KIND = {"image": "an image", "audio": "sound", "video": "a video"}
 _BRANDS = {b"avif": "image/avif", b"heic": "image/heic", b"M4A ": "audio/mp4"}
 
 
@@ -110,7 +111,7 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
         media_type = _type_by_name(path, content)
     if not media_type.startswith(f"{kind}/"):
         raise UnsupportedInputError(
-            f"the file {_shown(path)} is {media_type or 'of no known type'}, and should be {kind}: "
+            f"the file {_shown(path)} is {media_type or 'of no known type'}, and should be {_A_KIND[kind]}: "
             "convert it, or leave it out"
         )
     return Media(media_type, content)

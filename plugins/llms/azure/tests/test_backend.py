@@ -225,6 +225,8 @@ def test_errors_of_azure_are_of_their_kind(server: FakeOpenAI, make_model: MakeM
     with pytest.raises(ModelNotFoundError) as caught:
         ask(make_model())
     assert caught.value.code == "DeploymentNotFound"
+    assert "azure_deployment" in str(caught.value)
+    assert "base_url" not in str(caught.value)
     server.reply(error(429, "slow", headers={"Retry-After": "7"}))
     with pytest.raises(RateLimitedError) as limited:
         ask(make_model())

@@ -111,7 +111,7 @@ def test_the_image_of_a_tools_result_is_seen_as_well(llava: Path, make: Make, pi
         ("missing.png", "cannot be read"),
         ("data:image/png;base64,bm90IGFuIGltYWdl", "convert it to PNG or JPEG"),
         ("data:image/png;base64,x", "no base64"),
-        (__file__, "should be image"),
+        (__file__, "should be an image"),
     ],
 )
 def test_what_is_no_image_here_is_refused(address: str, says: str, llava: Path, make: Make) -> None:

@@ -19,6 +19,7 @@ from jackfield.errors import (
     RateLimitedError,
 )
 from jackfield.models.refusals import retry_after_s, shown
+from jackfield_chat_completions.profiles import WHERE
 from jackfield_http import class_of_status, json_value
 
 # Matched against code and type first, then against the text, for servers whose code is only a number.
@@ -41,7 +42,7 @@ _ADVICE: dict[type[ModelServiceError], str] = {
     ContextLengthError: "shorten the history, or set max_input_tokens",
     ContentFilterError: "the provider's filter refused the content: change it",
     ModelAuthError: "check the key ({key}), its rights and its quota",
-    ModelNotFoundError: "check the model's name, and base_url, which usually ends in /v1",
+    ModelNotFoundError: "check the model's name, and {where}",
     RateLimitedError: "wait, or send less at once",
     ModelOverloadedError: "the server failed: try again",
     ModelRequestError: "change the request",
@@ -56,6 +57,7 @@ def error_of_response(
     *,
     key: str = "",
     variable: str = "",
+    where: str = WHERE,
     now: datetime | None = None,
 ) -> ModelServiceError:
     """The error that an HTTP answer means.
@@ -67,6 +69,7 @@ def error_of_response(
         backend: Who asks.
         key: The secret that was sent; it is taken out of the server's text.
         variable: The environment variable that it may be set in, for the advice.
+        where: The settings that say where its models are, for the advice.
         now: In place of the present, for `Retry-After` as a date.
     """
     text, codes = _said(_json_or_text(body))
@@ -75,7 +78,7 @@ def error_of_response(
     if 300 <= status < 400:
         reason = "the server redirects: set base_url to where it is now"
     return error_class(
-        f"{backend}: HTTP {status}: {reason} ({_advice(error_class, variable)})",
+        f"{backend}: HTTP {status}: {reason} ({_advice(error_class, variable, where)})",
         backend=backend,
         code=codes[0],
         status=status,
@@ -114,8 +117,8 @@ def filtered_categories(results: object) -> str:
     return f" [{', '.join(found)}]" if found else ""
 
 
-def _advice(error_class: type[ModelServiceError], variable: str) -> str:
-    return _ADVICE[error_class].format(key=f"api_key, {variable}" if variable else "api_key")
+def _advice(error_class: type[ModelServiceError], variable: str, where: str = WHERE) -> str:
+    return _ADVICE[error_class].format(key=f"api_key, {variable}" if variable else "api_key", where=where)
 
 
 def _json_or_text(body: bytes) -> Any:

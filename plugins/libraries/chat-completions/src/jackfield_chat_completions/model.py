@@ -58,7 +58,7 @@ class ChatServer:
 class _Opened:
     server: ChatServer
     headers: HeaderPairs = field(repr=False)
-    variable: str
+    profile: ServerProfile
     client: HTTPClient
 
     def headers_with(self, extra: Mapping[str, str]) -> HeaderPairs:
@@ -166,12 +166,18 @@ class ChatCompletionsModel(BaseChatModel):
             if response.status >= 300:
                 refusal = await response.read(limit=MAX_ERROR_BYTES)
                 raise error_of_response(
-                    response.status, response.headers, refusal, self.backend, key=server.key, variable=opened.variable
+                    response.status,
+                    response.headers,
+                    refusal,
+                    self.backend,
+                    key=server.key,
+                    variable=opened.profile.key,
+                    where=opened.profile.where,
                 )
             reader = AnswerReader(
                 self.backend,
                 key=server.key,
-                variable=opened.variable,
+                variable=opened.profile.key,
                 request_id=response.headers.get("x-request-id"),
                 sound_format=_sound_format(request, server.dialect),
                 cost_currency=server.dialect.cost_currency,
@@ -202,8 +208,7 @@ class ChatCompletionsModel(BaseChatModel):
                 return self._opened
             server = self.server()
             client = HTTPClient(server.url, backend=self.backend)
-            variable = self.server_profile().key
-            opened = self._opened = _Opened(server, header_pairs(server.headers), variable, client)
+            opened = self._opened = _Opened(server, header_pairs(server.headers), self.server_profile(), client)
             return opened
 
 

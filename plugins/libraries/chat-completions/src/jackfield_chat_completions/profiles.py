@@ -56,6 +56,9 @@ class Dialect:
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
+WHERE = "base_url, which usually ends in /v1"
+
+
 @dataclass(frozen=True, slots=True)
 class ServerProfile:
     """A kind of server.
@@ -65,12 +68,14 @@ class ServerProfile:
         key: The environment variable of its key; '' if it needs none.
         dialect: How it is spoken to.
         facts: What its models can do, by the name in `ModelFacts`, where that is not as configured by default.
+        where: The settings that say where a model is, for who asked for one that is not there.
     """
 
     url: str = ""
     key: str = ""
     dialect: Dialect = Dialect()
     facts: Mapping[str, bool] = field(default_factory=dict)
+    where: str = WHERE
 
 
 PROFILES: Mapping[ServerName, ServerProfile] = {

@@ -31,7 +31,11 @@ class AzureChat(ChatCompletionsModel):
 
     backend: ClassVar[str] = "azure"
     config_class: ClassVar[type[LLMConfig]] = AzureConfig
-    profile: ClassVar[ServerProfile] = ServerProfile(key=KEY_VARIABLE, dialect=Dialect(send_reasoning=False))
+    profile: ClassVar[ServerProfile] = ServerProfile(
+        key=KEY_VARIABLE,
+        dialect=Dialect(send_reasoning=False),
+        where="azure_deployment, azure_endpoint and api_version",
+    )
     config: AzureConfig
 
     def server(self) -> ChatServer:
