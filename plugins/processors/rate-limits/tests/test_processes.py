@@ -18,25 +18,27 @@ from jackfield_rate_limits.processor import RateLimits
 path, busy = Path(sys.argv[1]), Path(sys.argv[2])
 request = ChatRequest("m", (Message("user", "hello"),), server="s")
 
-async def serve(request):
-    os.close(os.open(busy, os.O_CREAT | os.O_EXCL))  # fails if another process is being answered
-    await asyncio.sleep(0.002)
-    busy.unlink()
-    yield ModelFinished("stop")
+async def ask(limits, scope):
+    mine = busy.with_name(scope)  # one process may have come to the next scope, while another is in this one
 
-async def ask(limits):
+    async def serve(request):
+        os.close(os.open(mine, os.O_CREAT | os.O_EXCL))  # fails if another process is being answered
+        await asyncio.sleep(0.002)
+        mine.unlink()
+        yield ModelFinished("stop")
+
     async for event in limits.wrap(serve)(request):
         pass
 
 async def main():
     one_at_a_time = RateLimits(path=path, max_concurrency=1, scope="places")
     for _ in range(8):
-        await ask(one_at_a_time)
+        await ask(one_at_a_time, "places")
     few = RateLimits(path=path, max_concurrency=1, requests_per_minute=7, max_wait_s=20, scope="requests")
     answered = 0
     for _ in range(7):
         try:
-            await ask(few)
+            await ask(few, "requests")
             answered += 1
         except RateLimitedError:
             pass
