@@ -92,6 +92,13 @@ def test_a_guarded_call_waits() -> None:
     assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}) == Pause((FunctionCall("rm", "{}"),))
 
 
+def test_tool_calls_may_reach_their_limit_and_not_pass_it() -> None:
+    history = [Message("user", "q"), call("f", "1"), call("g", "2")]
+    limits = Limits(tool_calls=3)
+    assert isinstance(decide(history, Spent(turns=1, tool_calls=1), limits), RunTools)
+    assert decide(history, Spent(turns=1, tool_calls=2), limits) == Finish("tool_call_limit")
+
+
 @pytest.mark.parametrize(
     ("spent", "limits", "reason"),
     [
@@ -218,7 +225,8 @@ def test_a_bad_call_becomes_a_result_and_the_run_goes_on(bad: FunctionCallDelta,
     assert response[-1]["content"] == "sorry"
 
 
-def test_a_call_that_was_cut_off_is_not_run_with_half_its_arguments() -> None:
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "content_filter"])
+def test_a_call_that_was_cut_off_is_not_run_with_half_its_arguments(reason: str) -> None:
     asked: list[str] = []
 
     @tool
@@ -228,7 +236,7 @@ def test_a_call_that_was_cut_off_is_not_run_with_half_its_arguments() -> None:
         return "gone"
 
     half = FunctionCallDelta(0, id="x", name="delete", arguments='{"path": "/home/me')
-    model = ScriptedModel([[half, ModelFinished("length")], answer("oh")])
+    model = ScriptedModel([[half, ModelFinished(reason)], answer("oh")])
     response = FnCallAgent([delete], model).run_nonstream(ASK)
     assert asked == []
     assert "length limit" in response[1]["content"]

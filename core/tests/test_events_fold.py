@@ -113,6 +113,11 @@ def test_a_call_without_a_name_is_hidden_until_the_name_comes() -> None:
     assert answer.response().get_function_calls() == [FunctionCall("f", '{"a": 1}')]
 
 
+def test_what_is_told_last_of_a_call_is_its_id_and_its_name() -> None:
+    (message,) = fold([FunctionCallDelta(0, "a", "f"), FunctionCallDelta(0, "b", "g")]).messages
+    assert (message.function_id, message.function_call) == ("b", FunctionCall("g", ""))
+
+
 def test_interleaved_calls_come_out_whole_and_in_the_order_of_their_indices() -> None:
     events = [
         FunctionCallDelta(1, "b", "g", '{"y"'),

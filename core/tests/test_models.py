@@ -432,9 +432,10 @@ def test_an_unknown_option_of_a_call_names_the_nearest() -> None:
         scripted(answer("x")).chat(ASK, stream=False, extra_generate_cfg={"temprature": 1})
 
 
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
 @pytest.mark.parametrize("kind", ["image", "audio", "video"])
-def test_content_the_model_does_not_take_is_refused_before_the_backend_is_asked(kind: str) -> None:
-    ask = [Message("user", [{"text": "look"}, {kind: "http://x/y"}])]
+def test_content_the_model_does_not_take_is_refused_before_the_backend_is_asked(kind: str, role: str) -> None:
+    ask = [Message(role, [{"text": "look"}, {kind: "http://x/y"}]), Message("user", "and?")]
     for retries in (0, 2):
         model = scripted(answer("x"), max_retries=retries)
         with pytest.raises(UnsupportedInputError, match=f"scripted:scripted takes no {kind}"):

@@ -47,6 +47,14 @@ def test_a_model_with_tools_is_made_to_call_one_whose_arguments_are_the_answer()
     assert [function["name"] for function in request.functions] == [ANSWER_TOOL]
 
 
+def test_an_answer_is_validated_as_json_also_by_a_strict_model() -> None:
+    class Stay(BaseModel, strict=True):
+        nights: tuple[datetime.date, ...]
+
+    model = ScriptedModel([answer('{"nights": ["2026-01-02"]}')], facts=HELD)
+    assert model.parse("q", Stay, attempts=1).value == Stay(nights=(datetime.date(2026, 1, 2),))
+
+
 @pytest.mark.parametrize(("question", "word"), [("q", "Answer"), ("天气", "回答")])
 def test_any_other_model_is_told_the_schema_in_the_language_of_the_conversation(question: str, word: str) -> None:
     model = ScriptedModel([answer(GOOD)], facts=PLAIN)

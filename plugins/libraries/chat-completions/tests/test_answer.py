@@ -238,6 +238,15 @@ def test_usage_has_cached_and_reasoning_tokens() -> None:
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.total_tokens) == (4, 5, 17)
 
 
+@pytest.mark.parametrize(
+    "wire",
+    [{"prompt_tokens_details": {"cached_tokens": 4}}, {"prompt_cache_hit_tokens": 4}, {"cached_tokens": 4}],
+    ids=["OpenAI", "DeepSeek", "Moonshot"],
+)
+def test_cached_tokens_are_counted_under_each_name_that_servers_have_for_them(wire: dict[str, Any]) -> None:
+    assert usage_of({"prompt_tokens": 9, "completion_tokens": 1, **wire}).cached_tokens == 4
+
+
 def test_usage_with_holes_is_counted_as_far_as_it_goes() -> None:
     usage = usage_of(
         {"prompt_tokens": 1e999, "completion_tokens": -1, "prompt_tokens_details": None, "prompt_cache_hit_tokens": 2}

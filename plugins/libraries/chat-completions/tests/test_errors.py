@@ -73,8 +73,9 @@ def test_a_used_up_quota_is_no_rate_limit_because_waiting_does_not_help() -> Non
     assert error.code == "insufficient_quota"
 
 
-def test_facts_are_kept() -> None:
-    error = refusal(429, "", {"retry-after": "7", "x-request-id": "req_9"})
+@pytest.mark.parametrize("header", ["x-request-id", "request-id", "apim-request-id"])
+def test_facts_are_kept(header: str) -> None:
+    error = refusal(429, "", {"retry-after": "7", header: "req_9"})
     assert (error.retry_after_s, error.request_id, error.backend) == (7, "req_9", "openai")
 
 

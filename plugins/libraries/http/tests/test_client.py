@@ -114,6 +114,18 @@ def test_silence_is_an_error_that_says_how_long_it_was(server: FakeOpenAI, make_
         ask(make_client(server.url), server.url, timeout_s=0.2)
 
 
+def test_a_reused_connection_waits_as_long_as_the_later_request_allows(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    # An alarm that was set for the first request would ring after the answer to the second.
+    server.reply(text("one"), text("two").delayed(3))
+    client = make_client(server.url)
+    assert b"one" in ask(client, server.url, timeout_s=60).body
+    with pytest.raises(ModelTimeoutError, match=r"0\.2 s"):
+        ask(client, server.url, timeout_s=0.2)
+    assert server.connections == 1
+
+
 def test_a_server_that_writes_slowly_is_not_silent(server: FakeOpenAI, make_client: MakeClient) -> None:
     server.reply(text([str(number) for number in range(8)]).paced(0.1))
     assert b"7" in ask(make_client(server.url), server.url, timeout_s=0.5).body

@@ -363,6 +363,17 @@ def test_items_are_kept_in_the_order_of_their_places_not_of_their_arrival(told: 
     assert output_of(answer(told.bytes_of(events))) == [search, message]
 
 
+def test_items_that_speak_interleaved_speak_in_the_order_in_which_they_began(told: Told) -> None:
+    texts = ("one", "two", "three")
+    items = [told.message(said, id=f"m{number}") for number, said in enumerate(texts)]
+    begun = [told.added(item, number) for number, item in enumerate(items)]
+    backwards = list(enumerate(items))[::-1]
+    said = [event for number, item in backwards for event in told.deltas(item, number)]
+    done = [told.done(item, number) for number, item in backwards]
+    events = [told.created(), *begun, *said, *done, told.completed(items)]
+    assert answer(told.bytes_of(events)).get_content() == "one\n\ntwo\n\nthree"
+
+
 def test_more_of_a_part_that_has_no_number_is_no_part_of_its_own(told: Told) -> None:
     item = told.reasoning("so be it")
     (delta,) = told.deltas(item, 0, 8)
