@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, ValidationError
 
     Schema = Mapping[str, Any]
 
 MOST_MISFITS = 5
 _MOST_CHARS = 300
+_MOST_LOOKED_AT = 100  # of the misfits; each of a million entries may be one
 
 
 class UnresolvableReferenceError(ValueError):
@@ -35,16 +37,37 @@ class SchemaChecker:
         from referencing.exceptions import Unresolvable
 
         if self._validator is None:
-            from jsonschema import Draft202012Validator
+            from jsonschema import Draft202012Validator, validators
             from referencing import Registry
 
+            checker = validators.extend(Draft202012Validator, {"uniqueItems": _unique})  # type: ignore[no-untyped-call]
             # An empty registry: without one, a reference in a schema is fetched from wherever it points to.
-            self._validator = Draft202012Validator(self.schema, registry=Registry())
+            self._validator = checker(self.schema, registry=Registry())
         try:
-            errors = sorted(self._validator.iter_errors(value), key=lambda error: list(map(str, error.path)))
+            found = islice(self._validator.iter_errors(value), _MOST_LOOKED_AT)
+            errors = sorted(found, key=lambda error: list(map(str, error.path)))
         except Unresolvable as error:
             raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
+        except RecursionError:
+            return ["it is nested too deeply to be checked"]
         return [_sentence(error.path, error.message) for error in errors[:MOST_MISFITS]]
+
+
+def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
+    """`uniqueItems` with one look at each item; the library compares each object with each other one."""
+    from jsonschema import ValidationError
+
+    if is_wanted and isinstance(value, list) and len(set(map(_identity, value))) < len(value):
+        yield ValidationError("the items are not all different")
+
+
+def _identity(value: object) -> Hashable:
+    """Equal for what JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return ("object", frozenset((key, _identity(entry)) for key, entry in value.items()))
+    if isinstance(value, list):
+        return ("array", *map(_identity, value))
+    return ("boolean", value) if isinstance(value, bool) else value
 
 
 def fault_of_schema(schema: Schema) -> str:
