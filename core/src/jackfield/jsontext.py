@@ -3,61 +3,55 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 MAX_REPAIR_CHARS = 200_000  # a longer text is not a slip of the pen
-_MAX_REPAIR_WORK = 2_000_000  # the repairer looks from each open bracket to the end: characters times depth, under 1 s
+MAX_DEPTH = 100  # of brackets; what reads the values afterwards calls itself for each level, and Python ends at 1000
+_MAX_TOKENS = 50_000  # that are looked at one by one: less than a tenth of a second
 
 
 def loads_lenient(text: str) -> Any:
     """Parse JSON as models write it: with raw newlines, single quotes, trailing commas, a code fence around it.
 
-    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted.
+    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Else it is mended
+    where what was meant is clear; nothing is guessed: not where a string ends that has quotes in it, nor what was cut
+    off. The text is one value, and NaN and Infinity are none. Work and memory grow as the length of the text does.
 
     Raises:
         ValueError: The text is no JSON and cannot be mended, or is too long or too deep to try.
     """
     unfenced = _without_fence(text)
     try:
-        # strict=False lets raw control characters stand in strings: models write newlines into code arguments.
-        return json.loads(unfenced, strict=False)
+        return _shallow(_strictly(unfenced), unfenced)
+    except _TooDeepError:
+        raise
     except ValueError as error:
         first_error = error
     except RecursionError:
-        raise ValueError("the JSON is nested too deeply") from None
-    # The repairer makes strings of plain words: only what means to be JSON gets there.
-    if not unfenced.lstrip().startswith(("{", "[")) or _is_too_much(unfenced):
+        raise _TooDeepError from None
+    # Words are not made into strings: only what means to be JSON is mended.
+    if not unfenced.lstrip().startswith(("{", "[")):
         raise ValueError(f"not JSON: {first_error}") from first_error
-    from json_repair import repair_json
-
+    if len(unfenced) > MAX_REPAIR_CHARS:
+        raise ValueError(f"not JSON, and too long to be mended: {first_error}") from first_error
     try:
-        repaired = repair_json(unfenced, return_objects=True, skip_json_loads=True)
-    except (RecursionError, ValueError):
-        raise ValueError(f"not JSON, and not to be mended: {first_error}") from first_error
-    if not isinstance(repaired, dict | list):
-        raise ValueError(f"not JSON: {first_error}") from first_error
-    return repaired
+        return _Mender(unfenced).only_value()
+    except _TooDeepError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"not JSON, and not to be mended ({error}): {first_error}") from first_error
 
 
 def is_json(text: str) -> bool:
     """Whether a text is JSON without any mending, but for raw control characters in strings."""
     try:
-        json.loads(text, strict=False)
+        _shallow(_strictly(text), text)
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _is_too_much(text: str) -> bool:
-    return len(text) > MAX_REPAIR_CHARS or len(text) * _depth(text) > _MAX_REPAIR_WORK
-
-
-def _depth(text: str) -> int:
-    """How many brackets are open at once at most; those in strings count, too."""
-    steps = (1 if bracket in "[{" else -1 for bracket in re.findall(r"[\[\]{}]", text))
-    return max(accumulate(steps), default=0)
 
 
 def dumps(value: Any) -> str:
@@ -75,3 +69,181 @@ def _without_fence(text: str) -> str:
     # The rest of the opening line is a language name, unless it is the JSON itself.
     names_a_language = newline and head.strip().isalnum()
     return rest if names_a_language or not head.strip() else body
+
+
+# --- what JSON is -----------------------------------------------------------------------------------------------------
+
+
+class _TooDeepError(ValueError):
+    def __init__(self) -> None:
+        super().__init__(f"the JSON is nested too deeply: {MAX_DEPTH} levels are the most")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:20]} is too large for a number")
+    return number
+
+
+# strict=False lets raw control characters stand in strings: models write newlines into code arguments.
+_strictly = json.JSONDecoder(strict=False, parse_constant=_no_constant, parse_float=_finite).decode
+
+
+def _shallow(value: Any, text: str) -> Any:
+    """The value, unless it is nested too deeply. With few brackets, which is usual, nothing is looked at."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return value
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for entry in level
+            if isinstance(entry, dict | list)
+            for inner in (entry.values() if isinstance(entry, dict) else entry)
+        ]
+        if not level:
+            return value
+    raise _TooDeepError
+
+
+# --- what models make of it -------------------------------------------------------------------------------------------
+
+# No part may be matched in two ways, and none is given back (`*+`): each character is looked at once.
+_TOKEN = re.compile(
+    r"""\s*+(?:
+        (?P<mark>[{}\[\],:])
+      | "(?P<double>[^"\\]*+(?:\\.[^"\\]*+)*+)"
+      | '(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*+)'
+      | “(?P<curly>[^”\\]*+(?:\\.[^”\\]*+)*+)”
+      | (?P<word>[\w.+$-]++)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/"}
+_WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_END = ("end", "")
+
+_Token = tuple[str, str]
+
+
+class _Mender:
+    """Reads the slips that models make, from left to right.
+
+    They are: single or typographic quotes, names and Python's words without quotes, a comma before a closing bracket,
+    closing brackets that are missing or too many, `\\'` and other escapes that JSON has not, words behind the value.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._next = next(self._tokens)
+
+    def only_value(self) -> Any:
+        """The value; all that may follow are words and closing brackets."""
+        value = self._value(depth=1)
+        while self._next != _END:
+            if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
+                raise ValueError("there is more than one value")
+            self._take()
+        return value
+
+    def _value(self, depth: int) -> Any:
+        kind, text = self._take()
+        if depth > MAX_DEPTH and text in ("{", "[") and kind == "mark":
+            raise _TooDeepError
+        if kind == "mark" and text == "{":
+            return dict(self._pairs(depth))
+        if kind == "mark" and text == "[":
+            return list(self._entries(depth))
+        if kind == "string":
+            return _unescaped(text)
+        if kind == "word":
+            return _word(text)
+        raise ValueError(f"a value is missing before {text!r}" if text else "a value is missing at the end")
+
+    def _pairs(self, depth: int) -> Iterator[tuple[str, Any]]:
+        while self._has_entry("}"):
+            kind, text = self._take()
+            if kind not in ("string", "word"):
+                raise ValueError(f"a name is missing before {text!r}")
+            if self._take() != ("mark", ":"):
+                raise ValueError(f"no colon follows the name {text[:40]!r}")
+            yield _unescaped(text) if kind == "string" else text, self._value(depth + 1)
+            self._end_entry()
+
+    def _entries(self, depth: int) -> Iterator[Any]:
+        while self._has_entry("]"):
+            yield self._value(depth + 1)
+            self._end_entry()
+
+    def _has_entry(self, closing: str) -> bool:
+        """Whether something stands before the closing bracket, which is taken.
+
+        Where another bracket closes what is around it, this one is missing.
+        """
+        if self._next == ("mark", closing):
+            self._take()
+            return False
+        return self._next not in (_END, ("mark", "}"), ("mark", "]"))
+
+    def _end_entry(self) -> None:
+        if self._next == ("mark", ","):
+            self._take()
+            if self._next == _END:
+                raise ValueError("it was cut off after a comma")
+        elif self._next not in (_END, ("mark", "}"), ("mark", "]")):
+            raise ValueError(f"no comma stands before {self._next[1][:40]!r}")
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._next = next(self._tokens, _END)
+        return token
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    place = 0
+    for _ in range(_MAX_TOKENS):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            if text[place:].strip():
+                raise ValueError(f"a string has no end, or there is a sign that means nothing, at {place}")
+            break
+        place = found.end()
+        kind = found.lastgroup or ""
+        yield (kind if kind in ("mark", "word") else "string"), found[kind]
+    else:
+        raise ValueError("it is too long to be mended")
+    yield _END
+
+
+def _word(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NUMBER.fullmatch(text):
+        return _strictly(text)
+    raise ValueError(f"{text[:40]!r} has no quotes")
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    # Two halves of a pair are one character, as in JSON.
+    return _PAIR.sub(_one_character, _ESCAPE.sub(_character, text))
+
+
+def _character(escape: re.Match[str]) -> str:
+    name = escape[1]
+    if len(name) > 1:
+        return chr(int(name[1:], 16))
+    return _ESCAPED.get(name, escape[0])  # `\d` is meant as it stands
+
+
+def _one_character(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")

@@ -44,26 +44,12 @@ def object_of(call: FunctionCall) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def is_guessed(value: Any, text: str) -> bool:
-    """Whether mending had to guess where a string ends: then the model's own text is the better argument."""
-    match value:
-        case str():
-            return '"' in value and dumps(value) not in text and f"'{value}'" not in text
-        case dict():
-            return any(is_guessed(entry, text) for entry in value.values())
-        case list():
-            return any(is_guessed(entry, text) for entry in value)
-        case _:
-            return False
-
-
 def mended(text: str) -> Any:
-    """The value of JSON as models write it; None if there is none, or if it would be a guess."""
+    """The value of JSON as models write it; None if there is none."""
     try:
-        value = loads_lenient(text)
+        return loads_lenient(text)
     except ValueError:
         return None
-    return None if is_guessed(value, text) else value
 
 
 @dataclass(frozen=True, slots=True)
