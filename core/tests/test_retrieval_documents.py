@@ -16,19 +16,25 @@ from jackfield.retrieval import Document, DocumentReader, Reading
 from jackfield.settings import Settings
 
 PARSER = """
+    from pathlib import Path
     from jackfield.errors import DocParserError
     from jackfield.retrieval import Block, Document, Parser
 
     class LineParser(Parser):
-        calls = []
-
         def parse(self, data, *, source):
-            self.calls.append(source)
+            with Path(__file__).with_suffix(".calls").open("a") as calls:
+                calls.write(f"{source}\\n")
             if data.startswith(b"crash"):
                 raise KeyError("inside of a library")
             if data.startswith(b"broken"):
                 raise DocParserError(f"{source} is damaged")
             return Document(source, tuple(map(Block, data.decode().splitlines())), "", metadata=dict(self.cfg))
+"""
+
+
+TOUCH = """
+    from pathlib import Path
+    (Path(__file__).parent / "imported").touch()
 """
 
 
@@ -58,7 +64,8 @@ class Site:
 
     def parsed(self, name: str) -> list[str]:
         """What the parser of a distribution was asked to parse, in order."""
-        return list(sys.modules[f"parser_{name}"].LineParser.calls)
+        calls = self.folder / f"parser_{name}.calls"
+        return calls.read_text().splitlines() if calls.exists() else []
 
 
 @pytest.fixture
@@ -98,12 +105,13 @@ def read_all(reader: DocumentReader, *paths: str) -> Reading:
 
 def test_the_extension_chooses_the_parser_and_no_other_is_imported(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")
-    site.install("other", parser="other", facts="extensions=('ot',), magic=(b'one',)")
+    site.install("other", parser="other", facts="extensions=('ot',), magic=(b'one',)", body=TOUCH + PARSER)
     document = read(site.reader(), path := write("a.LN", b"one\ntwo"))
     assert [block.text for block in document.blocks] == ["one", "two"]
     assert document.source == path
-    assert "parser_lines" in sys.modules
-    assert "parser_other" not in sys.modules
+    assert site.parsed("lines") == ["a.LN"]
+    assert not (site.folder / "imported").exists()
+    assert "parser_lines" not in sys.modules, "this process parses nothing itself"
 
 
 def test_without_a_known_extension_the_longest_magic_decides(site: Site, write: Write) -> None:

@@ -82,6 +82,7 @@ def _is_text_in_languages(value: Any) -> bool:
 # By annotation, so that a new field of a known type needs nothing here, and one of a new type cannot be forgotten.
 _FITS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", _is_text),
+    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
     "bool": ("True or False", lambda value: isinstance(value, bool)),
     "float | None": (
         "a number of seconds, or None",

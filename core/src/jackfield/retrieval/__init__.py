@@ -1,4 +1,13 @@
-"""Documents and search: files → blocks → chunks → hits → what fits into a request."""
+"""Documents and search: files → blocks → chunks → hits → what fits into a request.
+
+Parsers import the values of this package, also in processes of their own: what they do
+not need is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from jackfield.retrieval.base import (
     Block,
@@ -14,13 +23,16 @@ from jackfield.retrieval.base import (
     Searcher,
     Vector,
 )
-from jackfield.retrieval.batches import embed_in_batches
-from jackfield.retrieval.budget import Passage, best_within, choose, front_part, passages
-from jackfield.retrieval.chunking import chunk_document, corpus_of
-from jackfield.retrieval.documents import DocumentReader, Reading
-from jackfield.retrieval.fuse import fuse
-from jackfield.retrieval.keep import IndexCache, Kept
-from jackfield.retrieval.searchers import make_searcher
+from jackfield.retrieval.fuse import fuse  # here, because its module has its name
+
+if TYPE_CHECKING:
+    from jackfield.retrieval.batches import embed_in_batches
+    from jackfield.retrieval.budget import Passage, best_within, choose, front_part, passages
+    from jackfield.retrieval.chunking import chunk_document, corpus_of
+    from jackfield.retrieval.documents import DocumentReader, Reading
+    from jackfield.retrieval.keep import IndexCache, Kept
+    from jackfield.retrieval.parsing import ParserLimits
+    from jackfield.retrieval.searchers import make_searcher
 
 __all__ = [
     "Block",
@@ -35,6 +47,7 @@ __all__ = [
     "IndexCache",
     "Kept",
     "Parser",
+    "ParserLimits",
     "Passage",
     "Purpose",
     "Reading",
@@ -50,3 +63,33 @@ __all__ = [
     "make_searcher",
     "passages",
 ]
+
+_HOME = {
+    "embed_in_batches": "batches",
+    "Passage": "budget",
+    "best_within": "budget",
+    "choose": "budget",
+    "front_part": "budget",
+    "passages": "budget",
+    "chunk_document": "chunking",
+    "corpus_of": "chunking",
+    "DocumentReader": "documents",
+    "Reading": "documents",
+    "IndexCache": "keep",
+    "Kept": "keep",
+    "ParserLimits": "parsing",
+    "make_searcher": "searchers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jackfield.retrieval' has no attribute {name!r}")
+    value = getattr(import_module(f"jackfield.retrieval.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -95,7 +95,7 @@ class Hit:
 
 
 class Parser(ABC):
-    """Reads one kind of file. It is called in a worker thread, one instance by many threads at once.
+    """Reads one kind of file. It is called in a process of its own, or by many threads at once, one instance in each.
 
     Args:
         cfg: The settings of this parser.

@@ -22,12 +22,14 @@ from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import install_hint, parser_of_extension
 from jackfield.retrieval.base import Document, Parser
 from jackfield.retrieval.keep import Kept
+from jackfield.retrieval.parsing import ParseJob, ParserLimits, ParserUnavailableError, can_start_processes, parse_apart
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
 
 MAX_BYTES = 100 * 2**20
 _KEPT_CHARS = 50_000_000
 _AT_ONCE = 4
+_MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -50,7 +52,7 @@ class _Key:
 
 
 class DocumentReader:
-    """Reads files, each in a worker thread, and keeps what it read by content and parser.
+    """Reads files, parses them in processes with limits, and keeps what it read by content and parser.
 
     A parser is chosen by the file's extension, else by its first bytes, else by its media type; only the chosen one is
     imported. Where two fit, `[tool.jackfield.prefer] "parser.<extension>" = "<distribution>"` decides.
@@ -60,6 +62,7 @@ class DocumentReader:
         max_bytes: The largest file that is read.
         parser_cfg: The settings of parsers, by name.
         kept_chars: How much text is kept for the next reading of the same bytes.
+        limits: What parsing one file may take.
     """
 
     def __init__(
@@ -69,9 +72,11 @@ class DocumentReader:
         max_bytes: int = MAX_BYTES,
         parser_cfg: Mapping[str, Mapping[str, Any]] | None = None,
         kept_chars: int = _KEPT_CHARS,
+        limits: ParserLimits | None = None,
     ) -> None:
         self._host = host
         self._max_bytes = max_bytes
+        self._limits = limits or ParserLimits()
         self._parser_cfg = dict(parser_cfg or {})
         self._documents: Kept[_Key, Document] = Kept(kept_chars, size_of=_chars)
         self._parsers: Kept[Row, Parser] = Kept(100)
@@ -123,20 +128,38 @@ class DocumentReader:
             data = _bytes_of(path, self._max_bytes)
             if hashlib.sha256(data).hexdigest() != key.content_hash:
                 raise DocParserError(f"{name} changed while it was read: try again")
+        spec = self._plugins.spec_of(key.row, ParserSpec)
         try:
-            parser = self._parsers.get(key.row, lambda: self._parser(key.row))
-            document = parser.parse(data, source=name)
-        except DocParserError:
-            raise
+            if len(data) <= min(spec.in_process_bytes, _MOST_HERE) or not can_start_processes():
+                document = self._parsed_here(key.row, data, name)
+            else:
+                document = self._parsed_apart(key.row, spec, data, name)
         except PluginError as error:
             raise DocParserError(f"{name} cannot be read: {error}") from error
+        return replace(document, content_hash=key.content_hash)
+
+    def _parsed_here(self, row: Row, data: bytes, name: str) -> Document:
+        parser = self._parsers.get(row, lambda: self._parser(row))
+        try:
+            return parser.parse(data, source=name)
+        except DocParserError:
+            raise
         except Exception as error:
             # A library inside a parser may raise anything at a damaged file; whoever asked for ten files gets nine.
             raise DocParserError(
-                f"{name} cannot be read: the parser {key.row.name!r} of {key.row.distribution} failed "
-                f"({type(error).__name__})"
+                f"{name} cannot be read: the parser {_described(row)} failed ({type(error).__name__})"
             ) from error
-        return replace(document, content_hash=key.content_hash)
+
+    def _parsed_apart(self, row: Row, spec: ParserSpec, data: bytes, name: str) -> Document:
+        job = ParseJob(_described(row), spec.target, self._parser_cfg.get(row.name), spec.secrets, name)
+        try:
+            return parse_apart(job, data, self._limits)
+        except ParserUnavailableError as error:
+            self._parser(row)  # which says what is wrong with it
+            raise DocParserError(
+                f"{name} cannot be read: the parser {_described(row)} works in this process, and not in one of its own "
+                f"({error}): its settings must be JSON, and its module must be found on sys.path"
+            ) from error
 
     def _parser(self, row: Row) -> Parser:
         made = self._plugins.load_row(row)(self._parser_cfg.get(row.name))
@@ -182,6 +205,10 @@ class DocumentReader:
             f"{basename_of(path)} cannot be read: no parser for {kind} is installed; "
             f"installed parsers read: {readable}{told}{install}"
         )
+
+
+def _described(row: Row) -> str:
+    return f"{row.name!r} of {row.distribution}"
 
 
 def _by_magic(specs: Iterable[tuple[Row, ParserSpec]], data: bytes) -> list[Row]:
