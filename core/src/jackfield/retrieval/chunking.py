@@ -13,7 +13,7 @@ from jackfield.retrieval.cutting import cut_to_fit, tail_from_a_sentence
 from jackfield.tokens import TokenCounter, estimate_tokens
 
 _BETWEEN_BLOCKS = "\n\n"
-_TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?$")
+_TABLE_RULE = re.compile(r"[\s:|]*+-[\s:|-]*+$")
 _HEADING_CHARS = 200  # of a heading that is carried along with every chunk below it
 
 

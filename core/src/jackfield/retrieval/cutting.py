@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator
 
 from jackfield.tokens import TokenCounter
 
-_SENTENCE_END = re.compile(r"[.!?…]+[\"')\]”’]*\s+|[。！？；…]+[”’」』）]*\s*|\n+")
+# A run of signs is looked at from its first one only, and nothing is given back: a million of them take no longer.
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]”’]*+\s++|(?<![。！？；…])[。！？；…]++[”’」』）]*+\s*+|\n++")
 _LINE_END = re.compile(r"\n+")
 _WORD_END = re.compile(r"\s+|[，、：,;:]+")
 
@@ -19,9 +21,11 @@ def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_lin
     It cuts after a sentence, else after a word, else anywhere; with `by_line` after a line, else anywhere. A part is a
     single character where even that has too many tokens.
     """
-    start = 0
+    start = length = 0
     while start < len(text):
-        length = max(1, head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line))
+        # A text goes on as it was: with the length of the part before, one count is mostly enough.
+        fitting = _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=length)
+        length = max(1, fitting)
         yield text[start : start + length]
         start += length
 
@@ -30,7 +34,13 @@ def head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int = 0, by_line: bool = False
 ) -> int:
     """How many characters from `start` on fit into `max_tokens`, up to a good place to cut; 0 if not even one does."""
-    length = _long_head(text, start, max_tokens, count_tokens)
+    return _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=0)
+
+
+def _head_that_fits(
+    text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int, by_line: bool, guess: int
+) -> int:
+    length = _long_head(text, start, max_tokens, count_tokens, guess)
     if start + length >= len(text):
         return length
     for end in _good_ends(text, start, length, by_line):
@@ -52,12 +62,12 @@ def tail_from_a_sentence(text: str, max_chars: int) -> str:
     return text[_not_inside_a_character(text, first) :]
 
 
-def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter) -> int:
-    """A length that fits and is nearly as long as possible."""
+def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> int:
+    """A length that fits and is nearly as long as possible; `guess` is where it may be, 0 if nobody knows."""
     rest = len(text) - start
     fits, too_long = 0, rest + 1
-    guess = min(rest, max(1, 3 * max_tokens))
-    while too_long - fits > max(1, fits // 16):
+    guess = min(rest, guess or max(1, 3 * max_tokens))
+    for attempt in itertools.count():
         tokens = count_tokens(text[start : start + guess])
         if tokens <= max_tokens:
             fits = guess
@@ -65,7 +75,13 @@ def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounte
                 break  # near enough, and counting is what costs
         else:
             too_long = guess
-        guess = min(rest, 2 * fits) if too_long > rest else (fits + too_long) // 2
+        if too_long - fits <= max(1, fits // 16):
+            break
+        # Where it must be if the text goes on like this; if that is not found soon, by halves.
+        expected = int(0.98 * guess * max_tokens / max(1, tokens))
+        if attempt >= 3 or not fits < expected < too_long:
+            expected = 2 * fits if too_long > rest else (fits + too_long) // 2
+        guess = max(1, min(rest, expected, 4 * guess))
     return fits
 
 
