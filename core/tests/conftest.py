@@ -12,7 +12,7 @@ import subprocess
 import sysconfig
 import time
 import venv
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -128,8 +128,15 @@ class CommandLine:
         return Path(self.env["XDG_CONFIG_HOME"]) / "jackfield"
 
     def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return self._run(["-m", "jackfield", *arguments], more)
+
+    def as_script(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """As the console script does it, which finds no module in the working directory."""
+        return self._run(["-P", "-c", "from jackfield.cli.main import main; raise SystemExit(main())", *arguments], {})
+
+    def _run(self, words: list[str], more: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self._python, "-m", "jackfield", *arguments],
+            [self._python, *words],
             cwd=self.folder,
             env={**self.env, **more},
             capture_output=True,

@@ -139,13 +139,20 @@ def test_two_that_could_be_meant_stop_the_run(site: Any, install: Any) -> None:
     assert ask(site.host(enabled=("processor.other/shout",))) == "HELLO!"
 
 
-@pytest.mark.parametrize("rule", [{"block": frozenset({"acme"})}, {"allow": frozenset[str]()}, {"safe": True}], ids=str)
-def test_a_deny_wins_over_being_enabled(site: Any, install: Any, rule: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rule", [{"block": frozenset({"acme"})}, {"safe": True}], ids=str)
+def test_a_deny_of_the_user_wins_over_being_enabled(site: Any, install: Any, rule: dict[str, Any]) -> None:
     install("acme")
     assert ask(site.host(enabled=("processor.shout",), **rule)) == "hello"
     if "safe" not in rule:
         with pytest.raises(PluginBlockedError):
             ask(site.host(enabled=("processor.shout",), strict=True, **rule))
+
+
+def test_what_is_enabled_and_only_missing_from_the_list_of_what_may_load_stops_the_run(site: Any, install: Any) -> None:
+    install("acme")
+    with pytest.raises(PluginBlockedError, match=r"'processor.shout' is enabled .* not in the list .*--block"):
+        ask(site.host(enabled=("processor.shout",), allow=frozenset({"other"})))
+    assert ask(site.host(enabled=("processor.shout",), allow=frozenset[str](), block=frozenset({"processor.shout"})))
 
 
 def test_a_processor_that_cannot_be_made_is_named(site: Any) -> None:
@@ -247,9 +254,9 @@ def files(tmp_path: Path) -> Files:
 def test_whoever_enables_something_enables_it_and_it_is_known_who(files: Files) -> None:
     files.user.write_text('enabled = ["processor.a"]')
     files.choices.write_text('enabled = ["processor.Acme_X/b"]')
-    (files.folder / "pyproject.toml").write_text('[tool.jackfield]\nenabled = ["observer.c"]\nblock = ["acme"]')
+    (files.folder / "pyproject.toml").write_text('[tool.jackfield]\nblock = ["acme"]')
     found = files.load(JACKFIELD_PLUGINS_ENABLED="processor.d", JACKFIELD_PLUGINS_BLOCK="other")
-    assert set(found.enabled) == {"processor.a", "processor.acme-x/b", "observer.c", "processor.d"}
+    assert set(found.enabled) == {"processor.a", "processor.acme-x/b", "processor.d"}
     assert found.origins["enabled:processor.acme-x/b"] == str(files.choices)
     assert found.origins["block:acme"].endswith("pyproject.toml")
     assert found.origins["block:other"] == "JACKFIELD_PLUGINS_BLOCK"

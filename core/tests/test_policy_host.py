@@ -92,9 +92,9 @@ def test_what_the_ambiguity_tells_one_to_write_settles_it(site: Any, tmp_path: A
     site.add_tools("two", "search")
     with pytest.raises(AmbiguousPluginError) as caught:
         site.host().find("tool", "search")
-    told = str(caught.value).partition("[tool.jackfield.prefer] ")[2]
-    (tmp_path / "pyproject.toml").write_text(f"[tool.jackfield.prefer]\n{told}\n")
-    settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "none.toml")
+    told = str(caught.value).partition("[prefer] ")[2]
+    (tmp_path / "config.toml").write_text(f"[prefer]\n{told}\n")
+    settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
     assert PluginHost(settings, paths=[str(site.folder)]).find("tool", "search").distribution == "one"
 
 

@@ -50,18 +50,24 @@ def test_no_files_are_as_good_as_empty_ones(tmp_path: Path) -> None:
     assert load_settings({}, project_dir=tmp_path, user_file=tmp_path / "none.toml") == Settings()
 
 
-def test_the_environment_wins_over_the_project_and_the_project_over_the_user(files: Files) -> None:
-    user, project = 'allow = ["user"]', 'allow = ["project"]'
-    assert files.load(user=user).allow == {"user"}
-    assert files.load(user=user, project=project).allow == {"project"}
+def test_the_environment_wins_over_the_user_and_a_project_only_takes_away(files: Files) -> None:
+    user, project = 'allow = ["user", "both"]', 'allow = ["project", "Both"]'
+    assert files.load(user=user).allow == {"user", "both"}
+    assert files.load(project=project).allow == {"project", "both"}
+    assert files.load(user=user, project=project).allow == {"both"}
     assert files.load(user=user, project=project, JACKFIELD_PLUGINS="env, Other_One").allow == {"env", "other-one"}
 
 
-def test_a_preference_of_the_project_wins_name_by_name(files: Files) -> None:
-    settings = files.load(
-        project='prefer = {"tool.x" = "from-project"}', user='prefer = {"tool.x" = "user", "tool.y" = "user"}'
-    )
-    assert settings.prefer == {"tool.x": "from-project", "tool.y": "user"}
+def test_a_preference_of_the_environments_choices_wins_name_by_name(files: Files) -> None:
+    files.user.with_name("choices.toml").write_text('prefer = {"tool.x" = "chosen"}')
+    settings = files.load(user='prefer = {"tool.x" = "user", "tool.y" = "user"}')
+    assert settings.prefer == {"tool.x": "chosen", "tool.y": "user"}
+
+
+def test_strictness_of_the_user_is_the_environments_to_take_back_and_not_the_projects(files: Files) -> None:
+    assert files.load(user="strict = true", project="strict = false").strict
+    assert not files.load(user="strict = true", JACKFIELD_PLUGINS_STRICT="0").strict
+    assert files.load(project="strict = true", JACKFIELD_PLUGINS_STRICT="0").strict
 
 
 def test_an_empty_list_in_the_environment_allows_none(files: Files) -> None:
@@ -81,6 +87,7 @@ def test_safe_mode_cannot_be_left_by_another_layer(files: Files) -> None:
 
 
 def test_the_nearest_project_above_is_the_one(files: Files) -> None:
+    (files.project / ".git").mkdir()
     below = files.project / "src/deep"
     below.mkdir(parents=True)
     files.load(project="strict = true")

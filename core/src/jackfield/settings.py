@@ -1,10 +1,10 @@
 """What the environment and the configuration files say. Nothing is read before somebody calls `load_settings`.
 
-Three files are looked at: `[tool.jackfield]` of the project's `pyproject.toml`, in the working directory or above it;
-the user's `jackfield/config.toml` (below `$XDG_CONFIG_HOME`, or `~/.config`); and `choices.toml` beside it, which
-`jackfield plugins enable` and its kin write. The environment wins over the project, the project over the choices, these
-over the user's file; what any of them blocks stays blocked, and what any of them enables is enabled. Secrets come from
-the environment or the user's file, never from a project's, which others can read.
+Three files are looked at: `[tool.jackfield]` of the project's `pyproject.toml` (`projects` says where that is, and what
+of it counts); the user's `jackfield/config.toml` (below `$XDG_CONFIG_HOME`, or `~/.config`); and `choices.toml` beside
+it, which `jackfield plugins enable` and its kin write. The environment wins over the project, the project over the
+choices, these over the user's file; what any of them blocks stays blocked. A project only narrows, unless somebody has
+agreed to more. Secrets come from the environment or the user's file, never from a project's, which others can read.
 
 This module imports the standard library only: listing plugins must cost nothing.
 """
@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.errors import ConfigError
+from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 
 _KNOWN_KEYS = ("allow", "block", "enabled", "order", "prefer", "safe", "settings", "strict")
 ENABLED_KINDS = ("processor", "observer")
 _ENVIRONMENT = "the environment"
+_ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
@@ -45,6 +47,10 @@ class Settings:
         options: The settings of what is enabled, by the name it is enabled with.
         origins: Where a rule comes from: `allow`, `safe`, `block:NAME`, `enabled:NAME` or `prefer:NAME` → a file or
             variable.
+        project: What the project's file says, counted or not; None if there is none.
+        unnarrowed: The same rules without what the project takes away; None if it takes nothing away. A project can
+            neither choose between plugins by blocking one, nor switch off what the user has enabled: this is what
+            tells.
     """
 
     allow: frozenset[str] | None = None
@@ -57,6 +63,8 @@ class Settings:
     trace: bool = False
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    project: Project | None = field(default=None, repr=False, compare=False)
+    unnarrowed: Settings | None = field(default=None, repr=False, compare=False)
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
@@ -89,6 +97,7 @@ def load_settings(
     *,
     project_dir: Path | None = None,
     user_file: Path | None = None,
+    with_project: bool = True,
 ) -> Settings:
     """Read the settings.
 
@@ -96,6 +105,7 @@ def load_settings(
         environ: In place of `os.environ`.
         project_dir: Where to begin looking for `pyproject.toml`, instead of the working directory.
         user_file: In place of the user's file.
+        with_project: Also what the project's file says.
 
     Raises:
         ConfigError: A file is not TOML, or has a key that is not known; the message names file and key.
@@ -105,15 +115,44 @@ def load_settings(
     user = _checked(_read_toml(user_path), str(user_path), more=("secrets",))
     choices_file = user_path.with_name(CHOICES_FILE)
     choices = read_choices(choices_file)
-    project_path = _project_file(Path.cwd() if project_dir is None else project_dir)
-    project = _project_table(project_path) if project_path else {}
-    layers: dict[str, dict[str, Any]] = {
+    project = load_project(project_dir, trusted=user_path.with_name(TRUST_FOLDER)) if with_project else None
+    layers: dict[str, Mapping[str, Any]] = {
         _ENVIRONMENT: _from_environment(env),
-        str(project_path): project,
+        str(project.path if project else None): project.agreed if project else {},
         str(choices_file): choices,
         str(user_path): user,
     }
-    return _merged(layers, secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()})
+    settings = _merged(layers, secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()})
+    return settings if project is None else _narrowed(settings, project)
+
+
+def load_project(project_dir: Path | None = None, *, trusted: Path | None = None) -> Project | None:
+    """The project's file, if there is one that says something of Jackfield.
+
+    Args:
+        project_dir: Where to begin looking, instead of the working directory.
+        trusted: The folder in which it is kept to which projects somebody agreed.
+
+    Raises:
+        ConfigError: As `load_settings`.
+    """
+    try:
+        path = find_file(Path.cwd() if project_dir is None else project_dir)
+        raw, foreign = read_file(path) if path else (b"", False)
+    except OSError:  # the working directory has gone, or the file may not be read
+        return None
+    if path is None or b"jackfield" not in raw:
+        return None  # most projects say nothing about Jackfield: spare them the parser
+    table = _project_table(path, raw)
+    if not table:
+        return None
+    content = content_of(table)
+    return Project(path, table, content, answer_for(trusted or trust_path(), path, content), foreign)
+
+
+def trust_path(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder in which it is kept to which projects somebody agreed."""
+    return _user_folder(os.environ if environ is None else environ) / TRUST_FOLDER
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
@@ -141,7 +180,7 @@ def _merged(layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, st
     for origin, layer in layers.items():
         for key, value in layer.items():
             if first.setdefault(key, value) is value and key == "allow":
-                origins[key] = origin if origin != _ENVIRONMENT else "JACKFIELD_PLUGINS"
+                origins[key] = origin if origin != _ENVIRONMENT else _ALLOW_VARIABLE
         if layer.get("safe"):
             origins.setdefault("safe", origin if origin != _ENVIRONMENT else "JACKFIELD_SAFE")
         for name in layer.get("block", ()):
@@ -169,6 +208,34 @@ def _merged(layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, st
         options=options,
         origins=origins,
         _secrets=secrets,
+    )
+
+
+def _narrowed(settings: Settings, project: Project) -> Settings:
+    """The rules without what a project takes away."""
+    by = project.narrowing
+    if not by:
+        return replace(settings, project=project)
+    origin = str(project.path)
+    forms = [form for name in by.get("block", ()) for form in _forms(name)]
+    origins = {**dict.fromkeys([f"block:{form}" for form in forms], origin), **settings.origins}
+    if by.get("safe"):
+        origins.setdefault("safe", origin)
+    allow = settings.allow
+    # What is said for this one process is not the project's to take back.
+    if "allow" in by and origins.get("allow") != _ALLOW_VARIABLE:
+        own = frozenset(map(normalise, by["allow"]))
+        allow = own if allow is None else allow & own
+        origins["allow"] = f"{origins['allow']} and {origin}" if "allow" in origins else origin
+    return replace(
+        settings,
+        allow=allow,
+        block=settings.block.union(forms),
+        safe="safe" in origins,
+        strict=settings.strict or bool(by.get("strict")),
+        origins=origins,
+        project=project,
+        unnarrowed=replace(settings, project=project),
     )
 
 
@@ -201,8 +268,8 @@ def _forms(name: str) -> tuple[str, ...]:
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if "JACKFIELD_PLUGINS" in env:
-        found["allow"] = _names(env["JACKFIELD_PLUGINS"])
+    if _ALLOW_VARIABLE in env:
+        found["allow"] = _names(env[_ALLOW_VARIABLE])
     if "JACKFIELD_PLUGINS_BLOCK" in env:
         found["block"] = _names(env["JACKFIELD_PLUGINS_BLOCK"])
     if "JACKFIELD_PLUGINS_ENABLED" in env:
@@ -233,16 +300,8 @@ def _user_folder(env: Mapping[str, str]) -> Path:
     return Path(base) / "jackfield"
 
 
-def _project_file(start: Path) -> Path | None:
-    for folder in (start, *start.parents):
-        candidate = folder / "pyproject.toml"
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def _project_table(path: Path) -> dict[str, Any]:
-    tool = _read_toml(path).get("tool", {})
+def _project_table(path: Path, raw: bytes) -> dict[str, Any]:
+    tool = _parsed(raw, path).get("tool", {})
     if not isinstance(tool, dict):
         raise ConfigError(f"{path}: 'tool' must be a table")
     return _checked(tool.get("jackfield", {}), f"{path} [tool.jackfield]")
@@ -253,14 +312,18 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
     except OSError:
         return {}
-    if b"jackfield" not in raw and path.name == "pyproject.toml":
-        return {}  # most projects say nothing about Jackfield: spare them the parser
+    return _parsed(raw, path)
+
+
+def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(raw.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply to be read") from None
 
 
 def _checked(table: Any, where: str, more: tuple[str, ...] = ()) -> dict[str, Any]:

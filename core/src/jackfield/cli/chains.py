@@ -70,7 +70,9 @@ def _origin(placed: Placed) -> str:
 
 
 def _left_out(host: PluginHost) -> Iterator[str]:
-    """What is enabled, and kept from loading by policy."""
+    """What is enabled, and kept from loading by the user's own rules; and what of the project's file does not count."""
+    if host.settings.project is not None and host.settings.project.remark:
+        yield host.settings.project.remark
     for name in host.settings.enabled:
         kind, _, address = name.partition(".")
         if kind == "processor":

@@ -186,7 +186,9 @@ def bisect(options: argparse.Namespace) -> int:
             raise ConfigError(f"--keep {name}: there is no such plugin that may load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
-        fails = search.command_fails(words, keep=keep, match=options.match, timeout_s=options.timeout)
+        fails = search.command_fails(
+            words, keep=keep, plugins=[*loadable], match=options.match, timeout_s=options.timeout
+        )
     else:
         fails = search.asked_fails(keep=keep)
     result = search.bisect([name for name in loadable if name not in keep], fails)

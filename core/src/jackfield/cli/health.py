@@ -16,6 +16,7 @@ from jackfield.processors import in_order
 from jackfield.settings import closest, normalise
 
 CHAIN = "(enabled processors)"
+PROJECT = "(the project's file)"
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -35,12 +36,21 @@ def doctor(options: argparse.Namespace) -> int:
         if not any(finding.distribution == name for finding in findings):
             known = sorted({row.distribution for row in host.catalog.rows})
             raise PluginNotFoundError(f"no plugin distribution {name!r} is installed{closest(name, known)}")
-    findings += _chain_findings(host, findings) if not only else []
+    if not only:
+        findings += [*_project_findings(host), *_chain_findings(host, findings)]
     if options.json:
         print_json([asdict(finding) for finding in findings])
     else:
         _print(findings)
     return 1 if any(finding.is_fault for finding in findings) else 0
+
+
+def _project_findings(host: PluginHost) -> list[Finding]:
+    """What of the project's file does not count."""
+    project = host.settings.project
+    if project is None or not project.remark:
+        return []
+    return [Finding(PROJECT, "", project.ignored, "inactive", None, project.remark, "jackfield trust")]
 
 
 def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Finding]:
@@ -71,6 +81,6 @@ def _print(findings: Sequence[Finding]) -> None:
             print(printable(f"    → {finding.fix}"))
         for sentence in finding.more:
             print(printable(f"    also: {sentence}"))
-    distributions = {finding.distribution for finding in findings}
+    distributions = {finding.distribution for finding in findings} - {CHAIN, PROJECT}
     faulty = {finding.distribution for finding in findings if finding.is_fault}
     print(f"{len(distributions)} distributions, {len(faulty) or 'none'} with a fault")

@@ -51,7 +51,7 @@ def _run(given: list[str]) -> int:
     if not options.command:
         _parser().print_help()
         return 0
-    if options.command != "plugins" or options.action not in _MANAGING:
+    if options.command != "trust" and (options.command != "plugins" or options.action not in _MANAGING):
         _greet()
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
@@ -116,7 +116,7 @@ def _run_plugin_command(command: str, arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-_OWN_COMMANDS = ("run", "chat", "pipeline", "requirements", "plugins")
+_OWN_COMMANDS = ("run", "chat", "pipeline", "requirements", "trust", "plugins")
 # These say or change what is there and what may load: a question in between would get into what they find.
 _MANAGING = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
 _SWITCHES = {
@@ -156,6 +156,8 @@ def _parser() -> _Parser:
     )
     needs.add_argument("--pin", action="store_true", help="at the versions that are installed")
     needs.set_defaults(handler=_lazily("chains", "requirements"))
+    trusting = commands.add_parser("trust", help="let a project's file do more than forbid, after it was shown")
+    _add_trust_options(trusting)
     plugins = commands.add_parser("plugins", help="what is installed, whether it works, and what may load")
     from jackfield.cli import plugins as plugin_commands
 
@@ -170,6 +172,16 @@ def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
         return int(getattr(import_module(f"jackfield.cli.{module}"), function)(options))
 
     return handler
+
+
+def _add_trust_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_lazily("trust", "trust"))
+    parser.add_argument("folder", nargs="?", default=".", help="a folder of the project; this one if left out")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
+    action.add_argument("--show", action="store_true", help="only show it; 1 if something in it does not count")
+    action.add_argument("--revoke", action="store_true", help="take back what was agreed to")
+    action.add_argument("--list", action="store_true", help="list all projects that were agreed to")
 
 
 def _add_agent_options(parser: argparse.ArgumentParser, *, one_prompt: bool) -> None:

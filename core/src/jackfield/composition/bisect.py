@@ -20,6 +20,7 @@ from jackfield.errors import ConfigError
 
 Item = TypeVar("Item")
 ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
+_BLOCK_VARIABLE = "JACKFIELD_PLUGINS_BLOCK"
 RUN_TIMEOUT_S = 300.0
 _MAX_OUTPUT_BYTES = 16 << 20
 # What a shell says of a command that is not there or cannot be run: no plugin is to blame for that.
@@ -109,6 +110,7 @@ def command_fails(
     command: Sequence[str],
     *,
     keep: Sequence[str] = (),
+    plugins: Sequence[str] = (),
     match: str = "",
     timeout_s: float = RUN_TIMEOUT_S,
     environ: Mapping[str, str] | None = None,
@@ -119,6 +121,8 @@ def command_fails(
     Args:
         command: The program and its arguments; no shell reads them.
         keep: Distributions that are there in every run, because the command cannot do without.
+        plugins: All that may be the cause. What of it a run does without is blocked there by name, too: a processor
+            that is enabled and only missing from a list of what is allowed would stop the run, and look like a cause.
         match: Only a run in whose output this stands has failed; '' for any that ends with another code than 0.
         timeout_s: A run that takes longer has failed; it is ended, with all the processes it started.
         environ: In place of `os.environ`.
@@ -134,6 +138,8 @@ def command_fails(
         number += 1
         environment = dict(os.environ if environ is None else environ)
         environment[ALLOW_VARIABLE] = ",".join(dict.fromkeys((*keep, *subset)))
+        without = [name for name in plugins if name not in subset and name not in keep]
+        environment[_BLOCK_VARIABLE] = ",".join(filter(None, (environment.get(_BLOCK_VARIABLE), *without)))
         code, output = _run(command, environment, timeout_s)
         failed = match.encode() in output if match else code != 0
         ended = f"no end within {timeout_s:g} s" if code is None else f"exit code {code}"

@@ -153,8 +153,8 @@ class _Neighbours:
         rivals = self.addresses[row.id]
         if len(rivals) > 1 and row.id not in self.prefer:
             why = f"{row.id} is offered by {', '.join(rivals)}"
-            choose = f'[tool.jackfield.prefer] "{row.id}" = "{row.distribution}"'
-            yield "ambiguous", why, f"write the address, or prefer one: {choose}"
+            choose = f'[prefer] "{row.id}" = "{row.distribution}"'
+            yield "ambiguous", why, f"write the address, or prefer one, in your config.toml: {choose}"
         owners = self.packages[row.module.partition(".")[0]] - {row.distribution}
         if owners:
             why = f"the package {row.module.partition('.')[0]!r} belongs to {', '.join(sorted(owners))}, too"
@@ -281,7 +281,7 @@ def probe_apart(
 
     A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
     """
-    command = [sys.executable, "-B", "-m", "jackfield.composition.probe", distribution, *options]
+    command = [sys.executable, "-BP", "-m", "jackfield.composition.probe", distribution, *options]
     # Files and not pipes: a process that a plugin leaves behind would hold a pipe open, and us up.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
         process = subprocess.Popen(  # noqa: S603 - our own module, in our own interpreter

@@ -57,6 +57,7 @@ class Explanation:
         required_by: Who requires it, `name[extra]` for who does so only with an extra.
         requires: What it requires here, as requirements.
         problems: What is wrong with its metadata.
+        remark: What of the project's file does not count, as a sentence.
     """
 
     distribution: str
@@ -69,6 +70,7 @@ class Explanation:
     requires: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
     problems: tuple[str, ...] = ()
+    remark: str = ""
 
     def lines(self) -> list[str]:
         """The explanation in plain sentences."""
@@ -82,7 +84,7 @@ class Explanation:
         lines.append(f"It requires {', '.join(self.requires)}." if self.requires else "It requires nothing.")
         for offer in self.offers:
             lines += _sentences(offer)
-        return lines
+        return [*lines, self.remark] if self.remark else lines
 
     def _reason_for_being(self) -> str:
         always = [name for name in self.required_by if not name.endswith("]")]
@@ -140,6 +142,7 @@ def _explain(name: str, settings: Settings, catalog: Catalog, found: Mapping[str
         requires=tuple(str(requirement) for requirement in requirements_of(distribution)),
         offers=tuple(_offer(row, settings, catalog.rows) for row in rows),
         problems=tuple(problem.text for problem in problems),
+        remark=settings.project.remark if settings.project else "",
     )
 
 
@@ -179,7 +182,7 @@ def _choice(row: Row, settings: Settings, others: Sequence[str]) -> str:
         return f"{row.name!r} means that of {preferred} ({origin} prefers it); write {row.address!r} for this one"
     return (
         f"{row.name!r} is ambiguous: write {row.address!r}, "
-        f'or prefer one: [tool.jackfield.prefer] "{row.id}" = "{row.distribution}"'
+        f'or prefer one, in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
     )
 
 

@@ -27,7 +27,7 @@ from jackfield.errors import (
 )
 from jackfield.plugins.catalog import Catalog, Problem, Row, scan
 from jackfield.plugins.known import install_hint
-from jackfield.plugins.policy import is_incompatible, why_not
+from jackfield.plugins.policy import is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, closest, load_settings, normalise
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ class PluginHost:
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
-        self.settings = load_settings() if settings is None else settings
+        if settings is None:
+            settings = load_settings()
+            if settings.project is not None:
+                settings.project.tell()
+        self.settings = settings
         self.paths = None if paths is None else tuple(paths)
         self._catalog: Catalog | None = None
         self._manager: Any = None
@@ -101,30 +105,42 @@ class PluginHost:
     def enabled(self, kind: str) -> list[Row]:
         """The components of a kind that act without being named in code, in the order of the settings.
 
-        What policy keeps from loading is left out: a deny wins.
+        What the user has blocked by name is left out, and all of it in the user's own safe mode. Any other reason why
+        something that is enabled cannot act stops the run: it may protect somebody.
 
         Raises:
-            PluginNotFoundError: One is enabled and not installed. Whoever enabled it counts on it, so it is no detail.
+            PluginNotFoundError: One is enabled and not installed.
+            PluginBlockedError: The project's file, or a list of what is allowed, keeps one from loading.
             AmbiguousPluginError: It is not clear which one is meant.
         """
-        if self.settings.safe:
+        rules = self.settings.unnarrowed or self.settings
+        if rules.safe:
             return []
         found: dict[Row, None] = {}
         for name in self.settings.enabled:
             of_kind, _, address = name.partition(".")
-            if of_kind != kind:
-                continue
-            try:
-                found[self.find(kind, address)] = None
-            except PluginBlockedError:
-                if self.settings.strict:
-                    raise
-            except PluginNotFoundError as error:
-                origin = self.settings.origins.get(f"enabled:{name}", "`enabled`")
-                raise PluginNotFoundError(
-                    f"{name!r} is enabled ({origin}), but {error}; or: jackfield plugins disable {name}"
-                ) from None
+            if of_kind == kind and (self.settings.strict or not self._is_left_out(kind, address, rules)):
+                found[self._enabled_row(name, kind, address)] = None
         return list(found)
+
+    def _is_left_out(self, kind: str, address: str, rules: Settings) -> bool:
+        candidates = self._candidates(kind, address)
+        return bool(candidates) and all(is_blocked(row, rules) for row in candidates)
+
+    def _enabled_row(self, name: str, kind: str, address: str) -> Row:
+        origin = self.settings.origins.get(f"enabled:{name}", "`enabled`")
+        try:
+            return self.find(kind, address)
+        except PluginNotFoundError as error:
+            raise PluginNotFoundError(
+                f"{name!r} is enabled ({origin}), but {error}; or: jackfield plugins disable {name}"
+            ) from None
+        except PluginBlockedError as error:
+            raise PluginBlockedError(
+                f"{name!r} is enabled ({origin}), but {error}. Nothing runs without it: allow it there, "
+                f"leave it out of this run with --block {kind}.{address.rpartition('/')[2]}, "
+                f"or for good: jackfield plugins disable {name}"
+            ) from None
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the metadata of installed distributions."""
@@ -138,26 +154,32 @@ class PluginHost:
             PluginBlockedError, IncompatiblePluginError: It is there, but may not load.
             AmbiguousPluginError: Several distributions offer it.
         """
+        rules = self.settings.unnarrowed or self.settings
+        candidates = self._candidates(kind, address)
+        allowed = [row for row in candidates if not why_not(row, rules)]
+        if len(allowed) > 1:
+            preferred = normalise(rules.prefer.get(f"{kind}.{allowed[0].name}", ""))
+            chosen = [row for row in allowed if row.distribution == preferred]
+            allowed = chosen or allowed
+        if len(allowed) > 1:
+            raise AmbiguousPluginError(_ambiguity(kind, allowed[0].name, allowed))
+        if not candidates:
+            raise PluginNotFoundError(self._absence(kind, address))
+        # What a project takes away does not choose what is left: that may be the one nobody meant.
+        row = (allowed or candidates)[0]
+        reason = why_not(row, self.settings)
+        if reason:
+            error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
+            raise error(f"{kind} {row.address!r} {reason}")
+        return row
+
+    def _candidates(self, kind: str, address: str) -> list[Row]:
         distribution, slash, name = address.rpartition("/")
-        candidates = [
+        return [
             row
             for row in self.catalog.rows
             if row.kind == kind and row.name == name and (not slash or row.distribution == normalise(distribution))
         ]
-        allowed = [row for row in candidates if not why_not(row, self.settings)]
-        if len(allowed) > 1:
-            preferred = normalise(self.settings.prefer.get(f"{kind}.{name}", ""))
-            chosen = [row for row in allowed if row.distribution == preferred]
-            allowed = chosen or allowed
-        if len(allowed) == 1:
-            return allowed[0]
-        if allowed:
-            raise AmbiguousPluginError(_ambiguity(kind, name, allowed))
-        if candidates:
-            row = candidates[0]
-            error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
-            raise error(f"{kind} {row.address!r} {why_not(row, self.settings)}")
-        raise PluginNotFoundError(self._absence(kind, address))
 
     def _absence(self, kind: str, address: str) -> str:
         if self.settings.safe:
@@ -403,7 +425,7 @@ def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
     addresses = " or ".join(repr(row.address) for row in rows)
     return (
         f"{kind} {name!r} is offered by {len(rows)} distributions: write {addresses}; "
-        f'or prefer one, in pyproject.toml: [tool.jackfield.prefer] "{kind}.{name}" = "{rows[0].distribution}"'
+        f'or prefer one, in your config.toml: [prefer] "{kind}.{name}" = "{rows[0].distribution}"'
     )
 
 

@@ -23,6 +23,11 @@ def why_not(row: Row, settings: Settings) -> str:
     return ""
 
 
+def is_blocked(row: Row, settings: Settings) -> bool:
+    """Whether `block` names a component, by itself or with its whole distribution."""
+    return not settings.block.isdisjoint((row.distribution, row.id, row.address))
+
+
 def is_enabled(row: Row, settings: Settings) -> bool:
     """Whether a component acts without being named in code."""
     return row.id in settings.enabled or f"{row.kind}.{row.address}" in settings.enabled

@@ -55,7 +55,7 @@ class DocumentReader:
     """Reads files, parses them in processes with limits, and keeps what it read by content and parser.
 
     A parser is chosen by the file's extension, else by its first bytes, else by its media type; only the chosen one is
-    imported. Where two fit, `[tool.jackfield.prefer] "parser.<extension>" = "<distribution>"` decides.
+    imported. Where two fit, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml` decides.
 
     Args:
         host: Whose parsers; the default host if None.
@@ -189,7 +189,7 @@ class DocumentReader:
         if fitting:
             raise DocParserError(
                 f"{basename_of(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
-                f'in pyproject.toml: [tool.jackfield.prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
+                f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
             )
         raise DocParserError(self._absence(path, specs))
 
