@@ -124,7 +124,7 @@ def acme(site: Any, memory: Memory) -> Any:
 
 
 def test_what_a_newcomer_would_see_and_do_is_told_without_running_it(site: Any, acme: Any) -> None:
-    llm, processor = description(acme, [str(site.folder)])
+    llm, processor = description(acme, site.host())
     assert llm == (
         "llm.acme: is sent conversations, when it is the model; uses the network (api.acme.example); reads ACME_KEY"
     )
@@ -135,7 +135,7 @@ def test_what_a_newcomer_would_see_and_do_is_told_without_running_it(site: Any, 
 
 
 def test_several_are_told_in_a_line_each(site: Any, acme: Any) -> None:
-    assert summary(acme, [str(site.folder)]).startswith(
+    assert summary(acme, site.host()).startswith(
         "llm.acme, processor.peek; uses the network (api.acme.example); reads ACME_KEY"
     )
 
@@ -145,4 +145,4 @@ def test_a_source_that_says_nonsense_is_told_all_the_same(site: Any, memory: Mem
     source = f"ToolSpec(name='x', effects={value}, secrets={value}, network={value})"
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     (newcomer,) = news(site.host(), memory.seen()).newcomers
-    assert description(newcomer, [str(site.folder)])[0].startswith("tool.x: is run when a model calls it")
+    assert description(newcomer, site.host())[0].startswith("tool.x: is run when a model calls it")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -65,11 +65,20 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     project: Project | None = field(default=None, repr=False, compare=False)
     unnarrowed: Settings | None = field(default=None, repr=False, compare=False)
+    _only: frozenset[str] | None = field(default=None, repr=False, compare=False)
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
         """The value of a key or token, or None; the environment, as it is now, wins over the user's file."""
+        if self._only is not None and variable not in self._only:
+            return None
         return os.environ.get(variable) or self._secrets.get(variable) or None
+
+    def with_secrets(self, variables: Iterable[str]) -> Settings:
+        """These settings, which tell no other keys and tokens than these."""
+        only = frozenset(variables)
+        kept = {name: value for name, value in self._secrets.items() if name in only}
+        return replace(self, _only=only, _secrets=kept)
 
     def options_of(self, kind: str, address: str) -> Mapping[str, Any]:
         """The settings of an enabled component, by its `distribution/name`."""
@@ -89,7 +98,13 @@ class Settings:
 
 
 def _with_own_secrets(*shown: Any) -> Settings:
-    return replace(Settings(*shown), _secrets=load_settings()._secrets)
+    settings = Settings(*shown)
+    secrets = load_settings()._secrets
+    return replace(settings, _secrets=secrets) if settings._only is None else _telling(settings, secrets)
+
+
+def _telling(settings: Settings, secrets: Mapping[str, str]) -> Settings:
+    return replace(settings, _secrets=secrets).with_secrets(settings._only or ())
 
 
 def load_settings(

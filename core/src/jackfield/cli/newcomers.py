@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from jackfield.cli.tables import printable
 from jackfield.composition.choices import load_choices, write_choices
@@ -39,18 +39,31 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     return bool(refused)
 
 
+def remember(host: PluginHost, names: Collection[str], memory: Memory | None = None) -> None:
+    """Note that somebody has asked for distributions by name; what came with them is still asked about."""
+    memory = memory or Memory()
+    seen = memory.seen()
+    wanted = [one for one in news(host, seen).newcomers if one.distribution in names]
+    if not wanted:
+        return
+    try:
+        memory.keep({**seen, **{one.distribution: _as_asked(one.seen, True) for one in wanted}})
+    except OSError as error:
+        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): they will be asked about")
+
+
 def _tell(found: News, host: PluginHost) -> None:
     for name in found.gone:
         _say(f"jackfield: {name} was installed here, and is no more. To have it back: pip install {name}")
     if len(found.newcomers) > _MANY:
         for newcomer in found.newcomers:
             name = f"{newcomer.distribution} {newcomer.version}"
-            _say(f"jackfield: {newcomer.change}: {name}: {summary(newcomer, host.paths)}")
+            _say(f"jackfield: {newcomer.change}: {name}: {summary(newcomer, host)}")
         return
     for newcomer in found.newcomers:
         what = "has changed" if newcomer.change == "changed" else "is new here"
         _say(f"jackfield: {newcomer.distribution} {newcomer.version} {what}")
-        for line in description(newcomer, host.paths):
+        for line in description(newcomer, host):
             _say(f"  {line}")
 
 

@@ -11,7 +11,8 @@ from jackfield.cli.tables import print_json, print_table, printable
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.policy import is_enabled, why_not
+from jackfield.plugins.known import known_distribution
+from jackfield.plugins.policy import is_enabled
 from jackfield.settings import ENABLED_KINDS, closest, normalise
 
 
@@ -93,7 +94,7 @@ def _row_facts(row: Row, host: PluginHost, *, long: bool) -> dict[str, Any]:
         "name": row.name,
         "distribution": row.distribution,
         "version": row.version,
-        "state": why_not(row, host.settings) or _state(row, host),
+        "state": "; ".join([host.why_not(row) or _state(row, host), *_borrowed_name(row)]),
     }
     if long:
         facts["summary"] = _summary(row, host)
@@ -104,6 +105,12 @@ def _state(row: Row, host: PluginHost) -> str:
     if row.kind not in ENABLED_KINDS:
         return "ready"
     return "enabled" if is_enabled(row, host.settings) else "not enabled"
+
+
+def _borrowed_name(row: Row) -> list[str]:
+    """A remark, if a name that one of ours has is offered by somebody else."""
+    owner = known_distribution(row.kind, row.name)
+    return [f"has the name of {owner}'s"] if owner not in (None, row.distribution) else []
 
 
 def _summary(row: Row, host: PluginHost) -> str:
@@ -151,13 +158,13 @@ def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
     """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
     from jackfield.composition.doctor import probe_apart
 
-    loadable = dict.fromkeys(row.distribution for row in rows if not why_not(row, host.settings))
+    loadable = dict.fromkeys(row.distribution for row in rows if not host.why_not(row))
     return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
 
 
 def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": row.id, "distribution": row.distribution, "version": row.version}
-    reason = why_not(row, host.settings)
+    reason = host.why_not(row)
     if reason:
         return {**facts, "state": reason, **_distribution_facts(row)}
     spec = answer["specs"].get(row.id)
@@ -167,6 +174,7 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
     described = {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
     facts |= {
         "state": _state(row, host),
+        "remarks": host.remarks(row),
         "address": row.address,
         "class": spec["target"],
         "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec["secrets"]],

@@ -10,7 +10,7 @@ from jackfield.errors import PluginNotFoundError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import install_hint
-from jackfield.plugins.policy import is_enabled, why_not
+from jackfield.plugins.policy import is_enabled
 from jackfield.settings import ENABLED_KINDS, closest, load_settings, normalise
 
 
@@ -80,7 +80,7 @@ def _report(host: PluginHost, names: Sequence[str]) -> bool:
     fresh = PluginHost(load_settings(), paths=host.paths)
     kept_out = False
     for row in dict.fromkeys(row for name in names for row in _meant(fresh, name, names)):
-        reason = why_not(row, fresh.settings)
+        reason = fresh.why_not(row)
         kept_out = kept_out or bool(reason)
         if reason:
             state = reason

@@ -168,20 +168,22 @@ def _mark(location: str) -> tuple[int, int]:
     return 0, 0
 
 
-def description(newcomer: Newcomer, paths: Sequence[str] | None = None) -> list[str]:
-    """Lines that say what each component is, would see and would do, by its source."""
+def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
+    """Lines that say what each component is, would see and would do, by its source, and who offers it."""
     lines = []
     for row in newcomer.rows:
-        described = described_in_source(row, paths)
+        described = described_in_source(row, host.paths)
         does = "; ".join([_SIGHT.get(row.kind, "acts when it is named"), *_doings([described])])
         lines.append(f"{row.id}: {does}")
+        lines += [f"  Beware: it {remark}" for remark in host.remarks(row)]
     return lines
 
 
-def summary(newcomer: Newcomer, paths: Sequence[str] | None = None) -> str:
+def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
-    doings = _doings([described_in_source(row, paths) for row in newcomer.rows])
-    return "; ".join([", ".join(row.id for row in newcomer.rows), *doings])
+    doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
+    remarks = dict.fromkeys(f"beware: it {remark}" for row in newcomer.rows for remark in host.remarks(row))
+    return "; ".join([", ".join(row.id for row in newcomer.rows), *doings, *remarks])
 
 
 def _doings(described: Sequence[Described | None]) -> list[str]:

@@ -17,23 +17,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from jackfield.composition.distributions import Distribution, installed, requirements_of, requirers
-from jackfield.composition.record import changed_files
+from jackfield.composition.distributions import CORE, Distribution, installed, requirements_of, requirers
+from jackfield.composition.record import changed_files, files_below
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.policy import is_enabled, is_incompatible, why_not
+from jackfield.plugins.policy import is_enabled, is_incompatible
 from jackfield.settings import ENABLED_KINDS, normalise
 
 Status = Literal[
     "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",
-    "malformed", "changed",
+    "malformed", "changed", "unproven",
 ]  # fmt: skip
 FAULTS: tuple[Status, ...] = ("ambiguous", "broken", "malformed")
 # The worst first: what cannot work, what works otherwise than its authors say, what only waits.
 _SEVERITY: Mapping[Status, int] = {
     **dict.fromkeys(FAULTS, 0),
-    **dict.fromkeys(("changed", "undeclared", "slow", "duplicate"), 1),
+    **dict.fromkeys(("changed", "unproven", "undeclared", "slow", "duplicate"), 1),
     "inactive": 2,
     "ok": 3,
 }
@@ -105,13 +105,15 @@ def examine(
     for row in host.catalog.rows:
         rows[row.distribution].append(row)
     wanted = sorted(name for name in rows if not only or name in only)
-    loadable = [name for name in wanted if any(not why_not(row, host.settings) for row in rows[name])]
+    loadable = [name for name in wanted if any(not host.why_not(row) for row in rows[name])]
     with ThreadPoolExecutor(max_workers=4) as pool:  # the threads only wait for processes
         probe = partial(probe_apart, host, timeout_s=timeout_s)
         options = ["--deep"] if deep else []
         answers = dict(zip(loadable, pool.map(lambda name: probe(name, *options), loadable), strict=True))
     neighbours = _Neighbours(host)
     findings = [_finding(rows[name], answers.get(name), host, neighbours) for name in wanted]
+    if not only or CORE in only:
+        findings += _core_findings(neighbours.installation)
     for problem in host.problems():
         if not only or problem.distribution in only:
             status: Status = "duplicate" if "twice" in problem.text else "malformed"
@@ -122,6 +124,32 @@ def examine(
         for name in sorted(gone)
     ]
     return findings
+
+
+def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding]:
+    """What of the core is not as it was installed, and who has put files into its package."""
+    core = installation.get(CORE)
+    told = []
+    for other in installation.values():
+        put = [] if other.name == CORE else files_below(other.location, f"{CORE}/")
+        if put:
+            told.append(f"{other.name} has put {_some(put)} into the core's package")
+    version = core.version if core else ""
+    if core and not core.editable:
+        try:
+            changed = [file.path for file in changed_files(core.location)]
+        except PluginError as error:
+            yield Finding(CORE, version, (), "unproven", None, str(error), f"pip install --force-reinstall {CORE}")
+            changed = []
+        if changed:
+            told.append(f"the core is not as it was installed: {_some(changed)}")
+    if told:
+        fix = f"pip install --force-reinstall {CORE}, and remove what has changed it"
+        yield Finding(CORE, version, (), "changed", None, told[0], fix, more=tuple(told[1:]))
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
 def _remedy(problem: Problem, status: Status) -> str:
@@ -196,9 +224,10 @@ def _finding(
         status, why, fix = _kept_out(rows[0], host)
         return finding(status, None, why, fix)
     failed = bool(answer["errors"])
-    usable = [row for row in rows if not why_not(row, host.settings)]
+    usable = [row for row in rows if not host.why_not(row)]
     verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
     verdicts += [*_of_answer(rows, answer, host), *_of_installation(rows[0], neighbours.installation)]
+    verdicts += [verdict for row in usable for verdict in _of_identity(row, host)]
     if all(row.kind in ENABLED_KINDS and not is_enabled(row, host.settings) for row in usable):
         names = " ".join(f"{row.kind}.{row.address}" for row in usable)
         why = "it acts only when it is enabled, or named in code"
@@ -209,8 +238,18 @@ def _finding(
     return finding(status, answer["ms"], why, fix, more=more)
 
 
+def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
+    """Who offers it, as far as that can be told."""
+    doubt = host.unproven(row)
+    for remark in host.remarks(row):
+        if remark == doubt:
+            yield "unproven", f"{row.id} {doubt}", f"pip install --force-reinstall {row.distribution}"
+        else:
+            yield "ok", f"{row.id} {remark}", "make sure that you mean this one"
+
+
 def _kept_out(row: Row, host: PluginHost) -> Verdict:
-    reason = why_not(row, host.settings)
+    reason = host.why_not(row)
     if is_incompatible(row):
         return "incompatible", reason, f"pip install --upgrade jackfield {row.distribution}"
     return "blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}"
@@ -260,8 +299,11 @@ def _of_installation(row: Row, installation: Mapping[str, Distribution]) -> Iter
         yield "ok", str(error), ""
         return
     if changed:
-        shown = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
-        yield "changed", f"not as it was installed: {shown}", f"pip install --force-reinstall {row.distribution}"
+        yield (
+            "changed",
+            f"not as it was installed: {_some(changed)}",
+            f"pip install --force-reinstall {row.distribution}",
+        )
 
 
 def _of_requirements(found: Distribution, installation: Mapping[str, Distribution]) -> Iterator[Verdict]:

@@ -80,6 +80,14 @@ def changed_files(location: str) -> list[ChangedFile]:
     return changes
 
 
+def files_below(location: str, folder: str) -> list[str]:
+    """The files that a distribution has put below a folder (`package/`) of the place it lies in, by its RECORD."""
+    try:
+        return sorted(path for path, _ in _recorded(location) if path.startswith(folder))
+    except PluginError:
+        return []
+
+
 def _recorded(location: str) -> list[tuple[str, str]]:
     """The path and the hash ('' if it has none) of every file that is the wheel's own."""
     record = Path(location) / "RECORD"

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from jackfield.composition.distributions import Distribution, installed, required_by, requirements_of
 from jackfield.errors import PluginNotFoundError
-from jackfield.plugins.catalog import Catalog, Problem, Row, scan
+from jackfield.plugins.catalog import Catalog, Problem, Row
+from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import known_components
-from jackfield.plugins.policy import is_enabled, why_not
+from jackfield.plugins.policy import is_enabled
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 
 _ASKED_FOR = {
@@ -35,6 +36,7 @@ class Offer:
         choice: What its short name means where several offer it, as a sentence.
         enabled: Whether it acts without being named in code; None for kinds that never do.
         enabled_by: The file or variable that enables it.
+        remarks: What somebody who reads the name should know of who offers it, as ends of sentences.
     """
 
     id: str
@@ -45,6 +47,7 @@ class Offer:
     choice: str = ""
     enabled: bool | None = None
     enabled_by: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +113,12 @@ def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> li
         PluginNotFoundError: Nothing installed has that name; the message says what to install, if that is known.
     """
     where = None if paths is None else tuple(paths)
-    catalog, found = scan(where), installed(where)
+    host = PluginHost(settings, paths=where)
+    catalog, found = host.catalog, installed(where)
     meant = _distributions_meant(name, catalog, found)
     if not meant:
         raise PluginNotFoundError(_absence(name, settings, catalog))
-    return [_explain(distribution, settings, catalog, found) for distribution in meant]
+    return [_explain(distribution, host, found) for distribution in meant]
 
 
 def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distribution]) -> list[str]:
@@ -127,7 +131,8 @@ def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distri
     return offering or [wanted] * (wanted in found)
 
 
-def _explain(name: str, settings: Settings, catalog: Catalog, found: Mapping[str, Distribution]) -> Explanation:
+def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> Explanation:
+    settings, catalog = host.settings, host.catalog
     rows = [row for row in catalog.rows if row.distribution == name]
     problems = [problem for problem in catalog.problems if problem.distribution == name]
     distribution = found.get(name) or _from_catalog(name, rows, problems)
@@ -140,7 +145,7 @@ def _explain(name: str, settings: Settings, catalog: Catalog, found: Mapping[str
         editable=distribution.editable,
         required_by=tuple(required_by(name, found)),
         requires=tuple(str(requirement) for requirement in requirements_of(distribution)),
-        offers=tuple(_offer(row, settings, catalog.rows) for row in rows),
+        offers=tuple(_offer(row, host) for row in rows),
         problems=tuple(problem.text for problem in problems),
         remark=settings.project.remark if settings.project else "",
     )
@@ -153,12 +158,13 @@ def _from_catalog(name: str, rows: Sequence[Row], problems: Sequence[Problem]) -
     return Distribution(name, "", problems[0].location)
 
 
-def _offer(row: Row, settings: Settings, rows: Iterable[Row]) -> Offer:
-    reason = why_not(row, settings)
+def _offer(row: Row, host: PluginHost) -> Offer:
+    settings = host.settings
+    reason = host.why_not(row)
     others = sorted(
         other.distribution
-        for other in rows
-        if other.id == row.id and other.distribution != row.distribution and not why_not(other, settings)
+        for other in host.catalog.rows
+        if other.id == row.id and other.distribution != row.distribution and not host.why_not(other)
     )
     name = next((form for form in (row.id, f"{row.kind}.{row.address}") if form in settings.enabled), "")
     return Offer(
@@ -170,6 +176,7 @@ def _offer(row: Row, settings: Settings, rows: Iterable[Row]) -> Offer:
         choice=_choice(row, settings, others) if others and not reason else "",
         enabled=is_enabled(row, settings) if row.kind in ENABLED_KINDS else None,
         enabled_by=settings.origins.get(f"enabled:{name}", "`enabled`") if name else "",
+        remarks=tuple(host.remarks(row)),
     )
 
 
@@ -188,6 +195,7 @@ def _choice(row: Row, settings: Settings, others: Sequence[str]) -> str:
 
 def _sentences(offer: Offer) -> list[str]:
     lines = [f"{offer.id} {'may load' if offer.may_load else offer.reason}."]
+    lines += [f"  It {remark}." for remark in offer.remarks]
     if offer.also_from:
         lines.append(f"  {', '.join(offer.also_from)} offers it, too.")
     if offer.choice:

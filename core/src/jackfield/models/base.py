@@ -352,7 +352,7 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
         chosen.setdefault(row, host.settings.options_of(row.kind, row.address))
     names = {row.name for row in chosen}
     for row in host.rows("processor"):
-        if row.address in DEFAULT_CHAIN and row.name not in names:
+        if row.address in DEFAULT_CHAIN and row.name not in names and not host.unproven(row):
             chosen[row] = host.settings.options_of(row.kind, row.address)
     return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
 

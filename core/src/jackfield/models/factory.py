@@ -44,7 +44,7 @@ def get_chat_model(
     model_class = host.load("llm", backend)
     if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
         raise BrokenPluginError(f"backend {backend!r}: {spec.target} is no subclass of jackfield.BaseChatModel")
-    return model_class(values, host=host)
+    return model_class(values, host=host.handed_to(host.find("llm", backend)))
 
 
 def backend_of(cfg: str | Mapping[str, Any] | LLMConfig, names: Sequence[str]) -> str:

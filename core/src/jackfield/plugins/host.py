@@ -26,12 +26,13 @@ from jackfield.errors import (
     PluginNotFoundError,
 )
 from jackfield.plugins.catalog import Catalog, Problem, Row, scan
-from jackfield.plugins.known import install_hint
+from jackfield.plugins.known import install_hint, known_distribution
 from jackfield.plugins.policy import is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, closest, load_settings, normalise
 
 if TYPE_CHECKING:
     from jackfield.plugins.descriptors import ComponentSpec
+    from jackfield.plugins.identity import Identities
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
 
@@ -58,6 +59,7 @@ class PluginHost:
         self.settings = settings
         self.paths = None if paths is None else tuple(paths)
         self._catalog: Catalog | None = None
+        self._identities: Identities | None = None
         self._manager: Any = None
         self._registered: dict[tuple[str, str], str | PluginError] = {}
         self._specs: dict[Row, ComponentSpec | PluginError] = {}
@@ -87,16 +89,47 @@ class PluginHost:
         importlib.invalidate_caches()
         with self._lock:
             self.settings = settings or self.settings
-            self._catalog = None
+            self._catalog = self._identities = None
             self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
             self._specs = {row: spec for row, spec in self._specs.items() if not isinstance(spec, PluginError)}
             self._classes = {row: made for row, made in self._classes.items() if not isinstance(made, PluginError)}
 
     def rows(self, kind: str | None = None) -> list[Row]:
         """What may be used, of one kind or all."""
-        return [
-            row for row in self.catalog.rows if (kind is None or row.kind == kind) and not why_not(row, self.settings)
-        ]
+        return [row for row in self.catalog.rows if (kind is None or row.kind == kind) and not self.why_not(row)]
+
+    def why_not(self, row: Row) -> str:
+        """Why a component may not load, or '' if it may; the sentence goes on after its name.
+
+        A list of what is allowed names distributions, so it lets in what is proven to be of one of them.
+        """
+        reason = why_not(row, self.settings)
+        if reason or self.settings.allow is None:
+            return reason
+        doubt = self.unproven(row)
+        return doubt and (
+            f"{doubt}; so it is not taken for the {row.distribution} that is allowed "
+            f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
+        )
+
+    def unproven(self, row: Row) -> str:
+        """Why nothing proves that a component is of its distribution, or ''; the sentence goes on after its name."""
+        return self._identity.unproven(row)
+
+    def remarks(self, row: Row) -> list[str]:
+        """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
+        owner = known_distribution(row.kind, row.name)
+        borrowed = f"has the name of a component of {owner}, and is of {row.distribution}"
+        return [*([borrowed] if owner not in (None, row.distribution) else []), *filter(None, [self.unproven(row)])]
+
+    @property
+    def _identity(self) -> Identities:
+        found = self._identities
+        if found is None:
+            from jackfield.plugins.identity import Identities
+
+            found = self._identities = Identities(self.catalog.rows)
+        return found
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind that may be used, without duplicates."""
@@ -167,7 +200,7 @@ class PluginHost:
             raise PluginNotFoundError(self._absence(kind, address))
         # What a project takes away does not choose what is left: that may be the one nobody meant.
         row = (allowed or candidates)[0]
-        reason = why_not(row, self.settings)
+        reason = self.why_not(row)
         if reason:
             error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
             raise error(f"{kind} {row.address!r} {reason}")
@@ -283,6 +316,9 @@ class PluginHost:
             return self._cells.setdefault(key, threading.RLock())
 
     def _try_to_register(self, row: Row) -> str | PluginError:
+        foreign = self._identity.foreign(row, self._is_denied)
+        if foreign:
+            return BrokenPluginError(f"{row.address} {foreign}. It is not loaded; pip uninstall {row.distribution}")
         try:
             module = self._import(row, row.module)  # outside of the host's lock: it may wait for another import
         except PluginError as error:
@@ -343,7 +379,7 @@ class PluginHost:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
             self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
         try:
-            made = made_by(**cfg, **({"host": self} if takes_host(made_by) else {}))
+            made = made_by(**cfg, **({"host": self.handed_to(row)} if takes_host(made_by) else {}))
         except JackfieldError:
             raise
         except Exception as error:
@@ -352,12 +388,29 @@ class PluginHost:
             raise BrokenPluginError(f"{row.distribution}: {row.id} is no {base.__module__}.{base.__name__}")
         return made
 
+    def _is_denied(self, distribution: str) -> bool:
+        return any(row.distribution == distribution and why_not(row, self.settings) for row in self.catalog.rows)
+
+    def handed_to(self, row: Row) -> PluginHost:
+        """The host that a component is given: this one, or, if it has the name of one of ours and is of another
+        distribution, one that tells it no key but those it declares. Whoever reads the name thinks of the other.
+        """
+        if known_distribution(row.kind, row.name) in (None, row.distribution):
+            return self
+        return PluginHost(self.settings.with_secrets(self._any_spec(row).secrets), paths=self.paths)
+
     def load_target(self, row: Row, target: str) -> Any:
         """Something else a descriptor names, such as its configuration class."""
         return self._load_target(row, target)
 
     def _load_target(self, row: Row, target: str) -> Any:
         module_name, _, attribute = target.partition(":")
+        package = module_name.partition(".")[0]
+        for other in self.catalog.rows:
+            if other.module.partition(".")[0] == package != row.module.partition(".")[0] and (
+                reason := why_not(other, self.settings)
+            ):
+                raise PluginBlockedError(f"{row.address} is made of {target}, and {other.address} {reason}")
         module = self._import(row, module_name)
         try:
             return getattr(module, attribute)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
+from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import KINDS
+from jackfield.plugins.imports import specs_of_import
 
 MAX_SOURCE_BYTES = 1 << 20
 _KIND_OF_CLASS = {spec_class.__name__: kind for kind, spec_class in KINDS.items()}
@@ -56,21 +58,26 @@ def described_in_source(row: Row, paths: Sequence[str] | None = None) -> Describ
 
 
 def source_file(module: str, paths: Sequence[str] | None = None) -> Path | None:
-    """The file of a module, found without importing anything, its packages included."""
-    top, *rest = module.split(".")
+    """The file that Python would run for a module, if that is source; found without importing anything.
+
+    None, too, where something else than this source would run: an extension module, or bytecode that Python takes
+    without comparing it with the time of the source.
+    """
+    spec = next(reversed(specs_of_import(module, paths)), None)
+    if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
+        return None
+    path = Path(spec.origin)
+    return None if _runs_other_bytecode(path) else path
+
+
+def _runs_other_bytecode(path: Path) -> bool:
+    """Whether Python keeps bytecode for a file that it takes for the source's because of a hash in it, or unasked."""
     try:
-        found = PathFinder.find_spec(top, None if paths is None else list(paths))
-    except (ImportError, ValueError, OSError):
-        return None
-    if found is None:
-        return None
-    folders = found.submodule_search_locations
-    if not rest or not folders:
-        candidates = [Path(found.origin)] if found.origin and not rest else []
-    else:
-        inside = Path(next(iter(folders)), *rest)
-        candidates = [inside.with_suffix(".py"), inside / "__init__.py"]
-    return next((path for path in candidates if path.suffix == ".py" and path.is_file()), None)
+        with Path(cache_from_source(str(path))).open("rb") as file:
+            flags = int.from_bytes(file.read(8)[4:], "little")
+    except (OSError, ValueError, NotImplementedError):
+        return False
+    return flags != 0  # 0: it is compared with the source's time and size (PEP 552)
 
 
 def descriptors_in(path: Path) -> list[Described]:

@@ -1,0 +1,217 @@
+"""Whether a plugin is of the distribution that it says it is of: what RECORDs prove, read when somebody needs to know.
+
+The folder of a distribution's metadata can be written by anybody: a wheel may carry a second one, under a name that is
+allowed. Proof is that the distribution's own RECORD lists its entry points and the files that Python would import, each
+with the hash that it has; that no other RECORD lists this metadata; and that no other plugin's lists these files. An
+editable distribution is proven for the folder that it was installed from, whatever stands in that.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.imports import files_of_import
+from jackfield.settings import normalise
+
+_MAX_FILE_BYTES = 16 << 20
+_ALGORITHMS = ("sha256", "sha384", "sha512")
+
+
+class _Origin(NamedTuple):
+    """A file that an import would run: where, and its path relative to the folder on the path it was found in."""
+
+    path: str
+    folder: str
+    relative: str
+
+
+class Identities:
+    """What is proven of the plugins of one catalog; each RECORD is read once."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._locations = {row.distribution: row.location for row in rows}
+        self._records: dict[str, Mapping[str, str] | None] = {}
+        self._claims: dict[str, Mapping[str, str]] = {}
+        self._unproven: dict[Row, str] = {}
+
+    def unproven(self, row: Row) -> str:
+        """Why it is not proven that a component is of its distribution, or ''; the sentence goes on after `it`."""
+        found = self._unproven.get(row)
+        if found is None:
+            found = self._unproven[row] = self._doubt(row)
+        return found
+
+    def foreign(self, row: Row, is_denied: Callable[[str], bool]) -> str:
+        """Why a component's module is not its distribution's to load, or ''; the sentence goes on after `it`.
+
+        Args:
+            row: The component.
+            is_denied: Whether a distribution may not load; what lies in its files is reached through no other.
+        """
+        record, editable = self._record(row.location), _editable_folder(row.location)
+        for file in _origins(row.module):
+            others = [name for name in self._listing(file) if name != row.distribution]
+            if record is not None and not _is_own(file, row.location, record, editable):
+                whose = f"a file of {others[0]}" if others else "none of its files"
+                return f"names the module {row.module}, which Python would take from {file.path}, {whose}"
+            denied = next((name for name in others if record is None or is_denied(name)), None)
+            if denied:
+                return f"names the module {row.module}, which is in the files of {denied}"
+        return ""
+
+    def _doubt(self, row: Row) -> str:
+        record = self._record(row.location)
+        site, _, metadata = row.location.rpartition("/")
+        if record is None:
+            return "has no RECORD, so nothing proves whose it is"
+        if not _has_hash(_read(f"{row.location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
+            return "has entry points that are not those it was installed with"
+        claims = self._claimed(site)
+        if metadata in claims:
+            return f"is claimed by {_name_of(claims[metadata])}, whose RECORD lists these metadata as its own"
+        for other, claimant in claims.items():
+            if claimant == metadata:
+                return f"lists the metadata of {_name_of(other)} in its RECORD, as if they were its own"
+        editable = _editable_folder(row.location)
+        for file in _origins(row.module):
+            if not _is_own(file, row.location, record, editable):
+                return f"would have Python import {file.path}, which is none of its files"
+            if not editable and not _has_hash(_read(file.path), record[file.relative]):
+                return f"has a file that is not as it was installed: {file.relative}"
+            others = [name for name in self._listing(file) if name != row.distribution]
+            if others:
+                return f"shares the file {file.relative} with {', '.join(others)}"
+        return ""
+
+    def _listing(self, file: _Origin) -> list[str]:
+        """The distributions with plugins whose RECORD lists a file."""
+        folder = os.path.realpath(file.folder)
+        return [
+            name
+            for name, location in self._locations.items()
+            if location.rpartition("/")[0] == folder and file.relative in (self._record(location) or ())
+        ]
+
+    def _record(self, location: str) -> Mapping[str, str] | None:
+        if location not in self._records:
+            raw = _read(f"{location}/RECORD")
+            self._records[location] = None if raw is None else _parsed(raw)
+        return self._records[location]
+
+    def _claimed(self, site: str) -> Mapping[str, str]:
+        """The folders of metadata beside each other that the RECORD of another lists, each with the other folder."""
+        found = self._claims.get(site)
+        if found is None:
+            found = self._claims[site] = dict(_claims(site))
+        return found
+
+
+def _claims(site: str) -> Iterable[tuple[str, str]]:
+    try:
+        names = [name for name in os.listdir(site) if name.endswith(".dist-info")]  # noqa: PTH208 - many of them
+    except OSError:
+        return
+    mark = b".dist-info/"
+    for name in names:
+        raw = _read(f"{site}/{name}/RECORD") or b""
+        own = os.fsencode(name) + b"/"
+        at = raw.find(mark)
+        while at >= 0:
+            end = at + len(mark)
+            if not raw.endswith(own, 0, end):
+                path = os.fsdecode(raw[raw.rfind(b"\n", 0, at) + 1 : end - 1]).lstrip('"')
+                folder, _, listed = os.path.normpath(f"{site}/{path}").rpartition(os.sep)
+                if folder == os.path.normpath(site) and listed != name:
+                    yield listed, name
+            at = raw.find(mark, end)
+
+
+def _name_of(metadata: str) -> str:
+    return normalise(metadata.partition("-")[0])
+
+
+def _origins(module: str) -> list[_Origin]:
+    origins = []
+    for path, parts in files_of_import(module):
+        pieces = path.replace(os.sep, "/").split("/")
+        origins.append(_Origin(path, "/".join(pieces[:-parts]) or "/", "/".join(pieces[-parts:])))
+    return origins
+
+
+def _is_own(file: _Origin, location: str, record: Mapping[str, str], editable: str) -> bool:
+    if os.path.realpath(file.folder) == location.rpartition("/")[0] and file.relative in record:
+        return True
+    return bool(editable) and os.path.realpath(file.path).startswith(f"{editable}{os.sep}")
+
+
+def _editable_folder(location: str) -> str:
+    """The folder that an editable distribution is a link to (PEP 660), '' if it is none."""
+    raw = _read(f"{location}/direct_url.json")
+    if raw is None or b'"editable"' not in raw:
+        return ""
+    import json
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        table = json.loads(raw)
+        editable = table["dir_info"]["editable"] is True
+        url = urlsplit(table["url"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return os.path.realpath(unquote(url.path)) if editable and url.scheme == "file" and len(url.path) > 1 else ""
+
+
+def _parsed(raw: bytes) -> dict[str, str]:
+    """The hash of each file; a RECORD is a table of path, hash and size, of which only the path may be quoted."""
+    files = {}
+    for line in raw.decode(errors="surrogateescape").splitlines():
+        path, _, rest = line.rpartition(",")[0].rpartition(",")
+        if path.startswith('"'):
+            path = path[1:-1].replace('""', '"')
+        files[path] = rest
+    return files
+
+
+def _has_hash(content: bytes | None, recorded: str) -> bool:
+    algorithm, _, digest = recorded.partition("=")
+    if content is None or algorithm not in _ALGORITHMS:
+        return False
+    made = base64.urlsafe_b64encode(hashlib.new(algorithm, content).digest()).decode()
+    return made.rstrip("=") == digest.rstrip("=")
+
+
+def _read(path: str) -> bytes | None:
+    """A file, or an entry of the archive that stands where its folder should; None if it cannot be read."""
+    try:
+        # Not blocking: a pipe that somebody left there would be waited for.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    except NotADirectoryError:
+        return _read_in_archive(path)
+    except (OSError, ValueError):
+        return None
+    try:
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
+            raw = file.read(_MAX_FILE_BYTES + 1)
+    except OSError:
+        return None
+    return raw if len(raw) <= _MAX_FILE_BYTES else None
+
+
+def _read_in_archive(path: str) -> bytes | None:
+    import zipfile
+
+    archive, name = path, ""
+    while archive and not os.path.isfile(archive):  # noqa: PTH113
+        archive, _, last = archive.rpartition("/")
+        name = f"{last}/{name}" if name else last
+    try:
+        with zipfile.ZipFile(archive) as file, file.open(name) as entry:
+            raw = entry.read(_MAX_FILE_BYTES + 1)
+    except (OSError, KeyError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile):
+        return None
+    return raw if len(raw) <= _MAX_FILE_BYTES else None
