@@ -38,6 +38,7 @@ class Wheelhouse:
         requires: Sequence[str] = (),
         source: str = "raise SystemExit('a plugin was loaded')\n",
         script: bool = False,
+        more: Mapping[str, str] | None = None,
     ) -> Path:
         """Make a wheel with one module, of the distribution's name, that ends whoever imports it."""
         module = name.replace("-", "_")
@@ -51,6 +52,7 @@ class Wheelhouse:
             f"{folder}/METADATA": "".join(headers),
             f"{folder}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             **({f"{folder}/entry_points.txt": entries} if entries else {}),
+            **(more or {}),
         }
         record = "".join(f"{path},{digest(text)},{len(text.encode())}\n" for path, text in files.items())
         path = self.folder / f"{module}-{version}-py3-none-any.whl"
@@ -144,6 +146,7 @@ def make_place(tmp_path: Path, wheelhouse: Wheelhouse, core_folder: Path, uv: st
         env = {
             **kept,
             "XDG_CONFIG_HOME": str(tmp_path / f"{name}-config"),
+            "XDG_STATE_HOME": str(tmp_path / f"{name}-state"),
             "UV_CACHE_DIR": str(tmp_path / f"{name}-uv-cache"),
             "PIP_CONFIG_FILE": os.devnull,
             "UV_NO_CONFIG": "1",

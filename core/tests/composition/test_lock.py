@@ -315,7 +315,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
     wheelhouse.add("acme-search", offers=["tool.search"], requires=["lib>=1"], script=True)
     wheelhouse.add("other-search", offers=["tool.search"])
     first = make_place("first")
-    first.done("install", *first.offline, "acme-search", "other-search", "lib==1.0")
+    first.done("install", "--any", *first.offline, "acme-search", "other-search", "lib==1.0")
     config = Path(first.env["XDG_CONFIG_HOME"]) / "jackfield/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text('block = ["other/x"]\n[prefer]\n"tool.search" = "acme-search"\n[secrets]\nKEY = "sk-secret"\n')
@@ -348,10 +348,10 @@ def test_sync_brings_back_what_was_changed_and_removes_only_if_asked(place: Any,
         wheelhouse.add("acme", version, offers=["tool.search"], requires=["lib"])
         wheelhouse.add("lib", version)
     wheelhouse.add("later", offers=["tool.later"])
-    place.done("install", *place.offline, "acme==1.0", "lib==1.0")
+    place.done("install", "--any", *place.offline, "acme==1.0", "lib==1.0")
     lock = place.prefix / "lock"
     place.done("freeze", "-o", lock)
-    place.done("install", *place.offline, "acme==2.0", "lib==2.0", "later")
+    place.done("install", "--any", *place.offline, "acme==2.0", "lib==2.0", "later")
     said = place.done("sync", lock, *place.offline)
     assert "change     acme 2.0 → 1.0" in said
     assert "change     lib 2.0 → 1.0" in said
@@ -367,7 +367,7 @@ def test_another_content_under_the_same_version_is_an_error_that_names_both(
 ) -> None:
     original = wheelhouse.add("acme", offers=["tool.x"], source="A = 1\n").read_bytes()
     first = make_place("first")
-    first.done("install", *first.offline, "acme")
+    first.done("install", "--any", *first.offline, "acme")
     lock = first.prefix / "lock"
     first.done("freeze", "-o", lock)
     locked = content_hash(str(first.metadata("acme")))

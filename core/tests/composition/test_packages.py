@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -67,19 +69,29 @@ def program(tmp_path: Path) -> Callable[..., Path]:
         ("jackfield_openai", "jackfield-openai"),
         ("openai>=0.2", "jackfield-openai>=0.2"),
         ("keyword_search", "jackfield-keyword-search"),
-        ("acme-search-plugin[fast]==1.0", "acme-search-plugin[fast]==1.0"),
-        ("acme @ https://example.invalid/acme.whl", "acme@ https://example.invalid/acme.whl"),
+        ("jackfield-acme-search[fast]==1.0", "jackfield-acme-search[fast]==1.0"),
+        ("jackfield[rag]", "jackfield[rag]"),
     ],
 )
 def test_a_name_means_the_known_distribution_that_offers_it(typed: str, meant: str) -> None:
-    assert requirement_of(typed).replace(" @", "@") == meant
+    assert requirement_of(typed) == meant
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["acme-search-plugin[fast]==1.0", "requests", "jackfieldd", "acme @ https://example.invalid/acme.whl", "opnai"],
+)
+def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_demand(typed: str) -> None:
+    with pytest.raises(ConfigError, match="jackfield plugins install --any"):
+        requirement_of(typed)
+    assert requirement_of(typed, anything=True).replace(" @", "@").split() == typed.replace(" @", "@").split()
 
 
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
         ("opnai", "'opnai' is nearly 'openai': write jackfield plugins install jackfield-openai"),
-        ("jackfield-opena", "is nearly 'jackfield-openai'"),
+        ("jackfield-opena", "'jackfield-opena' is nearly 'openai'"),
         ("--index-url=x", "is no plugin: write a name"),
         ("-r", "is no plugin"),
         ("a b", "is no plugin"),
@@ -222,7 +234,7 @@ def test_the_environment_of_uv_tool_gets_the_exact_command(environment: Environm
     assert tool_command(environment, add=["jackfield-openai==2"]) == f"{start} {rest} --with jackfield-openai==2"
     assert tool_command(environment, remove=["jackfield-openai"]) == f"{start} {rest}"
     with pytest.raises(ConfigError, match=r"belongs to a tool installer.*Run: uv tool install"):
-        install(["acme"], environment=environment, tell=list)
+        install(["acme"], environment=environment, anything=True, tell=list)
 
 
 @pytest.mark.parametrize("receipt", ["", "[tool", "tool = 3", "[tool]\nrequirements = [1]"])
@@ -249,7 +261,7 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
     wheelhouse.add("acme", offers=["tool.search"])
     wheelhouse.add("user", offers=["tool.use"], requires=["acme"])
     place = make_place("here", installer=installer)
-    said = place.done("install", *place.offline, "user")
+    said = place.done("install", "--any", *place.offline, "user")
     assert said.splitlines()[-2:] == ["tool.search  (acme 1.0)", "tool.use  (user 1.0)"]
     ran = place.run("uninstall", "search")
     assert ran.returncode == 0, ran.stderr
@@ -265,8 +277,42 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
         assert f"which may be why; use uv in place of pip, or remove it by hand: {broken}" in ran.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_wheel_that_carries_the_metadata_of_another_gets_nothing_by_its_name(
+    installer: str, make_place: Callable[..., Any], wheelhouse: Any
+) -> None:
+    """Both installers put them there."""
+    inside = wheelhouse.add("jackfield-redaction", offers=["processor.redaction"])
+    with zipfile.ZipFile(inside) as wheel:
+        files = {f"evil-1.0.data/purelib/{name}": wheel.read(name).decode() for name in wheel.namelist()}
+    inside.unlink()
+    outside = wheelhouse.add("evil", more=files)
+    place = make_place("here", installer=installer)
+    place.done("install", *place.offline, str(outside))
+    (row,) = json.loads(place.done("list", "--json", JACKFIELD_PLUGINS="jackfield-redaction"))["plugins"]
+    assert row["distribution"] == "jackfield-redaction"
+    assert "claimed by evil" in row["state"]
+    assert "claimed by evil" in place.done("why", "redaction")
+
+
+def test_what_was_installed_by_name_is_not_asked_about_and_what_came_with_it_is(
+    place: Any, wheelhouse: Any, tmp_path: Path
+) -> None:
+    wheelhouse.add("acme", offers=["tool.search"])
+    wheelhouse.add("jackfield-acme-user", offers=["tool.use"], requires=["acme"])
+    folder = wheelhouse.add("other", offers=["tool.other"])
+    place.done("install", *place.offline, "jackfield-acme-user", str(folder))
+    seen = list(tmp_path.rglob("seen.json"))
+    assert len(seen) == 1
+    text = seen[0].read_text()
+    assert '"jackfield-acme-user"' in text
+    assert '"other"' in text
+    assert '"acme"' not in text
+
+
 def test_what_the_installer_says_is_shown_and_ends_with_one_line_of_ours(place: Any) -> None:
-    ran = place.run("install", *place.offline, "not-there-at-all")
+    ran = place.run("install", "--any", *place.offline, "not-there-at-all")
     assert ran.returncode == 1
     assert "not-there-at-all" in ran.stderr
     assert ran.stderr.splitlines()[-1] == (

@@ -37,6 +37,7 @@ def _add_install(actions: Any) -> None:
     parser = actions.add_parser("install", help="install plugins with uv or pip")
     parser.add_argument("names", nargs="+", metavar="NAME", help="openai, jackfield-openai>=0.1, ./a.whl or ./folder")
     parser.add_argument("-U", "--upgrade", action="store_true", help="to the newest version")
+    parser.add_argument("--any", action="store_true", help="also what is neither known nor called jackfield-NAME")
     _add_sources(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
     parser.set_defaults(handler=install)
@@ -85,17 +86,31 @@ def _seconds(text: str) -> float:
 
 
 def install(options: argparse.Namespace) -> int:
-    """Install plugins, and say what they offer."""
+    """Install plugins, say what they offer, and remember that somebody wanted those that were named."""
+    from jackfield.cli.newcomers import remember
     from jackfield.composition import packages
+    from jackfield.composition.distributions import installed
     from jackfield.plugins.catalog import scan
+    from jackfield.plugins.host import PluginHost
+    from jackfield.settings import load_settings
 
     before = set(scan().rows)
-    code = packages.install(options.names, sources=_sources(options), upgrade=options.upgrade, dry_run=options.dry_run)
+    code = packages.install(
+        options.names,
+        sources=_sources(options),
+        upgrade=options.upgrade,
+        anything=options.any,
+        dry_run=options.dry_run,
+    )
     if code or options.dry_run:
         return _exit_code(code, "installed")
-    for row in scan().rows:
+    host = PluginHost(load_settings())
+    for row in host.catalog.rows:
         if row not in before:
-            print(f"{row.id}  ({row.distribution} {row.version})")
+            remarks = "".join(f"; beware: it {remark}" for remark in host.remarks(row))
+            print(printable(f"{row.id}  ({row.distribution} {row.version}){remarks}"))
+    wanted = [packages.requirement_of(text, anything=options.any) for text in options.names]
+    remember(host, packages.names_of(wanted, installed()))
     return 0
 
 

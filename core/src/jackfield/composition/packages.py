@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from jackfield.composition.distributions import CORE
+from jackfield.composition.distributions import CORE, Distribution
 from jackfield.errors import ConfigError, PluginError, PluginNotFoundError
 from jackfield.plugins.catalog import Catalog
 from jackfield.plugins.known import known_components
@@ -142,6 +142,7 @@ def install(
     environment: Environment | None = None,
     sources: Sources | None = None,
     upgrade: bool = False,
+    anything: bool = False,
     dry_run: bool = False,
     run: Run | None = None,
     tell: Callable[[str], None] = print,
@@ -153,6 +154,7 @@ def install(
         environment: In place of the one this process runs in.
         sources: Where to look besides the index.
         upgrade: To the newest version, also of what is there.
+        anything: Also what no list of ours has, and what is not named as plugins are.
         dry_run: Say the command, and run nothing.
         run: In place of running the command.
         tell: Takes what is done, line by line.
@@ -161,7 +163,7 @@ def install(
         ConfigError: A text is none of these, or nothing can be installed here.
     """
     env = environment or Environment.current()
-    requirements = [requirement_of(text) for text in texts]
+    requirements = [requirement_of(text, anything=anything) for text in texts]
     for text, requirement in zip(texts, requirements, strict=True):
         if text != requirement:
             tell(f"{text} → {requirement}")
@@ -200,11 +202,16 @@ def uninstall(
     return _carry_out(find_installer(env).uninstall(names), dry_run=dry_run, run=run, tell=tell)
 
 
-def requirement_of(text: str) -> str:
+def requirement_of(text: str, *, anything: bool = False) -> str:
     """What to hand to an installer for what somebody typed.
 
-    `openai` and `llm.openai` mean the known distribution that offers them, with or without a version behind it;
-    a name that is nearly a known one is refused; any other is a distribution. What looks like a path is one.
+    `openai` and `llm.openai` mean the known distribution that offers them, with or without a version behind it; a name
+    that is nearly a known one is refused, and so is one that is not `jackfield-…`, and an address. What looks like a
+    path is one.
+
+    Args:
+        text: What was typed.
+        anything: Take any name and any address as it is.
 
     Raises:
         ConfigError: It is none of these; the message says what it may be.
@@ -220,7 +227,12 @@ def requirement_of(text: str) -> str:
             f"{text!r:.200} is no plugin: write a name (openai), a requirement (jackfield-openai>=0.1), "
             "or the path of a wheel or folder (./jackfield-mine)"
         ) from error
-    name = requirement.name if requirement.url else _distribution_named(requirement.name)
+    if requirement.url and not anything:
+        raise ConfigError(
+            f"{text!r:.200} installs whatever lies at that address. If you trust it: "
+            f"jackfield plugins install --any {shlex.quote(text)}"
+        )
+    name = requirement.name if requirement.url else _distribution_named(requirement.name, anything=anything)
     return name + str(requirement)[len(requirement.name) :]
 
 
@@ -310,8 +322,8 @@ def _path_of(text: str) -> str:
     raise ConfigError(f"{text!r:.200} {what}; a plugin's name has no '/' in it")
 
 
-def _distribution_named(name: str) -> str:
-    """The distribution that a name means, by the list of known ones."""
+def _distribution_named(name: str, *, anything: bool) -> str:
+    """The distribution that a name means, by the list of known ones; with `anything`, whatever has it."""
     wanted = normalise(name)
     offers: dict[str, set[str]] = {}
     for component, known in known_components().items():
@@ -327,15 +339,32 @@ def _distribution_named(name: str) -> str:
         return own
     if meant:
         raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one that is meant")
-    near = get_close_matches(wanted, offers, n=1, cutoff=0.8)
+    if anything or wanted == CORE:
+        return wanted
+    prefix = f"{CORE}-"
+    # Without the prefix, which would make all names alike.
+    near = get_close_matches(wanted.removeprefix(prefix), {form.removeprefix(prefix) for form in offers}, 1, cutoff=0.8)
     if near:
         # A slip of the pen would install whatever somebody else has put under that name.
-        intended = min(offers[near[0]])
+        intended = min(offers.get(near[0]) or offers[f"{prefix}{near[0]}"])
         raise ConfigError(
             f"{name!r} is nearly {near[0]!r}: write jackfield plugins install {intended}; "
-            f"if you do mean the distribution {wanted!r}, install it with pip or uv themselves"
+            f"if you do mean the distribution {wanted!r}: jackfield plugins install --any {wanted}"
+        )
+    if not wanted.startswith(prefix):
+        # A word is not a distribution: somebody may have put anything under it.
+        raise ConfigError(
+            f"no known plugin is called {name!r}, and it is not named as plugins are (jackfield-NAME), so it may be "
+            f"anybody's. Look: jackfield plugins search. If you do mean it: jackfield plugins install --any {wanted}"
         )
     return wanted
+
+
+def names_of(requirements: Iterable[str], found: Mapping[str, Distribution]) -> set[str]:
+    """The distributions that requirements and paths have installed, among those that are found afterwards."""
+    folders = {Path(one).as_uri() for one in requirements if Path(one).is_absolute()}
+    named = {normalise(name) for name in map(_name_in, requirements) if name}
+    return named | {one.name for one in found.values() if one.direct and one.direct.get("url") in folders}
 
 
 def _as_link(link: str) -> str:
