@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import os
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -163,14 +167,270 @@ def test_leaving_early_closes_the_generator_where_it_was_opened() -> None:
         finally:
             tasks.append(asyncio.current_task())
 
-    for _ in sync.iterate(forever()):
-        break
-    items = sync.iterate(forever())
-    next(items)
-    items.close()  # type: ignore[attr-defined]
+    with sync.iterate(forever()) as items:
+        next(items)
+    batches = sync.batches(forever())
+    next(batches)
+    batches.close()
     opened, closed, opened_again, closed_again = tasks
     assert opened is closed is not None
     assert opened_again is closed_again is not None
+    assert list(items) == list(batches) == []
+
+
+def test_a_stream_that_is_dropped_is_cancelled_and_nobody_waits_for_it() -> None:
+    closed = threading.Event()
+    may_close = threading.Event()
+
+    async def slow_to_close() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            while not may_close.is_set():
+                await asyncio.sleep(0.01)
+            closed.set()
+
+    for _ in sync.iterate(slow_to_close()):
+        break
+    assert not closed.is_set()
+    may_close.set()
+    assert closed.wait(20)
+
+
+def test_streams_that_are_collected_on_the_loops_own_thread_do_not_stop_it() -> None:
+    script = """
+        import asyncio
+        from jackfield import sync
+
+        async def forever():
+            try:
+                yield 1
+                await asyncio.Event().wait()
+            finally:
+                closed.append(1)
+
+        async def drop():
+            kept.clear()  # the last references, on the thread that would have to close what they wait for
+            while len(closed) < 10:
+                await asyncio.sleep(0)
+
+        closed, kept = [], [sync.iterate(forever()) for _ in range(10)]
+        for stream in kept: next(stream)
+        del stream
+        sync.run(drop())
+        print(len(closed))
+    """
+    assert in_a_process(script) == "10"  # with a wait of five seconds for each, it would be ended long before
+
+
+def test_a_stream_can_be_closed_from_another_thread_even_before_its_first_step() -> None:
+    begun: list[bool] = []
+
+    async def noting() -> AsyncIterator[int]:
+        begun.append(True)
+        yield 1
+
+    async def stop_the_loop() -> None:
+        stopped.set()
+        goes_on.wait(20)
+
+    for _ in range(10):  # with a wait of five seconds for each, it would take too long
+        stopped, goes_on = threading.Event(), threading.Event()
+        blocking = threading.Thread(target=sync.run, args=(stop_the_loop(),))
+        blocking.start()
+        assert stopped.wait(20)
+        items, got = sync.iterate(noting()), list[int]()
+        consuming = threading.Thread(target=lambda got=got, items=items: got.extend(items))
+        consuming.start()
+        while items._pump._background is None:
+            time.sleep(0.001)
+        closing = threading.Thread(target=items.close)
+        closing.start()
+        while not items._pump._stopped:
+            time.sleep(0.001)
+        goes_on.set()
+        for thread in (closing, consuming, blocking):
+            thread.join(20)
+            assert not thread.is_alive()
+        assert got == []
+    assert begun == []
+
+
+def test_a_generator_that_takes_no_notice_of_being_cancelled_is_closed_at_its_next_item() -> None:
+    closed = threading.Event()
+
+    async def stubborn() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.001)
+        finally:
+            closed.set()
+
+    with sync.iterate(stubborn()) as items:
+        next(items)
+    assert closed.wait(20)
+
+
+def test_a_process_ends_with_streams_unfinished_and_closes_them_first() -> None:
+    script = """
+        import asyncio
+        from jackfield import sync
+
+        async def forever():
+            try:
+                yield 1
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                print("closed", flush=True)
+
+        async def stubborn():
+            while True:
+                try:
+                    yield 1
+                    await asyncio.sleep(3600)
+                except asyncio.CancelledError:
+                    pass
+
+        kept = [sync.iterate(make()) for make in (forever, stubborn) for _ in range(10)]
+        for stream in kept: next(stream)
+        circle = [kept]
+        circle.append(circle)
+    """
+    assert in_a_process(script) == "\n".join(["closed"] * 10)
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "SystemExit"])
+def test_whatever_leaves_a_task_or_a_callback_the_loop_goes_on_for_all_others(error: str) -> None:
+    script = f"""
+        import asyncio, threading
+        from jackfield import sync
+
+        async def fail():
+            raise {error}
+
+        def fail_now():
+            raise {error}
+
+        async def inner_task():
+            await asyncio.create_task(fail())
+
+        async def group():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(fail())
+
+        async def callback():
+            asyncio.get_running_loop().call_soon(fail_now)
+            await asyncio.sleep(0.01)
+
+        async def worker():
+            await sync.in_worker(fail_now)
+
+        async def stopped():
+            asyncio.get_running_loop().stop()
+            await asyncio.sleep(0.01)
+
+        async def bystander():
+            begun.set()
+            while not over.is_set():
+                await asyncio.sleep(0.001)
+            return "well"
+
+        begun, over, got = threading.Event(), threading.Event(), []
+        thread = threading.Thread(target=lambda: got.append(sync.run(bystander())))
+        thread.start()
+        begun.wait()
+        for mistake in (inner_task, group, callback, worker, stopped):
+            try:
+                sync.run(mistake())
+                print(mistake.__name__, "came back")
+            except BaseException as raised:
+                print(mistake.__name__, type(raised).__name__)
+        over.set()
+        thread.join()
+        print(got)
+    """
+    assert in_a_process(script).splitlines() == [
+        f"inner_task {error}",
+        f"group {error}",
+        "callback came back",
+        f"worker {error}",
+        "stopped came back",
+        "['well']",
+    ]
+
+
+def test_a_loop_that_broke_is_replaced_and_all_who_wait_for_it_get_an_error() -> None:
+    script = """
+        import asyncio, logging, threading
+        from jackfield import sync
+        from jackfield.errors import JackfieldError
+
+        logging.disable()
+
+        async def forever():
+            while True:
+                yield 1
+                begun.release()
+                await asyncio.Event().wait()
+
+        async def wait():
+            async for _ in forever(): pass
+
+        def told(attempt):
+            try:
+                attempt()
+            except JackfieldError as error:
+                got.append(str(error))
+
+        async def break_it():
+            asyncio.get_running_loop()._selector.close()
+
+        async def answer():
+            return 42
+
+        got, begun = [], threading.Semaphore(0)
+        waits = [lambda: sync.run(wait()), lambda: list(sync.iterate(forever()))]
+        threads = [threading.Thread(target=told, args=(attempt,)) for attempt in waits]
+        for thread in threads: thread.start()
+        for thread in threads: begun.acquire()
+        told(lambda: sync.run(break_it()))
+        for thread in threads: thread.join()
+        print(len(got), {text[:41] for text in got}, sync.run(answer()))
+    """
+    lines = in_a_process(script)
+    assert lines in (f"{count} {{'the event loop in the background ended be'}} 42" for count in (2, 3))
+
+
+def test_what_a_plain_generator_makes_of_the_items_comes_and_its_error_closes_the_stream() -> None:
+    closed: list[bool] = []
+
+    async def noting() -> AsyncIterator[int]:
+        try:
+            for number in range(3):
+                yield number
+                await asyncio.sleep(0)
+        finally:
+            closed.append(True)
+
+    def doubled(batches: Iterator[list[int]]) -> Iterator[int]:
+        for batch in batches:
+            yield from (2 * number for number in batch)
+
+    def failing(batches: Iterator[list[int]]) -> Iterator[int]:
+        for batch in batches:
+            yield batch[0]
+            raise KeyError("x")
+
+    assert list(sync.stream(noting(), doubled)) == [0, 2, 4]
+    items = sync.stream(noting(), failing)
+    assert next(items) == 0
+    with pytest.raises(KeyError):
+        next(items)
+    assert closed == [True, True]
 
 
 def test_a_generator_that_was_never_begun_runs_nothing() -> None:
@@ -181,6 +441,9 @@ def test_a_generator_that_was_never_begun_runs_nothing() -> None:
         yield 1
 
     sync.iterate(noting())
+    unbegun = sync.batches(noting())
+    unbegun.close()
+    assert list(unbegun) == []
     sync.run(nothing())
     assert begun == []
 
@@ -202,7 +465,7 @@ def test_a_producer_never_runs_more_than_the_limit_ahead() -> None:
         assert produced - taken <= LIMIT
         if taken > 5 * LIMIT:
             break
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
 
 
 def test_a_consumer_and_a_producer_of_any_pace_never_wait_for_each_other_in_vain() -> None:
@@ -374,17 +637,252 @@ def test_idle_workers_are_used_again() -> None:
     assert threading.active_count() - before < 25
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), StopIteration(), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize("error", [KeyError("x"), StopIteration(), SystemExit(3), asyncio.CancelledError()], ids=repr)
 def test_what_a_worker_raises_arrives(error: BaseException) -> None:
     def fail() -> None:
         raise error
 
-    async def caught() -> BaseException:
+    async def caught(way: Callable[[Callable[[], None]], Awaitable[None]]) -> BaseException:
         try:
-            await sync.in_worker(fail)
+            await way(fail)
         except BaseException as arrived:
             return arrived
         return AssertionError("nothing was raised")
 
-    arrived = asyncio.run(caught())
-    assert arrived is error or (isinstance(arrived, RuntimeError) and "StopIteration" in str(arrived))
+    for way in (sync.in_worker, sync.shared_in_worker):
+        arrived = asyncio.run(caught(way))
+        if isinstance(error, StopIteration | asyncio.CancelledError):  # a task would take them for something else
+            assert isinstance(arrived, RuntimeError)
+            assert type(error).__name__ in str(arrived)
+            assert arrived.__cause__ is error
+        else:
+            assert arrived is error
+
+
+def test_calls_that_are_shared_run_once_for_the_tasks_of_all_loops() -> None:
+    calls: list[int] = []
+    goes_on = threading.Event()
+
+    def opening() -> int:
+        calls.append(1)
+        assert goes_on.wait(20)
+        return len(calls)
+
+    async def ask(count: int) -> list[int]:
+        asked = [asyncio.create_task(sync.shared_in_worker(opening)) for _ in range(count)]
+        cancelled = asyncio.create_task(sync.shared_in_worker(opening))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        waiting.release()
+        return await asyncio.gather(*asked)
+
+    waiting = threading.Semaphore(0)
+    with ThreadPoolExecutor(3) as pool:
+        answers = [pool.submit(asyncio.run, ask(20)) for _ in range(3)]
+        for _ in answers:
+            assert waiting.acquire(timeout=20)
+        goes_on.set()
+        assert [answer.result(20) for answer in answers] == [[1] * 20] * 3
+    assert asyncio.run(sync.shared_in_worker(opening)) == 2  # what is kept is kept by the function
+
+
+def test_a_shared_call_that_failed_is_tried_again_by_who_asks_next() -> None:
+    errors = iter([KeyError("first"), None])
+
+    def opening() -> str:
+        error = next(errors)
+        if error is not None:
+            raise error
+        return "open"
+
+    async def twice() -> list[str | BaseException]:
+        return await asyncio.gather(
+            sync.shared_in_worker(opening), sync.shared_in_worker(opening), return_exceptions=True
+        )
+
+    first, second = sync.run(twice())
+    assert isinstance(first, KeyError)
+    assert second is first
+    assert sync.run(sync.shared_in_worker(opening)) == "open"
+
+
+def test_work_in_the_background_is_done_even_if_nobody_waits_for_it_any_more() -> None:
+    done, goes_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        goes_on.wait(20)
+        done.set()
+
+    async def leave() -> None:
+        waiting = asyncio.wrap_future(sync.in_background(work))
+        waiting.cancel()
+
+    asyncio.run(leave())
+    goes_on.set()
+    assert done.wait(20)
+
+
+# --- how many workers ---
+
+# In a process of their own, with fewer threads than there are.
+FEW = """
+    import asyncio, functools, threading, time
+    from jackfield import sync
+    from jackfield.errors import JackfieldError
+    sync.MAX_WORKERS = 4
+
+    def workers():
+        return sum(thread.name == "jackfield-worker" for thread in threading.enumerate())
+
+    async def outcome(wait):
+        try:
+            return await wait
+        except JackfieldError as error:
+            return str(error)
+"""
+
+
+def with_few_workers(script: str) -> list[str]:
+    return in_a_process(textwrap.dedent(FEW) + textwrap.dedent(script)).splitlines()
+
+
+def test_more_calls_than_threads_wait_for_their_turn_and_none_is_lost() -> None:
+    script = """
+        def work(number):
+            most.append(workers())
+            return number
+
+        async def many():
+            return await asyncio.gather(*(sync.in_worker(work, number) for number in range(500)))
+
+        most = []
+        print(sync.run(many()) == list(range(500)), max(most) <= 4)
+    """
+    assert with_few_workers(script) == ["True True"]
+
+
+def test_workers_that_wait_for_other_workers_do_not_hold_them_up() -> None:
+    script = """
+        async def numbers(depth):
+            yield await sync.in_worker(nested, depth)
+
+        def nested(depth):
+            if not depth:
+                return 1
+            return sync.run(sync.in_worker(nested, depth - 1)) + sum(sync.iterate(numbers(depth - 1)))
+
+        async def many():
+            return await asyncio.gather(*(sync.in_worker(nested, 2) for _ in range(40)))
+
+        print(set(sync.run(many())))
+    """
+    assert with_few_workers(script) == ["{4}"]
+
+
+def test_a_call_that_is_cancelled_before_its_turn_never_runs() -> None:
+    script = """
+        async def cancel_some():
+            busy = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(4)]
+            waiting = [asyncio.create_task(sync.in_worker(ran.append, number)) for number in range(10)]
+            await asyncio.sleep(0.01)
+            for task in waiting[:5]: task.cancel()
+            await asyncio.wait(waiting[:5])
+            goes_on.set()
+            await asyncio.gather(*busy, *waiting[5:])
+
+        ran, goes_on = [], threading.Event()
+        sync.run(cancel_some())
+        print(sorted(ran))
+    """
+    assert with_few_workers(script) == ["[5, 6, 7, 8, 9]"]
+
+
+def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs() -> None:
+    script = """
+        async def hang():
+            tasks = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(4)]
+            waiting = asyncio.create_task(outcome(sync.in_worker(ran.append, "waiting")))
+            await asyncio.sleep(0.01)
+            for task in tasks: task.cancel()
+            print(await waiting)
+            print(await outcome(sync.in_worker(ran.append, "later")))
+            print(await outcome(sync.shared_in_worker(functools.partial(ran.append, "shared"))))
+            goes_on.set()
+            while await outcome(sync.in_worker(ran.append, "again")) is not None:
+                await asyncio.sleep(0.001)
+            print(ran)
+
+        ran, goes_on = [], threading.Event()
+        sync.run(hang())
+    """
+    told = (
+        "no thread for a plain function: all 4 worker threads are held by functions that were given up (timed out or "
+        "cancelled) and still run: give what they wait for a time-out, or restart the process"
+    )
+    assert with_few_workers(script) == [told, told, told, "['again']"]
+
+
+def test_idle_threads_end() -> None:
+    script = """
+        sync.IDLE_S = 0.05
+
+        async def meet():
+            await asyncio.gather(*(sync.in_worker(barrier.wait, 20) for _ in range(4)))
+
+        for _ in range(3):
+            barrier = threading.Barrier(4)
+            sync.run(meet())
+            ends = time.monotonic() + 15
+            while workers() and time.monotonic() < ends:
+                time.sleep(0.01)
+            print(workers())
+    """
+    assert with_few_workers(script) == ["0", "0", "0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="only root can become a user with a limit")
+def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_hangs() -> None:
+    script = """
+        import os, resource
+        sync.MAX_WORKERS = 256
+
+        async def answer():
+            return 42
+
+        async def many():
+            return await asyncio.gather(*(sync.in_worker(time.sleep, 0.001) for _ in range(300)))
+
+        async def hold(count):
+            held = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(count)]
+            await asyncio.sleep(0.01)
+            for task in held: task.cancel()
+            for _ in range(count):  # until all threads that there may be are held by what was given up
+                told = await outcome(asyncio.wait_for(sync.in_worker(goes_on.wait), 0.05))
+                if isinstance(told, str):
+                    return told
+
+        def nested(depth):
+            return sync.run(sync.in_worker(nested, depth - 1)) if depth else 0
+
+        sync.run(answer())  # the loop has its thread
+        os.setuid(54321)  # a user with no other process
+        resource.setrlimit(resource.RLIMIT_NPROC, (12, 12))
+        print(len(sync.run(many())), workers() <= 12)
+        print(sync.run(outcome(sync.in_worker(nested, 50))))
+        goes_on = threading.Event()
+        try:
+            sync.run(hold(50))
+        except TimeoutError:
+            pass
+        print(sync.run(outcome(sync.in_worker(len, "x"))))
+        goes_on.set()
+        while sync.run(outcome(sync.in_worker(len, "x"))) != 1: time.sleep(0.001)
+        print("again")
+    """
+    finished, nested, held, again = with_few_workers(script)
+    assert finished == "300 True"
+    for told in (nested, held):
+        assert told.startswith("no thread for a plain function: the machine starts no more of them (")
+        assert "ulimit -u" in told
+    assert again == "again"

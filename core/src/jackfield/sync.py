@@ -5,27 +5,44 @@ runs an event loop, started at first use. A stream is pumped by one task (it ope
 into a bounded queue, which the caller's thread drains in batches, so that many events cost one hop.
 
 It works under a running event loop, too (in a notebook, in a web handler), because the loop is another thread's. It
-works after a fork: the child starts its own.
+works after a fork: the child starts its own. Nothing that runs on the loop can end it; if it breaks all the same,
+whoever waits gets an error, and the next call starts another one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures
+import contextlib
 import contextvars
+import functools
+import itertools
 import logging
 import os
-import queue
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from jackfield.errors import JackfieldError
+from jackfield.streams import closing
 
 T = TypeVar("T")
+U = TypeVar("U")
 P = ParamSpec("P")
 
+MAX_WORKERS = 256
+"""How many worker threads run at once; those that only wait for the bridge do not count."""
+IDLE_S = 10.0
+"""How long a worker thread is kept without work, in seconds."""
+
 _QUEUE_LIMIT = 1024  # events a slow consumer may lag behind before the producer waits
+_CLOSING_S = 5.0  # how long who leaves waits for work that takes its time to end
+_EXIT_S = 1.0  # the same at the end of the process, for everything together
+
+_log = logging.getLogger(__name__)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -34,84 +51,137 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     Ctrl-C cancels it. Errors arrive as they were raised.
 
     Raises:
-        JackfieldError: Called on the background loop itself, which would wait for itself.
+        JackfieldError: Called on the background loop itself, which would wait for itself; or that loop broke.
     """
-    loop = _loop_for_waiting(work)
-    future: asyncio.Future[_Outcome[T]] | None = None
-    done = threading.Event()
-    context = contextvars.copy_context()
-
-    def start() -> None:
-        nonlocal future
-        future = loop.create_task(_outcome(work), context=context)
-        future.add_done_callback(lambda _: done.set())
-
-    def stop() -> None:
-        if future is None:
-            done.set()
-        else:
-            future.cancel()
-
+    call = _Call(work, _background_for(work))
     try:
-        loop.call_soon_threadsafe(start)  # inside: Ctrl-C may come before it returns
-        done.wait()
+        call.start()  # inside: Ctrl-C may come before it returns
+        _patiently(call.done.wait)
     except BaseException:
-        loop.call_soon_threadsafe(stop)
-        done.wait(timeout=5)
+        call.stop()
+        call.done.wait(timeout=_CLOSING_S)
         raise
-    assert future is not None  # noqa: S101 - `done` is set by it
-    return _result_of(future)
+    return call.result()
 
 
-class _Outcome(Generic[T]):
-    """A result, or one of the two errors that would end the loop if they left a task."""
+class Stream(Iterator[U]):
+    """The items of an async generator, for a thread that waits for each of them.
 
-    def __init__(self, result: T | None, error: BaseException | None) -> None:
-        self.result = result
-        self.error = error
+    Nothing runs before the first `next`. `close`, or the end of a `with`, cancels what still runs and waits until it is
+    closed, 5 seconds at most. A stream that is merely dropped, as by a `for` that is left early, is cancelled just as
+    well, but nobody waits for it: the last reference may go anywhere, even on the thread of the loop that must close
+    it.
+    """
+
+    def __init__(self, events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> None:
+        self._pump: _Pump[Any] = _Pump(events)
+        self._items = through(self._pump.batches())
+
+    def __next__(self) -> U:
+        try:
+            return next(self._items)
+        except StopIteration:
+            raise
+        except BaseException:  # Ctrl-C, or an error in what the items go through
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Cancel what still runs, and wait for its end; it may be called from any thread, and again."""
+        self._items = iter(())
+        self._pump.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self._pump.stop()
 
 
-async def _outcome(work: Coroutine[Any, Any, T]) -> _Outcome[T]:
-    try:
-        return _Outcome(await work, None)
-    except (SystemExit, KeyboardInterrupt) as error:
-        return _Outcome(None, error)
-
-
-def _result_of(future: asyncio.Future[_Outcome[T]]) -> T:
-    try:
-        outcome = future.result()
-        if outcome.error is not None:
-            raise outcome.error
-        return cast(T, outcome.result)
-    finally:
-        del future  # the traceback of an error refers to this frame: break the circle
-
-
-def iterate(events: AsyncIterator[T]) -> Iterator[T]:
+def iterate(events: AsyncIterator[T]) -> Stream[T]:
     """The items of an async generator, one by one. Leaving early cancels and closes it."""
-    for batch in batches(events):
-        yield from batch
+    return Stream(events, itertools.chain.from_iterable)
 
 
-def batches(events: AsyncIterator[T]) -> Iterator[list[T]]:
+def batches(events: AsyncIterator[T]) -> Stream[list[T]]:
     """The items of an async generator, as many at once as have arrived; at least one."""
-    loop = _loop_for_waiting(events)
-    pump: _Pump[T] = _Pump(events, loop)
-    try:
-        loop.call_soon_threadsafe(pump.start, contextvars.copy_context())
-        while batch := pump.take():
-            yield batch
-    finally:
-        pump.stop()
+    return Stream(events, iter)
+
+
+def stream(events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> Stream[U]:
+    """What a plain generator makes of the items of an async one.
+
+    Args:
+        events: The items.
+        through: Takes their batches, as `batches` gives them, and yields something for them.
+    """
+    return Stream(events, through)
+
+
+class _Call(Generic[T]):
+    """A coroutine on the loop, and a thread that waits for it."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], background: _Background) -> None:
+        self.done = threading.Event()
+        self._work = work
+        self._background = background
+        self._task: asyncio.Task[T] | None = None
+        self._lost: JackfieldError | None = None
+
+    def start(self) -> None:
+        self._background.enter(self)
+        self._background.call(self._begin, contextvars.copy_context())
+
+    def _begin(self, context: contextvars.Context) -> None:
+        self._task = self._background.loop.create_task(self._work, context=context)
+        self._task.add_done_callback(self._end)
+
+    def _end(self, _: object) -> None:
+        self._background.leave(self)
+        self.done.set()
+
+    def stop(self) -> None:
+        try:
+            self._background.call(self._cancel)
+        except JackfieldError:  # no loop, no task
+            self._work.close()
+            self.done.set()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._work.close()
+            self._end(None)
+
+    def lose(self, error: JackfieldError) -> None:
+        """The loop has broken."""
+        if not self.done.is_set():
+            self._lost = error
+            self.done.set()
+
+    def result(self) -> T:
+        task, self._task = self._task, None
+        try:
+            if self._lost is not None:
+                raise self._lost
+            assert task is not None  # noqa: S101 - `done` is set by it
+            return task.result()
+        finally:
+            del task  # the traceback of an error refers to this frame: break the circle
 
 
 class _Pump(Generic[T]):
     """Moves items from a task on the loop to a consumer in another thread."""
 
-    def __init__(self, events: AsyncIterator[T], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
-        self._loop = loop
+        self._background: _Background | None = None  # from the first item on
         self._items: deque[T] = deque()
         self._ready = threading.Semaphore(0)
         self._signalled = False  # whether the consumer has been told of the items; guarded by _lock
@@ -124,32 +194,82 @@ class _Pump(Generic[T]):
         self._finished = threading.Event()
         self._error: BaseException | None = None
 
-    def start(self, context: contextvars.Context) -> None:
-        self._room = asyncio.Event()
-        self._task = self._loop.create_task(self._pump(), context=context)
+    def batches(self) -> Iterator[list[T]]:
+        """What has arrived, until the end."""
         if self._stopped:
-            self._task.cancel()
+            return
+        background = _background_for(self._events)
+        background.enter(self)
+        self._background = background
+        background.call(self._begin, contextvars.copy_context())
+        while batch := self._take():
+            yield batch
 
-    async def _pump(self) -> None:
+    def stop(self) -> None:
+        """Ask for the end. It takes no lock and waits for nothing, because finalisers call it, on any thread."""
+        self._stopped = True
+        if self._background is not None and not self._finished.is_set():
+            with contextlib.suppress(JackfieldError):
+                self._background.call(self._cancel)
+
+    def close(self) -> None:
+        """Ask for the end, and wait for it; on the loop itself, which has to bring it about, without the wait."""
+        self.stop()
+        if self._background is not None and not self._background.is_here():
+            _patiently(functools.partial(self._finished.wait, _CLOSING_S))
+
+    def lose(self, error: JackfieldError) -> None:
+        """The loop has broken."""
+        if not self._done:
+            self._error = error
+            self._end(None)
+
+    # --- on the loop ---
+
+    def _begin(self, context: contextvars.Context) -> None:
+        assert self._background is not None  # noqa: S101 - who calls this has set it
+        if self._stopped:
+            self._end(None)
+            return
+        self._room = asyncio.Event()
+        self._task = self._background.loop.create_task(self._move(), context=context)
+        self._task.add_done_callback(self._end)  # for a task that is cancelled before its first step
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._end(None)
+
+    def _end(self, task: asyncio.Task[None] | None) -> None:
+        if self._done:
+            return
+        if task is not None and self._error is None:
+            self._error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        self._done = True
+        self._signal()
+        self._finished.set()
+        if self._background is not None:
+            self._background.leave(self)
+
+    async def _move(self) -> None:
+        assert self._task is not None  # noqa: S101 - this is its first step
+        self._task.remove_done_callback(self._end)  # from here on, the end is said below, one turn of the loop earlier
         try:
-            async for item in self._events:
-                self._items.append(item)
-                self._signal()
-                if len(self._items) >= _QUEUE_LIMIT:
-                    await self._wait_for_room()
+            async with closing(self._events) as events:
+                async for item in events:
+                    if self._stopped:  # it took no notice of being cancelled
+                        break
+                    self._items.append(item)
+                    self._signal()
+                    if len(self._items) >= _QUEUE_LIMIT:
+                        await self._wait_for_room()
         except BaseException as error:  # noqa: BLE001 - handed to the consumer, which raises it
             self._error = error
-        finally:
-            try:
-                if isinstance(self._events, AsyncGenerator):
-                    await self._events.aclose()
-            finally:
-                self._done = True
-                self._signal()
-                self._finished.set()
+        self._end(None)
 
     async def _wait_for_room(self) -> None:
-        assert self._room is not None  # noqa: S101 - set in start(), before this task
+        assert self._room is not None  # noqa: S101 - set in _begin(), before this task
         self._room.clear()
         # In this order: who drains before the check leaves room, and who drains after it sees the wait.
         self._waiting = True
@@ -164,19 +284,23 @@ class _Pump(Generic[T]):
             self._signalled = True
         self._ready.release()
 
-    def take(self) -> list[T]:
+    # --- in the consumer's thread ---
+
+    def _take(self) -> list[T]:
         """What has arrived; [] at the end."""
         while True:
-            self._ready.acquire()
+            _patiently(self._ready.acquire)
             with self._lock:
                 self._signalled = False
             # Read before draining: an item put after this is signalled again.
             done = self._done
             batch = [self._items.popleft() for _ in range(len(self._items))]
-            if self._waiting and self._room is not None:
-                self._loop.call_soon_threadsafe(self._room.set)
+            if self._waiting and self._room is not None and self._background is not None:
+                self._background.call(self._room.set)
             if done:
                 self._signal()  # the next call comes through as well
+            if self._stopped:
+                return []
             if batch:
                 return batch
             if done:
@@ -185,19 +309,6 @@ class _Pump(Generic[T]):
                     raise error
                 return []
 
-    def stop(self) -> None:
-        self._stopped = True
-        if self._finished.is_set():
-            return
-        self._loop.call_soon_threadsafe(self._end)
-        self._finished.wait(timeout=5)
-
-    def _end(self) -> None:
-        if self._task is None:
-            self._finished.set()
-        else:
-            self._task.cancel()
-
 
 # --- worker threads ---------------------------------------------------------------------------------------------------
 
@@ -205,8 +316,13 @@ class _Pump(Generic[T]):
 async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a plain function in a worker thread; context variables travel with it.
 
-    The number of threads grows with the calls that run at once. Cancelling gives up waiting; a thread cannot be
-    stopped, so the function itself runs on to its end, and its thread does not keep the process alive.
+    At most 256 run at once, besides those that wait for the bridge themselves; others wait for their turn. Cancelling
+    gives up waiting: a function that has not begun never runs. One that has cannot be stopped: it runs on to its end,
+    and keeps its thread, but not the process.
+
+    Raises:
+        JackfieldError: There is no thread for it, and none will be free: the machine starts no more of them, or all
+            are held by functions that were given up. It has not run, and never will.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -216,28 +332,78 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         try:
             result = context.run(function, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - handed to the waiting task, which raises it
-            _tell(loop, _set_exception, future, error)
+            _tell(loop, _set_exception, future, _arriving(error))
         else:
             _tell(loop, _set_result, future, result)
 
-    _workers().submit(work)
-    return await future
+    job = _Job(work, lambda error: _tell(loop, _set_exception, future, error))
+    workers = _this_process().workers
+    workers.submit(job)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        workers.give_up(job)
+        raise
 
 
-def in_background(function: Callable[[], object]) -> None:
-    """Run a plain function in a worker thread and forget it; what it raises is logged."""
+async def shared_in_worker(function: Callable[[], T]) -> T:
+    """As `in_worker`; who asks for the same function while it runs waits for that one call, in whatever event loop.
+
+    For what is opened or loaded at first use, and kept by the function itself. Who is cancelled stops no other. An
+    error is everybody's, and the next call tries again.
+    """
+    flights = _this_process().flights
+    mine: concurrent.futures.Future[T] = concurrent.futures.Future()
+    flight: concurrent.futures.Future[T] = flights.setdefault(function, mine)
+    if flight is mine:
+        mine.set_running_or_notify_cancel()  # from now on, a waiting task that is cancelled cannot cancel it
+        context = contextvars.copy_context()
+
+        def fail(error: BaseException) -> None:
+            flights.pop(function, None)
+            mine.set_exception(_arriving(error))
+
+        def work() -> None:
+            try:
+                result = context.run(function)
+            except BaseException as error:  # noqa: BLE001 - handed to the waiting tasks, which raise it
+                fail(error)
+            else:
+                flights.pop(function, None)
+                mine.set_result(result)
+
+        _this_process().workers.submit(_Job(work, fail))
+    return await asyncio.wrap_future(flight)
+
+
+def in_background(function: Callable[[], object]) -> concurrent.futures.Future[None]:
+    """Run a plain function in a worker thread and forget it; what it raises is logged.
+
+    Returns:
+        Is done when it has run. Cancelling it, or the wait for it, has no effect.
+    """
+    over: concurrent.futures.Future[None] = concurrent.futures.Future()
+    over.set_running_or_notify_cancel()
 
     def work() -> None:
         try:
             function()
-        except Exception:
-            logging.getLogger(__name__).warning("work in the background failed", exc_info=True)
+        except BaseException:  # noqa: BLE001 - there is nobody to raise it to
+            _log.warning("work in the background failed", exc_info=True)
+        finally:
+            over.set_result(None)
 
-    _workers().submit(work)
+    def refuse(error: JackfieldError) -> None:
+        _log.warning("work in the background was not done: %s", error)
+        over.set_result(None)
+
+    _this_process().workers.submit(_Job(work, refuse))
+    return over
 
 
 def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    if not loop.is_closed():  # a run that was given up may have taken its loop with it
+    # A run that was given up may have taken its loop with it.
+    with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)
 
 
@@ -247,44 +413,283 @@ def _set_result(future: asyncio.Future[T], result: T) -> None:
 
 
 def _set_exception(future: asyncio.Future[Any], error: BaseException) -> None:
-    if future.done():
-        return
-    if isinstance(error, StopIteration):  # a future refuses it: it would end the generator that awaits
-        error = RuntimeError("a plain function raised StopIteration")
-    future.set_exception(error)
+    if not future.done():
+        future.set_exception(error)
+
+
+def _arriving(error: BaseException) -> BaseException:
+    """An error as a task may get it: two of them would say something else there than the function meant."""
+    if isinstance(error, StopIteration | asyncio.CancelledError):
+        arriving = RuntimeError(f"a plain function raised {type(error).__name__}")
+        arriving.__cause__ = error
+        return arriving
+    return error
+
+
+class _Job:
+    """Something for a worker thread, and whom to tell if there will never be one for it."""
+
+    __slots__ = ("given_up", "refuse", "work")
+
+    def __init__(self, work: Callable[[], None], refuse: Callable[[JackfieldError], None]) -> None:
+        self.work = work
+        self.refuse = refuse
+        self.given_up = False
+
+
+class _Worker:
+    """A thread of the pool."""
+
+    __slots__ = ("is_lent", "job", "wake")
+
+    def __init__(self, job: _Job) -> None:
+        self.job: _Job | None = job
+        self.is_lent = False  # it waits for the bridge, and so perhaps for a job that another worker must do
+        self.wake = threading.Lock()
+        self.wake.acquire()
 
 
 class _Workers:
-    """Daemon threads that are reused when idle and added when none is.
+    """Daemon threads: reused when idle, added up to a bound, ended after some idle seconds.
 
-    The standard library's pool is not taken for two reasons: it has a fixed size, and it keeps the interpreter from
-    ending until the slowest abandoned call has returned.
+    The standard library's pool is not taken for three reasons: it keeps the interpreter from ending until the slowest
+    abandoned call has returned, its threads never end, and one whose workers wait for other workers can hang for ever.
+
+    Here none does. A job waits only while a thread is at work that somebody waits for. Where there is no such thread
+    and none can be started, all jobs that wait are refused, and never run later.
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._idle = 0
+        self._jobs: deque[_Job] = deque()  # that nobody works at yet
+        self._idle: list[_Worker] = []  # the last one is taken first, so that the others can end
+        self._working: set[_Worker] = set()
+        self._lent = 0
 
-    def submit(self, job: Callable[[], None]) -> None:
+    def submit(self, job: _Job) -> None:
+        """Have it done, or refused."""
         with self._lock:
-            if self._idle:
-                self._idle -= 1
-                new = False
-            else:
-                new = True
-        self._jobs.put(job)
-        if new:
-            threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()
+            self._jobs.append(job)
+            refused = self._hand_out()
+        _refuse(refused)
 
-    def _work(self) -> None:
-        while True:
-            self._jobs.get()()
+    def give_up(self, job: _Job) -> None:
+        """Nobody waits for a job any more: if it has not begun, it never will."""
+        with self._lock:
+            job.given_up = True
+            with contextlib.suppress(ValueError):  # it has begun
+                self._jobs.remove(job)
+            refused = self._hand_out()
+        _refuse(refused)
+
+    def lend(self, worker: _Worker) -> None:
+        """A worker waits for the bridge, and another one may work meanwhile."""
+        with self._lock:
+            worker.is_lent = True
+            self._lent += 1
+            refused = self._hand_out()
+        _refuse(refused)
+
+    def take_back(self, worker: _Worker) -> None:
+        """A worker goes on."""
+        with self._lock:
+            worker.is_lent = False
+            self._lent -= 1
+
+    def _hand_out(self) -> tuple[list[_Job], JackfieldError] | None:
+        """Give the waiting jobs to threads, as far as there are some; what must be refused is given back."""
+        problem: JackfieldError | None = None
+        while self._jobs and problem is None:
+            if self._idle:
+                worker = self._idle.pop()
+                self._working.add(worker)
+                worker.job = self._jobs.popleft()
+                worker.wake.release()
+            elif len(self._working) - self._lent < MAX_WORKERS:
+                problem = self._start_one()
+            else:
+                problem = self._all_given_up()
+        if problem is None or not self._jobs or self._somebody_will_be_free():
+            return None
+        refused = list(self._jobs)
+        self._jobs.clear()
+        return refused, problem
+
+    def _start_one(self) -> JackfieldError | None:
+        worker = _Worker(self._jobs[0])
+        self._working.add(worker)
+        try:
+            threading.Thread(target=self._work, args=(worker,), name="jackfield-worker", daemon=True).start()
+        except (RuntimeError, MemoryError) as error:
+            self._working.discard(worker)
+            problem = JackfieldError(
+                f"no thread for a plain function: the machine starts no more of them ({error}), and none of "
+                f"{len(self._working)} worker threads will be free: raise the limit of threads (ulimit -u, or the "
+                f"container's), or run less at once"
+            )
+            problem.__cause__ = error
+            return problem
+        self._jobs.popleft()
+        return None
+
+    def _all_given_up(self) -> JackfieldError:
+        return JackfieldError(
+            f"no thread for a plain function: all {MAX_WORKERS} worker threads are held by functions that were given "
+            f"up (timed out or cancelled) and still run: give what they wait for a time-out, or restart the process"
+        )
+
+    def _somebody_will_be_free(self) -> bool:
+        return any(
+            not worker.is_lent and worker.job is not None and not worker.job.given_up for worker in self._working
+        )
+
+    def _work(self, worker: _Worker) -> None:
+        _here.worker = worker
+        _here.workers = self
+        try:
+            while worker.job is not None:
+                worker.job.work()
+                self._next(worker)
+        finally:
             with self._lock:
-                self._idle += 1
+                self._working.discard(worker)
+                refused = self._hand_out()
+            _refuse(refused)
+
+    def _next(self, worker: _Worker) -> None:
+        """Another job for a worker, when there is one within some seconds."""
+        with self._lock:
+            worker.job = None
+            self._working.discard(worker)
+            if self._jobs and len(self._working) - self._lent < MAX_WORKERS:
+                worker.job = self._jobs.popleft()
+                self._working.add(worker)
+                return
+            self._idle.append(worker)
+        if worker.wake.acquire(timeout=IDLE_S):
+            return
+        with self._lock:
+            if worker in self._idle:
+                self._idle.remove(worker)
+                return
+        worker.wake.acquire()  # it was given a job at the last moment
+
+
+def _refuse(refused: tuple[list[_Job], JackfieldError] | None) -> None:
+    if refused is not None:
+        jobs, problem = refused
+        for job in jobs:
+            job.refuse(problem)
+
+
+_here = threading.local()  # `worker` and `workers`, in their threads
+
+
+def _patiently(wait: Callable[[], object]) -> None:
+    """Wait for the bridge. A worker thread that does is lent meanwhile: it may wait for another worker."""
+    workers = getattr(_here, "workers", None)
+    if workers is None or workers is not _this_process().workers:  # no worker, or one that was forked
+        wait()
+        return
+    workers.lend(_here.worker)
+    try:
+        wait()
+    finally:
+        workers.take_back(_here.worker)
 
 
 # --- one of each per process ------------------------------------------------------------------------------------------
+
+
+class _Waiting(Protocol):
+    """Somebody who waits for something on the loop."""
+
+    def lose(self, error: JackfieldError) -> None:
+        """The loop has broken, and nothing will come."""
+
+
+class _Background:
+    """An event loop in a thread of its own, which goes on whatever leaves a task."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.has_ended = False
+        self._process = os.getpid()
+        self._waiting: set[_Waiting] = set()  # changed without a lock, which finalisers could not take
+        self._thread = threading.Thread(target=self._run, name="jackfield-loop", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self.loop.close()
+            raise JackfieldError(
+                f"no thread for the event loop: the machine starts no more of them ({error}); raise the limit of "
+                f"threads (ulimit -u, or the container's), or run less at once"
+            ) from error
+        atexit.register(self._at_exit)
+
+    def is_here(self) -> bool:
+        """Whether this is the thread of the loop."""
+        return threading.get_ident() == self._thread.ident
+
+    def enter(self, waiting: _Waiting) -> None:
+        """Somebody waits from now on.
+
+        Raises:
+            JackfieldError: The loop has ended meanwhile.
+        """
+        self._waiting.add(waiting)
+        if self.has_ended:  # read after it was added, as `_run` reads the set after it said so
+            raise _lost()
+
+    def leave(self, waiting: _Waiting) -> None:
+        """Somebody has what it waited for."""
+        self._waiting.discard(waiting)
+
+    def call(self, function: Callable[..., object], *args: Any) -> None:
+        """Have something called on the loop.
+
+        Raises:
+            JackfieldError: The loop has ended.
+        """
+        try:
+            self.loop.call_soon_threadsafe(function, *args)
+        except RuntimeError as error:
+            raise _lost() from error
+
+    def _run(self) -> None:
+        try:
+            while not self.loop.is_closed():
+                # Whoever waits for the task or callback that raised one of these has it; the others' work goes on.
+                with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                    self.loop.run_forever()
+        except BaseException:  # noqa: BLE001 - whatever broke it, those who wait get an error below
+            _log.exception("the event loop in the background broke; the next call starts another one")
+        finally:
+            self.has_ended = True
+            with contextlib.suppress(Exception):  # it is broken, and may not close either
+                self.loop.close()
+            for waiting in self._waiting.copy():
+                waiting.lose(_lost())
+            atexit.unregister(self._at_exit)
+
+    def _at_exit(self) -> None:
+        """Give unfinished work the chance to close what it has open: a process, a file, a connection."""
+        if self._process != os.getpid() or self.has_ended:
+            return
+        over = threading.Event()
+        with contextlib.suppress(JackfieldError):
+            self.call(self._cancel_all, over)
+            over.wait(_EXIT_S)
+
+    def _cancel_all(self, over: threading.Event) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: over.set())
+
+
+def _lost() -> JackfieldError:
+    return JackfieldError("the event loop in the background ended before this was done (the log says why): ask again")
 
 
 class _Process:
@@ -292,15 +697,18 @@ class _Process:
 
     def __init__(self) -> None:
         self.workers = _Workers()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()
+        self.flights: dict[Hashable, concurrent.futures.Future[Any]] = {}
+        self._background: _Background | None = None
+        self._lock = threading.RLock()
 
-    def loop(self) -> asyncio.AbstractEventLoop:
+    def background(self) -> _Background:
+        background = self._background
+        if background is not None and not background.has_ended:
+            return background
         with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="jackfield-loop", daemon=True).start()
-            return self._loop
+            if self._background is None or self._background.has_ended:
+                self._background = _Background()
+            return self._background
 
 
 _processes: dict[int, _Process] = {}  # by process id: a forked child must not use its parent's threads
@@ -312,21 +720,13 @@ def _this_process() -> _Process:
     return _processes.get(pid) or _processes.setdefault(pid, _Process())
 
 
-def _workers() -> _Workers:
-    return _this_process().workers
-
-
-def _loop_for_waiting(work: Awaitable[Any] | AsyncIterator[Any]) -> asyncio.AbstractEventLoop:
-    loop = _this_process().loop()
-    try:
-        here = asyncio.get_running_loop()
-    except RuntimeError:
-        return loop
-    if here is loop:
-        if isinstance(work, Coroutine):
-            work.close()
-        raise JackfieldError(
-            "a blocking call was made inside Jackfield's own event loop, where it would wait for itself: "
-            "in an `async def` tool or agent use the async twin (arun, astream, acomplete)"
-        )
-    return loop
+def _background_for(work: Awaitable[Any] | AsyncIterator[Any]) -> _Background:
+    background = _this_process().background()
+    if not background.is_here():
+        return background
+    if isinstance(work, Coroutine):
+        work.close()
+    raise JackfieldError(
+        "a blocking call was made inside Jackfield's own event loop, where it would wait for itself: "
+        "in an `async def` tool or agent use the async twin (arun, astream, acomplete)"
+    )
