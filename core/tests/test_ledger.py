@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +19,8 @@ from typing import Self
 import pytest
 
 from jackfield.errors import ConfigError
-from jackfield.ledger import BusyError, FileLedger, Ledger, MemoryLedger
+from jackfield.ledger import PATIENCE_S, BusyError, FileLedger, Ledger, MemoryLedger
+from jackfield.ownfile import is_busy
 
 
 class Count:
@@ -38,8 +41,10 @@ class Count:
         return cls(int(text))
 
 
-def counts(path: Path, version: int = 1) -> FileLedger[Count]:
-    return FileLedger(path, Count, application_id=7, version=version, owner="acme", what="the counts in")
+def counts(path: Path, version: int = 1, patience_s: float = PATIENCE_S) -> FileLedger[Count]:
+    return FileLedger(
+        path, Count, application_id=7, version=version, owner="acme", what="the counts in", patience_s=patience_s
+    )
 
 
 @pytest.fixture
@@ -136,15 +141,143 @@ def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(path: Path, spoil
     assert path.read_bytes() == before
 
 
-def test_who_is_not_patient_is_told_at_once_that_another_writes(ledger: FileLedger[Count]) -> None:
+def test_a_file_that_others_use_all_the_time_is_not_said_to_be_damaged(path: Path) -> None:
+    ledger = counts(path, patience_s=0.05)
     ledger.change("a", Count.up)
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(BusyError):
-        ledger.change("a", Count.up, patient=False)
+    with pytest.raises(BusyError, match=r"in use by others for 0\.05 s .*try again") as caught:
+        ledger.change("a", Count.up)
+    assert "move it away" not in str(caught.value)
     other.execute("ROLLBACK")
     other.close()
-    assert ledger.change("a", Count.up, patient=False) == 2
+    with ledger._file.use(patience_s=1), ThreadPoolExecutor(1) as pool:  # another thread of this process
+        assert isinstance(pool.submit(ledger.change, "a", Count.up).exception(20), BusyError)
+    assert ledger.change("a", Count.up) == 2
+    ledger.close()
+
+
+@pytest.mark.parametrize("code", ["BUSY", "BUSY_RECOVERY", "BUSY_SNAPSHOT", "BUSY_TIMEOUT", "LOCKED_SHAREDCACHE"])
+def test_whatever_sqlite_is_busy_with_it_is_busy(code: str) -> None:
+    error = sqlite3.OperationalError("database is locked")
+    error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{code}")
+    assert is_busy(error)
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    assert not is_busy(error)
+    assert not is_busy(sqlite3.ProgrammingError("closed"))  # of the module itself, which gives no code
+
+
+def test_a_snapshot_that_is_too_old_is_busy_in_truth(path: Path) -> None:
+    ledger = counts(path)
+    ledger.change("a", Count.up)
+    with ledger._file.use(patience_s=0) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM states").fetchone()
+        other = counts(path)
+        other.change("a", Count.up)
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            connection.execute("DELETE FROM states")
+        connection.execute("ROLLBACK")
+    assert caught.value.sqlite_errorcode == sqlite3.SQLITE_BUSY_SNAPSHOT
+    assert is_busy(caught.value)
+    ledger.close()
+    other.close()
+
+
+def test_an_event_loop_goes_on_while_another_process_writes(ledger: FileLedger[Count]) -> None:
+    async def run() -> None:
+        other = sqlite3.connect(ledger.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        changing = [asyncio.ensure_future(way("a", Count.up)) for way in (ledger.achange, ledger.anote)]
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not any(one.done() for one in changing)
+        other.execute("ROLLBACK")  # by this loop: one that waited inside of SQLite would wait in vain
+        other.close()
+        await asyncio.gather(*changing)
+
+    ledger.change("a", Count.up)
+    asyncio.run(run())
+    assert ledger.change("a", Count.up) == 4
+
+
+def test_who_is_cancelled_has_changed_nothing_but_what_has_happened_is_written_down(ledger: FileLedger[Count]) -> None:
+    def down(count: Count, up_to: int) -> None:
+        seen.append(up_to)
+        count.number -= 1
+
+    async def run() -> None:
+        other = sqlite3.connect(ledger.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        changing = [
+            asyncio.ensure_future(ledger.achange("undone", Count.up, undo=down)),
+            asyncio.ensure_future(ledger.anote("noted", Count.up)),
+        ]
+        await asyncio.sleep(0.05)  # both wait in SQLite now
+        for one in changing:
+            one.cancel()
+        await asyncio.wait(changing)
+        assert all(one.cancelled() for one in changing)
+        other.execute("ROLLBACK")
+        other.close()
+
+    seen: list[int] = []
+    ledger.change("undone", Count.up)
+    asyncio.run(run())
+    ends = time.monotonic() + 20
+    while (not seen or not ledger.change("noted", lambda count: count.number)) and time.monotonic() < ends:
+        time.sleep(0.001)
+    assert ledger.change("undone", lambda count: count.number) == 1
+    assert ledger.change("noted", lambda count: count.number) == 1
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and owners are those of POSIX")
+
+
+@posix
+def test_a_file_that_others_could_read_is_closed_to_them(path: Path) -> None:
+    first = counts(path)
+    first.change("a", Count.up)
+    for file in path.parent.iterdir():
+        file.chmod(0o666)
+    second = counts(path)
+    assert second.change("a", Count.up) == 2
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+    first.close()
+    second.close()
+
+
+@posix
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder"])
+def test_a_link_is_not_followed_and_nothing_but_a_file_is_taken(tmp_path: Path, end: str, kind: str) -> None:
+    theirs = tmp_path / "diary"
+    if kind != "dangling":
+        theirs.write_text("dear diary")
+        theirs.chmod(0o644)
+    path = tmp_path / "counts.sqlite"
+    counts(path).change("a", Count.up)
+    there = path.with_name(path.name + end)
+    there.unlink(missing_ok=True)
+    if kind == "folder":
+        there.mkdir()
+    else:
+        there.symlink_to(theirs)
+    with pytest.raises(ConfigError, match="not a file" if kind == "folder" else "symbolic link, which is not followed"):
+        counts(path).change("a", Count.up)
+    assert theirs.exists() == (kind != "dangling")
+    if kind != "dangling":
+        assert (theirs.read_text(), stat.S_IMODE(theirs.stat().st_mode)) == ("dear diary", 0o644)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+def test_another_users_file_is_not_used(path: Path) -> None:
+    ledger = counts(path)
+    ledger.change("a", Count.up)
+    ledger.close()
+    os.chown(path, 54321, -1)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        ledger.change("a", Count.up)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

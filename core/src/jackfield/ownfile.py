@@ -1,20 +1,27 @@
 """An SQLite file that belongs to one plugin, used by many threads and processes at once.
 
-A file of somebody else, or of another version, is left as it is.
+A file of somebody else, or of another version, is left as it is. What is in it is for its user alone: so are its mode,
+and those of the files that SQLite puts beside it, whoever made them.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 class UnusableFileError(ValueError):
-    """The file is another program's, or of another version."""
+    """The file is another program's or another user's, of another version, or a link."""
+
+
+class BusyFileError(Exception):
+    """Another thread of this process has used the file for too long."""
 
 
 class OwnFile:
@@ -39,21 +46,27 @@ class OwnFile:
 
     @contextmanager
     def use(self, *, patience_s: float) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone; it commits by itself, see `writing`.
+        """The connection, for this thread alone; it commits by itself, see `writing`. Never on an event loop: it waits.
 
         Args:
-            patience_s: How long to wait for another process that writes, in seconds.
+            patience_s: How long to wait for other threads and processes that use the file, in seconds.
 
         Raises:
-            sqlite3.Error, OSError: SQLite or the machine cannot; see `is_busy`.
-            UnusableFileError: The file is none of the owner's.
+            sqlite3.Error, OSError, BusyFileError: SQLite or the machine cannot; see `is_busy`.
+            UnusableFileError: The file is not the owner's.
         """
         mine = self._mine()
-        with mine.lock:
+        ends_at = time.monotonic() + patience_s
+        if not mine.lock.acquire(timeout=patience_s):
+            raise BusyFileError(f"another thread has used it for {patience_s:g} s")
+        try:
+            left_s = max(0.0, ends_at - time.monotonic())
             if mine.connection is None:
-                mine.connection = self._opened(patience_s)
-            mine.connection.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")
+                mine.connection = self._opened(left_s)
+            mine.connection.execute(f"PRAGMA busy_timeout = {int(left_s * 1000)}")
             yield mine.connection
+        finally:
+            mine.lock.release()
 
     def close(self) -> None:
         """Close it in this process; it is opened again when it is needed."""
@@ -68,9 +81,8 @@ class OwnFile:
         return self._by_process.get(pid) or self._by_process.setdefault(pid, _Open())
 
     def _opened(self, patience_s: float) -> sqlite3.Connection:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite would take the mode from the umask; its companions, -wal and -shm, take theirs from this file.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with _turn():
+            _make_private(self.path)
         connection = sqlite3.connect(self.path, timeout=patience_s, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)
@@ -98,6 +110,47 @@ class OwnFile:
         connection.execute("PRAGMA synchronous = NORMAL")
 
 
+def _make_private(path: Path) -> None:
+    """Make sure that the file is there, and that it and its companions are the user's, and nobody else's to read.
+
+    Raises:
+        UnusableFileError: One of them is a link, no file, or another user's.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        # SQLite would take the mode from the umask; its companions take theirs from this file. Only a file that nobody
+        # has open may be opened here: closing it would drop the locks of all connections that this process has to it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+            _make_one_private(one)
+
+
+def _make_one_private(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:  # a companion that is not there, or is not any more
+        return
+    if stat.S_ISLNK(found.st_mode):
+        raise UnusableFileError(f"{path.name} is a symbolic link, which is not followed: name the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        raise UnusableFileError(f"{path.name} is not a file")
+    if os.name == "posix":
+        if found.st_uid != os.geteuid():
+            raise UnusableFileError(f"{path.name} belongs to another user (number {found.st_uid})")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            path.chmod(0o600)
+
+
+def _turn() -> threading.Lock:
+    pid = os.getpid()
+    return _turns.get(pid) or _turns.setdefault(pid, threading.Lock())
+
+
+# By process id, as above: one thread at a time looks whether a file is there, and makes it.
+_turns: dict[int, threading.Lock] = {}
+
+
 class _Open:
     """The file as one process has it open."""
 
@@ -120,11 +173,14 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether an error says that another process writes at this moment."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode in (
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    )
+    """Whether an error says that somebody else uses the file at this moment, and nothing more than that.
+
+    SQLite says in the higher bits why it is busy (a snapshot, a recovery …): the lower eight say that it is.
+    """
+    if isinstance(error, sqlite3.Error):
+        # An error of the module itself has no code.
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return isinstance(error, BusyFileError)
 
 
 def _let_readers_and_a_writer_in(connection: sqlite3.Connection) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -318,3 +320,50 @@ def test_a_file_that_fails_while_an_answer_comes_does_not_take_the_answer_away(
     assert "0.01 USD were spent, and could not be written down" in caplog.text
     with pytest.raises(ConfigError, match="cannot be used"):
         ask(budget, question(), Inner(ANSWER))
+
+
+def test_a_writer_in_another_process_holds_up_its_call_and_not_the_event_loop(
+    make_budget: Make, question: Question, path: Path
+) -> None:
+    async def run() -> Any:
+        other = sqlite3.connect(path, isolation_level=None)
+        inner = Inner(ANSWER, before_each=lambda number: number or other.execute("BEGIN IMMEDIATE"))
+        other.execute("BEGIN IMMEDIATE")
+        asking = asyncio.create_task(gathered(budget.wrap(inner)(question())))
+        for _ in range(2):  # when money is set aside, and when it is settled
+            while not other.in_transaction:
+                await asyncio.sleep(0.001)
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+                assert not asking.done()
+            other.execute("ROLLBACK")  # by this loop: one that waited inside of SQLite would wait in vain
+        other.close()
+        return await asking
+
+    budget = make_budget(limit=1, per="total", path=path)
+    assert budget.spent() == 0  # makes the file
+    assert asyncio.run(run())[-1] == ANSWER[-1]
+    assert budget.spent() > 0
+
+
+def test_money_that_was_set_aside_too_late_for_a_cancelled_call_is_given_back(
+    make_budget: Make, question: Question, path: Path
+) -> None:
+    async def run() -> None:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        asking = asyncio.create_task(gathered(budget.wrap(Inner(ANSWER))(question())))
+        await asyncio.sleep(0.05)  # it waits in SQLite now
+        asking.cancel()
+        await asyncio.wait([asking])
+        other.execute("ROLLBACK")
+        other.close()
+
+    budget = make_budget(limit=1, per="total", path=path)
+    assert budget.spent() == 0
+    asyncio.run(run())
+    ends = monotonic() + 20
+    while budget._ledger.change(budget._account, lambda account: dict(account.running)) and monotonic() < ends:
+        sleep(0.001)
+    assert budget._ledger.change(budget._account, lambda account: account.running) == {}
+    assert budget.spent() == 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -372,17 +374,75 @@ def test_threads_with_loops_of_their_own_share_the_places(question: Question, pa
 def test_a_loop_that_ended_while_somebody_stood_in_line_holds_nobody_up() -> None:
     gate = Gate(MemoryLedger(State), "s", clock=lambda: 100.0)
     first, stuck, next_one = (Wanted(name, Limits(concurrency=1)) for name in ("first", "stuck", "next"))
-    held = gate.look(first)
+    held = asyncio.run(gate.look(first))
     assert isinstance(held, Entry)
     loop = asyncio.new_event_loop()
     task = loop.create_task(gate.enter(stuck, max_wait_s=None, sleep=asyncio.sleep))
     loop.run_until_complete(asyncio.sleep(0.001))
     loop.close()
     assert gate.waiting == 1
-    gate.leave(held, 0)
+    asyncio.run(gate.leave(held, 0))
     entry = asyncio.run(asyncio.wait_for(gate.enter(next_one, max_wait_s=None, sleep=asyncio.sleep), 20))
     assert entry.id == "next"
     assert not task.done()
+
+
+def test_a_writer_in_another_process_holds_up_its_request_and_not_the_event_loop(
+    path: Path, question: Question
+) -> None:
+    async def run() -> list[ModelEvent]:
+        limits = RateLimits(path=path, max_concurrency=1)
+        other = sqlite3.connect(path, isolation_level=None)
+
+        async def serve(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            other.execute("BEGIN IMMEDIATE")  # when the place is given back, somebody else is writing
+            for event in DONE:
+                yield event
+
+        other.execute("BEGIN IMMEDIATE")  # when it is asked for, too
+        asking = asyncio.create_task(gathered(limits.wrap(serve)(question())))
+        for _ in range(2):
+            while not other.in_transaction:
+                await asyncio.sleep(0.001)
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+                assert not asking.done()
+            other.execute("ROLLBACK")  # by this loop: one that waited inside of SQLite would wait in vain
+        other.close()
+        return await asking
+
+    asyncio.run(gathered(RateLimits(path=path).wrap(_serve)(question())))  # makes the file
+    assert asyncio.run(run()) == DONE
+
+
+def test_a_place_that_came_too_late_for_a_cancelled_request_is_free_again(path: Path, question: Question) -> None:
+    async def run() -> None:
+        limits = RateLimits(path=path, max_concurrency=1, requests_per_minute=1, max_wait_s=0)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        asking = asyncio.create_task(gathered(limits.wrap(_serve)(question())))
+        await asyncio.sleep(0.05)  # it waits in SQLite now
+        asking.cancel()
+        await asyncio.wait([asking])
+        other.execute("ROLLBACK")
+        other.close()
+        ends = monotonic() + 20
+        while monotonic() < ends:
+            try:
+                await gathered(limits.wrap(_serve)(question()))
+            except RateLimitedError:  # what was given too late is taken back in a moment
+                await asyncio.sleep(0.001)
+            else:
+                return
+        pytest.fail("the place is lost")
+
+    asyncio.run(gathered(RateLimits(path=path, scope="other").wrap(_serve)(question())))  # makes the file
+    asyncio.run(run())
+
+
+async def _serve(_: ChatRequest) -> AsyncIterator[ModelEvent]:
+    for event in DONE:
+        yield event
 
 
 # --- the estimate ---

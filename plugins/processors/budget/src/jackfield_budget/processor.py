@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jackfield.errors import ConfigError, LimitReachedError
+from jackfield import sync
+from jackfield.errors import ConfigError, JackfieldError, LimitReachedError
 from jackfield.events import (
     FunctionCallDelta,
     ModelEvent,
@@ -25,7 +24,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.ledger import BusyError, Ledger
+from jackfield.ledger import Ledger
 from jackfield.messages import Usage
 from jackfield.models.counting import Counts, RequestCounter
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT
@@ -42,7 +41,6 @@ UNKNOWN_EVENT = "jackfield-budget.unknown_price"
 
 _EXPECTED_ANSWER_TOKENS = 500  # where nobody says how long the answer may be
 _SURE_PART = Decimal("0.75")  # of the estimate of a question; a real count is hardly ever less
-_IMPATIENT_TRIES = 100
 _CHARACTERS_A_TOKEN = 3
 _MOST_ROWS = 256
 
@@ -61,7 +59,6 @@ class Budget(Processor):
     Args:
         limit … lease_s: As in `BudgetConfig`; `prices` may also be a list of rows.
         clock: Seconds since 1970, UTC.
-        sleep: Waits for some seconds.
 
     Raises:
         ConfigError: A setting or a price does not fit.
@@ -85,7 +82,6 @@ class Budget(Processor):
         unknown: Unknown | None = None,
         lease_s: float = DEFAULT_LEASE_S,
         clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         values = {
             "limit": limit,
@@ -104,7 +100,6 @@ class Budget(Processor):
         self._table = PriceTable(rows_of(self.config.prices), shipped_rows())
         self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
         self._clock = clock
-        self._sleep = sleep
         self._counter = RequestCounter(Counts(estimate_tokens), media_tokens=0)  # what media cost differs too much
         self._told: set[tuple[str, str]] = set()
         self._rows: dict[tuple[str, str, date], PriceRow | None] = {}
@@ -115,13 +110,15 @@ class Budget(Processor):
 
     async def aclose(self) -> None:
         """Close the file; it is opened again when it is needed."""
-        self._ledger.close()
+        if self._path is not None:
+            await sync.in_worker(self._ledger.close)
 
     def spent(self) -> Decimal:
-        """What was spent in the present period, in the currency of the limit.
+        """What was spent in the present period, in the currency of the limit. With a file, it waits for the disk.
 
         Raises:
             ConfigError: The file cannot be used.
+            BusyError: Others used it all the time.
         """
         period = period_of(self.config.per, self._clock())
         return self._ledger.change(self._account, lambda account: account.spent.get(period, Decimal(0)))
@@ -145,7 +142,7 @@ class Budget(Processor):
                     yield event
         finally:
             if reservation is not None:
-                self._settle(reservation, bill, row, request)
+                await self._settle(reservation, bill, row, request)
 
     # --- prices ---
 
@@ -237,13 +234,11 @@ class Budget(Processor):
                 wanted, least=least, limit=self.config.limit, period=period, now=now, lease_s=self.config.lease_s
             )
 
-        for _ in range(_IMPATIENT_TRIES):
-            try:
-                return self._ledger.change(self._account, begin, patient=False)
-            except BusyError:
-                # Waited for here and not in SQLite, which would hold up all of this event loop.
-                await self._sleep(random.uniform(0.001, 0.01))  # noqa: S311 - so that processes do not meet again
-        return self._ledger.change(self._account, begin)
+        def take_back(account: Account, outcome: Reservation | Refusal) -> None:
+            if isinstance(outcome, Reservation):
+                account.settle(outcome, Decimal(0), period=period_of(self.config.per, self._clock()))
+
+        return await self._ledger.achange(self._account, begin, undo=take_back)
 
     def _expected(self, request: ChatRequest, row: PriceRow | None) -> tuple[Decimal, Decimal]:
         """What a call costs at least, and what it is expected to cost."""
@@ -254,14 +249,14 @@ class Budget(Processor):
         usage = Usage(prompt_tokens=question, completion_tokens=request.config.max_tokens or _EXPECTED_ANSWER_TOKENS)
         return question * _SURE_PART * rates.least_input / 1_000_000, rates.cost(usage)
 
-    def _settle(self, reservation: Reservation, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> None:
+    async def _settle(self, reservation: Reservation, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> None:
         cost = bill.cost(self.config.currency)
         if cost is None:
             cost = self._guessed(bill, row, request)
         period = period_of(self.config.per, self._clock())
         try:
-            self._ledger.change(self._account, lambda account: account.settle(reservation, cost, period=period))
-        except ConfigError as error:
+            await self._ledger.anote(self._account, lambda account: account.settle(reservation, cost, period=period))
+        except JackfieldError as error:
             # The answer is there: a file that fails now is the next call's error.
             _log.warning("%s %s were spent, and could not be written down: %s", cost, self.config.currency, error)
 

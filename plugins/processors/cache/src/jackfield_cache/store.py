@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from jackfield.ownfile import OwnFile, UnusableFileError, writing
+from jackfield.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class Store:
             path, application_id=APPLICATION_ID, version=SCHEMA_VERSION, schema=_SCHEMA, owner="jackfield-cache"
         )
         self._failed_at: float | None = None
-        self._warned = False
+        self._warned_of: set[str] = set()
 
     def get(self, key: bytes) -> Kept | None:
         """What is kept of a key; None if nothing is, if it is too old, or if the file cannot be used."""
@@ -106,8 +106,17 @@ class Store:
         if self._ttl_s is not None and made_at + self._ttl_s <= now:  # who wrote it may have kept it for longer
             return None
         if now - used_at >= TOUCH_S:
-            connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (now, key))
+            self._touch(connection, key, now)
         return Kept(events, made_at)
+
+    def _touch(self, connection: sqlite3.Connection, key: bytes, now: float) -> None:
+        """Write down that an answer was used, unless somebody else writes: an answer that is there waits for nobody."""
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (now, key))
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
 
     def _put(self, connection: sqlite3.Connection, key: bytes, events: bytes) -> None:
         size_bytes = len(key) + len(events)
@@ -141,19 +150,20 @@ class Store:
         try:
             with self._file.use(patience_s=self._busy_s) as connection:
                 return work(connection)
-        except (sqlite3.Error, OSError, UnusableFileError) as error:
+        except (sqlite3.Error, OSError, UnusableFileError, BusyFileError) as error:
             self._failed(error)
             return None
 
     def _failed(self, error: Exception) -> None:
         """Take note of a failure, and begin anew with the next use after a rest."""
         self._failed_at = self._clock()
-        self._file.close()
-        if not self._warned:
-            self._warned = True
+        if is_busy(error):
+            what, advice = "in use by others", "It is used again in a moment"
+        else:
+            self._file.close()
+            what, advice = "not usable", "Its file is left as it is: move it away, or set another `path`"
+        if what not in self._warned_of:
+            self._warned_of.add(what)
             _log.warning(
-                "the cache of answers in %s is not used for now (%s); models are asked instead. Its file is left as "
-                "it is: move it away, or set another `path`",
-                self.path,
-                error,
+                "the cache of answers in %s is %s (%s); models are asked instead. %s", self.path, what, error, advice
             )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from jackfield.errors import ConfigError
-from jackfield.ledger import BusyError, Ledger
+from jackfield.errors import JackfieldError
+from jackfield.ledger import Ledger
 from jackfield_rate_limits.owners import is_gone
 from jackfield_rate_limits.state import Entry, State, Wait, Wanted
 
@@ -20,7 +19,6 @@ Sleep = Callable[[float], Awaitable[None]]
 
 _FIRST_GUESS_TOKENS = 500.0
 _WEIGHT_OF_THE_LAST = 0.2
-_SHORT_S = 1.0  # who waits no longer than this would take another process's millisecond for a limit
 
 _log = logging.getLogger(__name__)
 
@@ -60,12 +58,26 @@ class Gate:
         """How many stand in line."""
         return len(self._line)
 
-    def look(self, wanted: Wanted) -> Entry | Wait:
-        """Let a request in if nobody stands in line and there is a place."""
+    async def look(self, wanted: Wanted) -> Entry | Wait:
+        """Let a request in if nobody waits in line and there is a place. Who looks is looked for in its turn, too."""
+        if self._poll_s is None:  # without a file, a look takes no time, and nobody can come in between
+            with self._lock:
+                is_alone = not self._line
+            return await self._try(wanted) if is_alone else Wait(None, "turn")
+        ticket = _Ticket(asyncio.get_running_loop(), is_waiting=False)
         with self._lock:
-            if self._line:
-                return Wait(None, "turn")
-        return self._try(wanted)
+            self._line.append(ticket)
+        try:
+            while True:
+                ticket.woken.clear()
+                first = self._first()
+                if first is ticket:
+                    return await self._try(wanted)
+                if first.is_waiting:
+                    return Wait(None, "turn")
+                await ticket.woken.wait()  # the first one looks into the file: a matter of milliseconds
+        finally:
+            self._leave_the_line(ticket)
 
     async def enter(self, wanted: Wanted, *, max_wait_s: float | None, sleep: Sleep) -> Entry:
         """Stand in line until there is a place. Who is cancelled leaves the line, and the next one moves up.
@@ -73,15 +85,14 @@ class Gate:
         Raises:
             TooLongError: As soon as it is known that there is no place within `max_wait_s` seconds.
         """
-        ticket = _Ticket(asyncio.get_running_loop())
+        ticket = _Ticket(asyncio.get_running_loop(), is_waiting=True)
         began_at = self._clock()
         with self._lock:
             self._line.append(ticket)
         try:
             while True:
                 ticket.woken.clear()
-                patient = max_wait_s is not None and max_wait_s < _SHORT_S
-                outcome = self._try(wanted, patient=patient) if self._is_first(ticket) else Wait(None, "turn")
+                outcome = await self._try(wanted) if self._first() is ticket else Wait(None, "turn")
                 if isinstance(outcome, Entry):
                     return outcome
                 left_s = None if max_wait_s is None else max_wait_s - (self._clock() - began_at)
@@ -90,62 +101,68 @@ class Gate:
                 poll_s = None if outcome.why == "turn" and outcome.seconds is None else self._poll_s
                 await ticket.wait(_least(outcome.seconds, poll_s, left_s), sleep)
         finally:
-            with self._lock, contextlib.suppress(ValueError):  # it may have been given up
-                self._line.remove(ticket)
-            self._wake_the_first()
+            self._leave_the_line(ticket)
 
-    def leave(self, entry: Entry, tokens: int) -> None:
+    async def leave(self, entry: Entry, tokens: int) -> None:
         """A request is over, and used so many tokens."""
         now = self._clock()
-        self._note(lambda state: state.leave(entry, tokens, now))
-        self._wake_the_first()
+        try:
+            await self._note(lambda state: state.leave(entry, tokens, now))
+        finally:
+            self._wake_the_first()
 
-    def renew(self, entry: Entry, lease_s: float) -> None:
+    async def renew(self, entry: Entry, lease_s: float) -> None:
         """A request is still being answered."""
         until = self._clock() + lease_s
-        self._note(lambda state: state.renew(entry, until))
+        await self._note(lambda state: state.renew(entry, until))
 
-    def pause(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         """Nobody is let in for so long."""
         now = self._clock()
-        self._note(lambda state: state.pause(seconds, now))
+        await self._note(lambda state: state.pause(seconds, now))
 
-    def _note(self, work: Callable[[State], None]) -> None:
+    async def _note(self, work: Callable[[State], None]) -> None:
         """Write down what has happened. The answer is there: a file that fails now is the next request's error."""
         try:
-            self._ledger.change(self._scope, work)
-        except ConfigError as error:
+            await self._ledger.anote(self._scope, work)
+        except JackfieldError as error:
             _log.warning("%s", error)
 
     def learn(self, answer_tokens: int) -> None:
         """An answer had so many tokens."""
         self.answer_tokens += _WEIGHT_OF_THE_LAST * (answer_tokens - self.answer_tokens)
 
-    def _try(self, wanted: Wanted, *, patient: bool = False) -> Entry | Wait:
+    async def _try(self, wanted: Wanted) -> Entry | Wait:
         now = self._clock()
-        try:
-            return self._ledger.change(
-                self._scope, lambda state: state.enter(wanted, now, is_gone=is_gone), patient=patient
-            )
-        except BusyError:
-            # Waited for here and not in SQLite, which would hold up all of this event loop.
-            return Wait(random.uniform(0.001, 0.01), "turn")  # noqa: S311 - so that processes do not meet again
+        return await self._ledger.achange(
+            self._scope, lambda state: state.enter(wanted, now, is_gone=is_gone), undo=_take_back
+        )
 
-    def _is_first(self, ticket: _Ticket) -> bool:
+    def _first(self) -> _Ticket:
         with self._lock:
-            return self._line[0] is ticket
+            return self._line[0]
+
+    def _leave_the_line(self, ticket: _Ticket) -> None:
+        with self._lock, contextlib.suppress(ValueError):  # it may have been given up
+            self._line.remove(ticket)
+        self._wake_the_first()
 
     def _wake_the_first(self) -> None:
         with self._lock:
             while self._line and not self._line[0].wake():
                 self._line.popleft()
+            if self._line and self._line[0].is_waiting:  # who only looks has seen enough
+                for ticket in self._line:
+                    if not ticket.is_waiting:
+                        ticket.wake()
 
 
 class _Ticket:
     """A place in the line."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, is_waiting: bool) -> None:
         self._loop = loop
+        self.is_waiting = is_waiting  # and does not only look whether it has to
         self.woken = asyncio.Event()
 
     def wake(self) -> bool:
@@ -167,6 +184,11 @@ class _Ticket:
         finally:
             for one in waits:
                 one.cancel()
+
+
+def _take_back(state: State, outcome: Entry | Wait) -> None:
+    if isinstance(outcome, Entry):
+        state.forget(outcome)
 
 
 def _least(*seconds: float | None) -> float | None:

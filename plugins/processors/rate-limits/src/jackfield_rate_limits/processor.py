@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from jackfield import sync
 from jackfield.errors import LimitReachedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, UsageReported
 from jackfield.messages import Usage
@@ -98,7 +99,7 @@ class RateLimits(Processor):
     async def aclose(self) -> None:
         """Close the file; it is opened again when it is needed."""
         if self._path is not None:
-            gates().close(self._path)
+            await sync.in_worker(gates().close, self._path)
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Wait for a place, ask, and give the place back."""
@@ -107,7 +108,7 @@ class RateLimits(Processor):
     async def _limited(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         gate = gates().gate(self._scope(request), path=self._path, clock=self._clock)
         question_tokens, wanted = self._wanted(request, gate)
-        entry = gate.look(wanted)
+        entry = await gate.look(wanted)
         if isinstance(entry, Wait):
             if _is_worth_telling(entry, request):
                 yield _note(entry, request)
@@ -119,14 +120,14 @@ class RateLimits(Processor):
                     call.see(event)
                     if self._path is not None and self._clock() >= call.renew_at:
                         call.renew_at = self._next_sign()
-                        gate.renew(entry, self.config.lease_s)
+                        await gate.renew(entry, self.config.lease_s)
                     yield event
         except RateLimitedError as error:
             call.refused = True
-            gate.pause(self.config.pause_s if error.retry_after_s is None else error.retry_after_s)
+            await gate.pause(self.config.pause_s if error.retry_after_s is None else error.retry_after_s)
             raise
         finally:
-            call.settle()
+            await call.settle()
 
     def _next_sign(self) -> float:
         """When to give the next sign of life, by the clock."""
@@ -203,11 +204,11 @@ class _Call:
         elif isinstance(event, ModelFinished):
             self._complete = True
 
-    def settle(self) -> None:
+    async def settle(self) -> None:
         """Give the place back, with what was used in truth, as far as it is known."""
         if self._usage is not None and self._complete:
             self.gate.learn(self._usage.completion_tokens)
-        self.gate.leave(self.entry, self._tokens())
+        await self.gate.leave(self.entry, self._tokens())
 
     def _tokens(self) -> int:
         if self._usage is not None and self._usage.total_tokens:

@@ -115,6 +115,14 @@ class State:
         elif tokens > entry.tokens:  # its second has left the minute: what was not foreseen counts from now on
             self.used.setdefault(math.floor(now / SLICE_S), [0, 0])[1] += tokens - entry.tokens
 
+    def forget(self, entry: Entry) -> None:
+        """A request that was let in was never sent."""
+        self.running.pop(entry.id, None)
+        used = self.used.get(entry.slice)
+        if used is not None:
+            used[0] = max(0, used[0] - 1)
+            used[1] = max(0, used[1] - entry.tokens)
+
     def renew(self, entry: Entry, until: float) -> None:
         """A request is still being answered."""
         if entry.id in self.running:
