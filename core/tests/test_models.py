@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig, LLMConfig
@@ -46,7 +46,7 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.models import BaseChatModel, BlockingChatModel, Retry, fold, get_chat_model
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT, delay_s
+from jackfield.models.retry import ONLY_BEFORE_OUTPUT, asked_again, delay_s
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest, ModelFacts
@@ -142,10 +142,63 @@ def test_a_pause_grows_up_to_a_minute_and_never_beyond(
     assert pause <= delay_s(kind("x"), attempt + 1, jitter=jitter)
 
 
-@given(st.integers(1, 20), st.floats(0, 1), st.floats(0, 500))
-@settings(max_examples=40)
-def test_what_the_server_asks_for_is_the_least_pause(attempt: int, jitter: float, asked: float) -> None:
-    assert delay_s(RateLimitedError("x", retry_after_s=asked), attempt, jitter=jitter) >= asked
+@given(st.integers(1, 20), st.floats(0, 1), st.floats() | st.floats(0, 500), st.floats(0.001, 1000))
+@settings(max_examples=100)
+@example(1, 0.0, float("nan"), 120.0)
+@example(1, 0.0, 1e9, 120.0)
+@example(1, 0.0, float("inf"), 120.0)
+@example(1, 0.0, -1e9, 120.0)
+def test_what_the_server_asks_for_is_the_least_pause_or_too_long(
+    attempt: int, jitter: float, asked: float, most: float
+) -> None:
+    for error in (RateLimitedError("x", retry_after_s=asked), ModelOverloadedError("x", retry_after_s=asked)):
+        pause = delay_s(error, attempt, jitter=jitter, max_delay_s=most)
+        if asked <= most:
+            assert pause is not None
+            assert max(asked, 0) <= pause <= most
+        else:
+            assert pause is None
+
+
+@pytest.mark.parametrize("asked", [120.1, 1e9, float("inf"), float("nan")])
+@pytest.mark.parametrize("kind", [RateLimitedError, ModelOverloadedError])
+def test_a_server_that_asks_for_too_long_a_pause_gets_none_and_its_error_is_raised_at_once(
+    asked: float, kind: type[ModelServiceError]
+) -> None:
+    naps = Naps()
+    error = kind("slow", retry_after_s=asked)
+    model = scripted([error], answer("x"), naps=naps, max_retries=5)
+    with pytest.raises(kind) as caught:
+        model.quick_chat("q")
+    assert caught.value is error
+    assert naps.slept_s == []
+    assert "longer than max_retry_delay=120" in caught.value.__notes__[0]
+
+
+def test_whoever_wants_to_wait_longer_says_so() -> None:
+    naps = Naps()
+    busy = RateLimitedError("slow", retry_after_s=900.0)
+    scripted([busy], answer("x"), naps=naps, max_retries=1, max_retry_delay=1000).quick_chat("q")
+    assert naps.slept_s == [900.0]
+
+
+@pytest.mark.parametrize("asked", [1.0, 1e9])
+def test_what_is_no_model_waits_by_the_same_rule(asked: float) -> None:
+    async def ask() -> str:
+        if not asked_times:
+            asked_times.append(1)
+            raise RateLimitedError("slow", retry_after_s=asked)
+        return "well"
+
+    asked_times: list[int] = []
+    naps = Naps()
+    wait = asked_again(ask, max_retries=3, sleep=naps)
+    if asked == 1:
+        assert asyncio.run(wait) == "well"
+    else:
+        with pytest.raises(RateLimitedError):
+            asyncio.run(wait)
+    assert naps.slept_s == ([1.0] if asked == 1 else [])
 
 
 @pytest.mark.parametrize("error", [RateLimitedError("x"), RateLimitedError("x", status=429)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.models.refusals import retry_after_s, shown
@@ -32,6 +32,22 @@ KEY = "sk-" + "SECRET-1"
 )
 def test_how_long_to_wait_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after_s(headers, NOW) == seconds
+
+
+@given(
+    st.text(max_size=40)
+    | st.from_regex(
+        r"\A(Mon, )?[0-9]{1,3} [JFMA][a-z]{2} [0-9]{1,6} [0-9]{1,3}:[0-9]{1,3}(:[0-9]{1,3})? "
+        r"([+-][0-9]{1,12}|GMT|[A-Z]{1,4})\Z"
+    )
+)
+@example("Fri, 31 Dec 9999 23:59:59 -2359")
+@example("Mon, 1 Jan 1 00:00:00 +2359")
+@example("Mon, 1 Jan 2026 00:00:00 +999999999999")
+def test_whatever_a_server_sends_is_a_time_from_now_on_or_nothing(value: str) -> None:
+    for headers in ({"retry-after": value}, {"retry-after-ms": value}):
+        seconds = retry_after_s(headers, NOW)
+        assert seconds is None or 0 <= seconds < float("inf")
 
 
 @given(st.lists(st.text(max_size=12) | st.just(KEY), max_size=6), st.integers(1, 80))

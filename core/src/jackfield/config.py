@@ -78,6 +78,12 @@ class GenerateConfig(Config):
     stop: tuple[str, ...] = Field(default=(), description="Texts at which the answer ends; one text is a list of one")
     max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
     max_retries: int = Field(default=0, ge=0, le=100)
+    max_retry_delay: float = Field(
+        default=120.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="The longest wait before another attempt, in seconds; a server that asks for more gets none",
+    )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds the server may be silent")
     deadline: float | None = Field(default=None, gt=0, description="Seconds for the whole call, retries included")
     lang: Lang | None = Field(default=None, description="Of the texts Jackfield adds; found from the messages if unset")

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
+from jackfield.config import GenerateConfig
 from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
 from jackfield.events import (
     HistoryTrimmed,
@@ -21,7 +22,9 @@ from jackfield.processors.base import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import Interrupted, closing, interruptible
 
-MAX_DELAY_S = 60.0
+MAX_BACKOFF_S = 60.0
+MAX_DELAY_S = 120.0
+"""The longest wait that a server may ask for, in seconds, unless a caller says otherwise."""
 RATE_LIMIT_FLOOR_S = 2.0
 ONLY_BEFORE_OUTPUT = (
     "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
@@ -30,26 +33,44 @@ ONLY_BEFORE_OUTPUT = (
 # Notes, and what an attempt cost: nobody has to forget them when another one begins.
 _NOT_THE_ANSWER = (PluginEvent, RetryScheduled, HistoryTrimmed, UsageReported)
 
+_TOO_LONG = (
+    "the server asks for a wait of {asked:g} s, longer than max_retry_delay={most:g}: it was not asked again; "
+    "raise that, ask another model, or come back later"
+)
+
 Sleep = Callable[[float], Awaitable[None]]
 T = TypeVar("T")
 
 
-def delay_s(error: ModelServiceError, attempt: int, *, jitter: float) -> float:
-    """How long to wait before attempt `attempt + 1`, in seconds; attempts count from 1, `jitter` is from 0 to 1.
+def delay_s(error: ModelServiceError, attempt: int, *, jitter: float, max_delay_s: float = MAX_DELAY_S) -> float | None:
+    """How long to wait before attempt `attempt + 1`, in seconds; None if the server asks for longer than one may.
 
-    It doubles from half a second up to a minute. What the server asks for is a lower bound, and is honoured even when
-    it is longer; without it, a rate limit waits at least two seconds.
+    It doubles from half a second up to a minute. What the server asks for is a lower bound; without it, a rate limit
+    waits at least two seconds. A server that asks for more than `max_delay_s` is neither waited for nor asked earlier
+    than it wants: how long we wait is not for a stranger to choose.
+
+    Args:
+        error: How the last attempt ended.
+        attempt: Its number, from 1.
+        jitter: From 0 to 1.
+        max_delay_s: The longest wait.
     """
-    backoff = min(MAX_DELAY_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+    backoff = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+    least = 0.0
     if error.retry_after_s is not None:
-        return max(error.retry_after_s, backoff)
-    return max(RATE_LIMIT_FLOOR_S, backoff) if isinstance(error, RateLimitedError) or error.status == 429 else backoff
+        if not error.retry_after_s <= max_delay_s:  # "not a number" is no time to wait for, either
+            return None
+        least = error.retry_after_s
+    elif isinstance(error, RateLimitedError) or error.status == 429:
+        least = RATE_LIMIT_FLOOR_S
+    return min(max_delay_s, max(least, backoff))
 
 
 async def asked_again(
     ask: Callable[[], Awaitable[T]],
     *,
     max_retries: int,
+    max_delay_s: float = MAX_DELAY_S,
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> T:
@@ -63,11 +84,22 @@ async def asked_again(
         try:
             return await ask()
         except ModelServiceError as error:
-            if not error.retryable or attempt > max_retries:
+            config = GenerateConfig(max_retries=max_retries, max_retry_delay=max_delay_s)
+            wait_s = _wait_before_another(error, attempt, config, jitter())
+            if wait_s is None:
                 raise
-            wait_s = delay_s(error, attempt, jitter=jitter())
         await sleep(wait_s)
         attempt += 1
+
+
+def _wait_before_another(error: ModelServiceError, attempt: int, config: GenerateConfig, jitter: float) -> float | None:
+    """How long to wait before another attempt, in seconds; None if there will be none."""
+    if not error.retryable or attempt > config.max_retries:
+        return None
+    wait_s = delay_s(error, attempt, jitter=jitter, max_delay_s=config.max_retry_delay)
+    if wait_s is None:
+        error.add_note(_TOO_LONG.format(asked=error.retry_after_s, most=config.max_retry_delay))
+    return wait_s
 
 
 class Retry(Processor):
@@ -75,7 +107,8 @@ class Retry(Processor):
 
     Before a repetition, it says so (`RetryScheduled`), and when some of the answer was already out, that it is void
     (`StreamReset`). An error that waiting cannot mend is raised at once, and so is one whose wait would pass the
-    deadline. The error of the last attempt is raised as it was.
+    deadline, or for which the server asks for a longer one than `max_retry_delay`: its `retry_after_s` says how long.
+    The error of the last attempt is raised as it was.
     """
 
     name = "retry"
@@ -111,10 +144,9 @@ class Retry(Processor):
                     f"raise `deadline` or ask for less"
                 ) from error
             except ModelServiceError as error:
-                wait_s = delay_s(error, attempt, jitter=self._jitter())
-                out_of_time = ends_at is not None and loop.time() + wait_s >= ends_at
                 may_reset = not produced or not request.metadata.get(ONLY_BEFORE_OUTPUT)
-                if not error.retryable or attempt > request.config.max_retries or out_of_time or not may_reset:
+                wait_s = _wait_before_another(error, attempt, request.config, self._jitter()) if may_reset else None
+                if wait_s is None or (ends_at is not None and loop.time() + wait_s >= ends_at):
                     raise
                 yield RetryScheduled(attempt, wait_s, str(error))
                 if produced:

@@ -91,7 +91,7 @@ def test_the_model_for_the_cause_is_asked(scripted: Scripted, ask: Ask, error: M
 
 
 def test_each_error_of_a_model_has_a_setting_or_falls_to_any() -> None:
-    settings_ = set(FallbackConfig.model_fields) - {"any", "cooldown_s"}
+    settings_ = set(FallbackConfig.model_fields) - {"any", "cooldown_s", "max_rest_s"}
     assert {cause for _, cause in CAUSES} == settings_
     assert {cause_of(ModelRequestError("x")), cause_of(ModelServiceError("x"))} == {"request", "other"}
 
@@ -358,6 +358,21 @@ def test_a_rest_lasts_as_long_as_the_server_asks(scripted: Scripted, ask: Ask, c
     first = scripted("first", [RateLimitedError("x", retry_after_s=60)], answer("back"), fallback=fallback)
     ask(first)
     clock.now += 59
+    assert fold(ask(first)).get_content() == "b"
+    clock.now += 2
+    assert fold(ask(first)).get_content() == "back"
+
+
+@pytest.mark.parametrize("asked", [1e9, float("inf"), float("nan")])
+@pytest.mark.parametrize(("settings", "rest_s"), [({}, 600), ({"max_rest_s": 50}, 50), ({"max_rest_s": 1}, 5)])
+def test_a_server_cannot_choose_how_long_its_model_rests(
+    scripted: Scripted, ask: Ask, clock: Any, asked: float, settings: dict[str, Any], rest_s: float
+) -> None:
+    small = scripted("small", answer("a"), answer("b"))
+    fallback = Fallback(overload=small, cooldown_s=5, clock=clock, **settings)
+    first = scripted("first", [RateLimitedError("x", retry_after_s=asked)], answer("back"), fallback=fallback)
+    ask(first)
+    clock.now += rest_s - 1
     assert fold(ask(first)).get_content() == "b"
     clock.now += 2
     assert fold(ask(first)).get_content() == "back"

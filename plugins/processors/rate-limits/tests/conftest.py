@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from jackfield import sync
+from jackfield.ledger import FileLedger
 from jackfield.messages import Message
 from jackfield.request import ChatRequest
 from jackfield_rate_limits.shared import gates
@@ -24,6 +24,7 @@ class Time:
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
+        self.in_file = self.looked = 0
         self._numbers = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
@@ -35,6 +36,19 @@ class Time:
         heapq.heappush(self._sleepers, (self.now + seconds, next(self._numbers), future))
         await future
 
+    def noticing(self, change: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """A change of a file, which the time waits for."""
+
+        async def noticed(*args: Any, **kwargs: Any) -> Any:
+            self.in_file += 1
+            try:
+                return await change(*args, **kwargs)
+            finally:
+                self.in_file -= 1
+                self.looked += 1
+
+        return noticed
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end in this time."""
         return asyncio.run(self._run(work))
@@ -42,11 +56,12 @@ class Time:
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.create_task(work)
         while True:
+            before = self.looked
             for _ in range(50):
                 await asyncio.sleep(0)
             if task.done():
                 return task.result()
-            if sync._this_process().workers._working:  # a thread is in the file: that takes no time of this clock
+            if self.in_file or self.looked != before:  # a thread is, or was a moment ago: that takes no time
                 await asyncio.sleep(0.001)
                 continue
             self._sleepers = [one for one in self._sleepers if not one[2].done()]
@@ -57,8 +72,11 @@ class Time:
 
 
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    for name in ("achange", "anote"):
+        monkeypatch.setattr(FileLedger, name, time.noticing(getattr(FileLedger, name)))
+    return time
 
 
 @pytest.fixture

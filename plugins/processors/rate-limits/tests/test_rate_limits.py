@@ -223,6 +223,35 @@ def test_a_429_makes_everybody_wait_as_long_as_the_server_asks(time: Any, questi
     assert server.asked_at == [began + 40] * 2
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("asked", [1e9, float("inf"), float("nan")])
+def test_a_server_cannot_choose_how_long_everybody_waits(
+    time: Any, question: Question, path: Path, asked: float, shared: bool
+) -> None:
+    settings: dict[str, Any] = {"path": path} if shared else {}
+    began = time.now
+    for most, limits in [(120, _limits(time, **settings)), (30, _limits(time, max_pause_s=30, **settings))]:
+        refusing = Server(time, events=[RateLimitedError("no", retry_after_s=asked)])
+        with pytest.raises(RateLimitedError, match="no"):
+            time.run(gathered(limits.wrap(refusing)(question())))
+        server = Server(time)
+        time.run(_all(limits, server, [question(), question()]))
+        began += most
+        assert server.asked_at == [began] * 2
+
+
+def test_nobody_waits_longer_for_another_processs_pause_than_it_would_for_its_own(
+    time: Any, question: Question, path: Path
+) -> None:
+    patient = _limits(time, path=path, max_pause_s=1e6)
+    began = time.now
+    with pytest.raises(RateLimitedError):
+        time.run(gathered(patient.wrap(Server(time, events=[RateLimitedError("no", retry_after_s=1e6)]))(question())))
+    server = Server(time)
+    time.run(gathered(_limits(time, path=path, max_pause_s=20).wrap(server)(question())))
+    assert server.asked_at == [began + 20]
+
+
 def test_a_429_that_names_no_time_makes_a_pause_of_its_own(time: Any, question: Question) -> None:
     limits = _limits(time, pause_s=7)
     with pytest.raises(RateLimitedError):

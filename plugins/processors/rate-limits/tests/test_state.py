@@ -129,7 +129,25 @@ def test_nothing_is_left_of_a_minute_that_is_over() -> None:
     assert state.is_idle
 
 
-@pytest.mark.parametrize("text", ["", "7", "{}", "[]", '{"used": 7}', '{"used": [[1]], "running": {}, "paused": null}'])
+def test_a_pause_that_another_made_longer_than_counts_does_not_keep_a_new_one_out() -> None:
+    state = State()
+    state.pause(1e9, NOW)
+    state.pause(10, NOW + 100, max_pause_s=60)
+    assert _waits(state, Wanted("1", Limits(), max_pause_s=60), NOW + 101) == Wait(9, "pause")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"used": [], "running": {}, "paused": [0, NaN]}',
+        "",
+        "7",
+        "{}",
+        "[]",
+        '{"used": 7}',
+        '{"used": [[1]], "running": {}, "paused": null}',
+    ],
+)
 def test_what_is_no_state_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of json or of ours
         State.from_json(text)

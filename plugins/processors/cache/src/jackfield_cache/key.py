@@ -18,7 +18,9 @@ FORMAT = 1
 """Counts up when requests are hashed, or answers written, in another way: older answers are then never found."""
 
 # How to wait, and for whom, changes no answer; headers carry keys. Whatever else a newer core adds is in the key.
-_LEFT_OUT = frozenset({"max_retries", "request_timeout", "deadline", "extra_headers", "max_input_tokens", "lang"})
+_LEFT_OUT = frozenset(
+    {"max_retries", "max_retry_delay", "request_timeout", "deadline", "extra_headers", "max_input_tokens", "lang"}
+)
 
 
 class NotHashable(ValueError):  # noqa: N818 - it says what the request is

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field
 from jackfield.config import Config, LLMConfig
 from jackfield.models.base import BaseChatModel
 
+DEFAULT_MAX_REST_S = 600.0
+
 
 def _as_models(value: Any) -> Any:
     """One model, or several, as a tuple. No value is shown: it may hold a key."""
@@ -49,4 +51,10 @@ class FallbackConfig(Config):
         default=None,
         gt=0,
         description="Seconds for which a model that was overloaded, rate limited, silent or away is not asked again",
+    )
+    max_rest_s: float = Field(
+        default=DEFAULT_MAX_REST_S,
+        gt=0,
+        allow_inf_nan=False,
+        description="The longest such rest, in seconds, whatever its server asks for; no less than cooldown_s",
     )

@@ -20,7 +20,7 @@ from jackfield.streams import closing
 from jackfield_fallback.attempts import Attempts
 from jackfield_fallback.candidate import Candidate, options_for
 from jackfield_fallback.causes import cause_of
-from jackfield_fallback.config import FallbackConfig
+from jackfield_fallback.config import DEFAULT_MAX_REST_S, FallbackConfig
 from jackfield_fallback.rests import Rests
 
 METADATA = "jackfield-fallback"
@@ -50,6 +50,7 @@ class Fallback(Processor):
     Args:
         overload … any: As in `FallbackConfig`; a model may also be given as it is, and is then not closed here.
         cooldown_s: How long a model that was overloaded, rate limited, silent or away is not asked again.
+        max_rest_s: As in `FallbackConfig`.
         host: Where the backends are looked up; the installed ones if None.
         clock: Seconds that only grow.
 
@@ -80,6 +81,7 @@ class Fallback(Processor):
         not_found: Models = (),
         any: Models = (),  # noqa: A002 - the word of the setting
         cooldown_s: float | None = None,
+        max_rest_s: float = DEFAULT_MAX_REST_S,
         host: PluginHost | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -96,9 +98,11 @@ class Fallback(Processor):
             "not_found": not_found,
             "any": any,
         }
-        self.config = FallbackConfig.parse({**values, "cooldown_s": cooldown_s}, what="fallback")
+        self.config = FallbackConfig.parse(
+            {**values, "cooldown_s": cooldown_s, "max_rest_s": max_rest_s}, what="fallback"
+        )
         self._clock = clock
-        self._rests = Rests(self.config.cooldown_s, clock)
+        self._rests = Rests(self.config.cooldown_s, self.config.max_rest_s, clock)
         self._models = _candidates({cause: getattr(self.config, cause) for cause in values}, host)
 
     def __repr__(self) -> str:

@@ -21,12 +21,14 @@ class Rests:
     """A circuit breaker for each model. When its time is over, a model is asked as if nothing had been.
 
     Args:
-        cooldown_s: How long a model rests; None for never. A longer wait that its server asks for is kept to.
+        cooldown_s: How long a model rests; None for never.
+        max_rest_s: A longer rest that its server asks for is kept to, up to this.
         clock: Seconds that only grow.
     """
 
-    def __init__(self, cooldown_s: float | None, clock: Callable[[], float]) -> None:
+    def __init__(self, cooldown_s: float | None, max_rest_s: float, clock: Callable[[], float]) -> None:
         self._cooldown_s = cooldown_s
+        self._max_rest_s = max_rest_s
         self._clock = clock
         self._rests: dict[str, Rest] = {}
 
@@ -40,5 +42,7 @@ class Rests:
         cause = cause_of(error)
         if self._cooldown_s is None or cause not in RESTING:
             return
-        asked_for_s = error.retry_after_s if isinstance(error, ModelServiceError) else None
-        self._rests[name] = Rest(self._clock() + max(self._cooldown_s, asked_for_s or 0), cause)
+        asked_for_s = (error.retry_after_s if isinstance(error, ModelServiceError) else None) or 0.0
+        if not asked_for_s <= self._max_rest_s:  # "not a number", too
+            asked_for_s = self._max_rest_s
+        self._rests[name] = Rest(self._clock() + max(self._cooldown_s, asked_for_s), cause)

@@ -8,6 +8,7 @@ from jackfield.config import Config
 
 DEFAULT_LEASE_S = 600.0
 DEFAULT_PAUSE_S = 2.0
+DEFAULT_MAX_PAUSE_S = 120.0
 
 
 class RateLimitsConfig(Config):
@@ -27,6 +28,12 @@ class RateLimitsConfig(Config):
     )
     pause_s: float = Field(
         default=DEFAULT_PAUSE_S, ge=0, description="The pause after an HTTP 429 that does not say how long to wait"
+    )
+    max_pause_s: float = Field(
+        default=DEFAULT_MAX_PAUSE_S,
+        ge=0,
+        allow_inf_nan=False,
+        description="The longest pause, in seconds, whatever a server asks for: it holds for all who share the limits",
     )
     lease_s: float = Field(
         default=DEFAULT_LEASE_S,

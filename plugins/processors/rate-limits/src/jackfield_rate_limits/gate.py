@@ -116,10 +116,12 @@ class Gate:
         until = self._clock() + lease_s
         await self._note(lambda state: state.renew(entry, until))
 
-    async def pause(self, seconds: float) -> None:
-        """Nobody is let in for so long."""
+    async def pause(self, seconds: float, *, max_pause_s: float) -> None:
+        """Nobody is let in for so long, `max_pause_s` seconds at most."""
+        if not seconds <= max_pause_s:  # "not a number", too
+            seconds = max_pause_s
         now = self._clock()
-        await self._note(lambda state: state.pause(seconds, now))
+        await self._note(lambda state: state.pause(seconds, now, max_pause_s=max_pause_s))
 
     async def _note(self, work: Callable[[State], None]) -> None:
         """Write down what has happened. The answer is there: a file that fails now is the next request's error."""

@@ -22,7 +22,7 @@ from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.tokens import estimate_tokens
-from jackfield_rate_limits.config import DEFAULT_LEASE_S, DEFAULT_PAUSE_S, RateLimitsConfig
+from jackfield_rate_limits.config import DEFAULT_LEASE_S, DEFAULT_MAX_PAUSE_S, DEFAULT_PAUSE_S, RateLimitsConfig
 from jackfield_rate_limits.gate import Clock, Gate, Sleep, TooLongError
 from jackfield_rate_limits.owners import owner
 from jackfield_rate_limits.shared import gates
@@ -68,6 +68,7 @@ class RateLimits(Processor):
         scope: str = "",
         path: str | os.PathLike[str] | None = None,
         pause_s: float = DEFAULT_PAUSE_S,
+        max_pause_s: float = DEFAULT_MAX_PAUSE_S,
         lease_s: float = DEFAULT_LEASE_S,
         media_tokens: int = 1000,
         clock: Clock | None = None,
@@ -81,6 +82,7 @@ class RateLimits(Processor):
             "scope": scope,
             "path": None if path is None else os.fspath(path),
             "pause_s": pause_s,
+            "max_pause_s": max_pause_s,
             "lease_s": lease_s,
             "media_tokens": media_tokens,
         }
@@ -124,7 +126,9 @@ class RateLimits(Processor):
                     yield event
         except RateLimitedError as error:
             call.refused = True
-            await gate.pause(self.config.pause_s if error.retry_after_s is None else error.retry_after_s)
+            # As the server wishes, within bounds: it does not know who else waits.
+            asked_for_s = self.config.pause_s if error.retry_after_s is None else error.retry_after_s
+            await gate.pause(asked_for_s, max_pause_s=self.config.max_pause_s)
             raise
         finally:
             await call.settle()
@@ -172,6 +176,7 @@ class RateLimits(Processor):
             question + answer,
             self.config.lease_s if shared else math.inf,
             owner() if shared else "",
+            self.config.max_pause_s,
         )
 
 

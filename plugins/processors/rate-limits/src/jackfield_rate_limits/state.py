@@ -88,7 +88,7 @@ class State:
             is_gone: Whether a process is known not to run any more.
         """
         self.tidy(now)
-        pause = self._pause_left(now)
+        pause = self._pause_left(now, wanted.max_pause_s)
         if pause > 0:
             return Wait(pause, "pause")
         wait = self._window_wait(wanted, now)
@@ -128,9 +128,9 @@ class State:
         if entry.id in self.running:
             self.running[entry.id].until = until
 
-    def pause(self, seconds: float, now: float) -> None:
-        """Nobody is let in for so long; a longer pause that is on already stays."""
-        if seconds > self._pause_left(now):
+    def pause(self, seconds: float, now: float, *, max_pause_s: float = math.inf) -> None:
+        """Nobody is let in for so long; a longer pause that is on already stays, as far as it counts."""
+        if seconds > self._pause_left(now, max_pause_s):
             self.paused = (now, now + seconds)
 
     def tidy(self, now: float) -> None:
@@ -151,13 +151,13 @@ class State:
         """Whether nothing is known that could make anybody wait."""
         return not (self.used or self.running or self.paused)
 
-    def _pause_left(self, now: float) -> float:
+    def _pause_left(self, now: float, most_s: float = math.inf) -> float:
         if self.paused is None:
             return 0.0
         since, until = self.paused
         if now < since:  # the clock was set back: the pause is as long as it was meant to be
             self.paused = since, until = now, now + until - since
-        return until - now
+        return min(until, since + most_s) - now
 
     def _window_wait(self, wanted: Wanted, now: float) -> Wait | None:
         free_requests = _free(wanted.limits.requests, sum(used[0] for used in self.used.values()) + 1)
@@ -192,7 +192,7 @@ class State:
             ValueError: It is something else.
         """
         try:
-            kept = json.loads(text)
+            kept = json.loads(text, parse_constant=_no_number)
             return cls(
                 used={int(second): [int(requests), int(tokens)] for second, requests, tokens in kept["used"]},
                 running={one: Running(float(until), str(owner)) for one, (until, owner) in kept["running"].items()},
@@ -212,6 +212,7 @@ class Wanted:
         tokens: What it will use, as far as one can tell; no more than is allowed at all.
         lease_s: How long its place is kept for it without a sign of life.
         owner: The process, as in `Running`.
+        max_pause_s: The longest pause it stands for; another process may have written down a longer one.
     """
 
     id: str
@@ -219,7 +220,12 @@ class Wanted:
     tokens: int = 0
     lease_s: float = math.inf
     owner: str = ""
+    max_pause_s: float = math.inf
 
 
 def _free(limit: int | None, used: int) -> float:
     return math.inf if limit is None else limit - used
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import pickle
 import socket
@@ -216,6 +217,47 @@ class FaultTests(LLMTests):
         with pytest.raises(ModelOverloadedError):
             answer_of(model, config={"max_retries": 1})
         assert len(server.requests) == 2
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("Retry-After", "1000000000"),
+            ("Retry-After", "1e308"),
+            ("Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ("retry-after-ms", "9" * 400),
+            ("retry-after-ms", "1000000000000"),
+        ],
+    )
+    @pytest.mark.parametrize("status", [429, 503])
+    def test_a_server_cannot_choose_how_long_we_wait(
+        self, server: FakeOpenAI, model: BaseChatModel, status: int, name: str, value: str
+    ) -> None:
+        server.reply(replies.error(status, "come back later", headers={name: value}))
+        server.default = replies.text("late")
+
+        async def ask() -> ModelServiceError | None:
+            try:
+                async with asyncio.timeout(60):
+                    await model.acomplete(HELLO, config={"max_retries": 1})
+            except ModelServiceError as error:
+                return error
+            return None
+
+        error = run_with(model, ask)
+        # What is no number at all says nothing: then another attempt comes soon.
+        assert error is None or (error.status == status and (error.retry_after_s or 0) > 10_000)
+        assert len(server.requests) == (2 if error is None else 1)
+
+    @pytest.mark.parametrize(
+        "value", ["-5", "nan", "inf", "-inf", "soon", "", "1 s", "Mon, 99 Foo 99999 99:99:99 +9999999", "\u0661"]
+    )
+    def test_a_pause_that_nobody_can_read_is_no_pause(
+        self, server: FakeOpenAI, model: BaseChatModel, value: str
+    ) -> None:
+        server.reply(replies.error(429, headers={"Retry-After": value.encode().decode("latin-1")}))
+        error = self._failure(model)
+        assert isinstance(error, RateLimitedError)
+        assert error.retry_after_s is None or 0 <= error.retry_after_s < 10
 
     def test_a_stream_that_broke_off_is_declared_void_before_it_starts_again(
         self, server: FakeOpenAI, model: BaseChatModel
