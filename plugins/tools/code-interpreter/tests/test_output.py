@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,32 @@ def test_images_beyond_the_limit_are_left_out_and_the_text_says_so() -> None:
     content: Any = output.content()
     assert [item.type for item in content] == ["text", "image", "image"]
     assert content[0].text.count("left out") == 3
+
+
+def test_all_images_together_have_a_limit() -> None:
+    output = Output(max_images=100)
+    large = "A" * 7_000_000
+    for _ in range(10):
+        output.add("display_data", {"data": {"image/png": large}})
+    assert sum(map(len, output.images)) < 25_000_000
+    assert output.text().count("together they are too large") == 10 - len(output.images)
+
+
+@pytest.mark.parametrize("kinds", [("display_data",), ("stdout", "stderr")], ids=["displays", "streams in turn"])
+def test_a_result_of_very_many_parts_is_not_much_longer_than_its_text_may_be(kinds: tuple[str, ...]) -> None:
+    output = Output(max_chars=1000)
+    for number in range(20_000):
+        kind = kinds[number % len(kinds)]
+        if kind == "display_data":
+            output.add(kind, {"data": {"text/plain": f"{number}", "image/png": PNG}})
+        else:
+            stream(output, f"{number}", kind)
+    text = output.text()
+    assert len(text) < 10_000
+    assert "0\n" in text
+    assert "19999" in text
+    assert "characters left out" in text
+    assert len(output.images) <= 8
 
 
 def test_a_line_that_was_overwritten_shows_its_last_state() -> None:

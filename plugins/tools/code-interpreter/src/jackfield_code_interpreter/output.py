@@ -15,6 +15,8 @@ FINISHED = "Finished execution."
 TIMED_OUT = "Timeout: Code execution exceeded the time limit."
 
 _MAX_IMAGE_CHARS = 8_000_000  # of base64, 6 MB: no provider takes a larger image
+_MAX_IMAGES_CHARS = 24_000_000  # of all images of a result
+_MAX_BLOCKS = 200  # of a result, half of them its first and half its last: fences and titles have characters, too
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 _STREAMS = ("stdout", "stderr")
 _BACKTICKS = re.compile(r"`{3,}")
@@ -43,6 +45,7 @@ class Output:
         self.received_chars = 0
         self.images: list[str] = []
         self._max_images = max_images
+        self._images_chars = 0
         self._head_room = max_chars // 2
         self._tail_limit = max_chars - self._head_room
         self._head: deque[_Piece] = deque()
@@ -93,6 +96,9 @@ class Output:
             return f"[image left out: only {self._max_images} are returned by one call]"
         if not encoded or len(encoded) > _MAX_IMAGE_CHARS:
             return "[image left out: it is too large; draw it with a lower resolution]"
+        if self._images_chars + len(encoded) > _MAX_IMAGES_CHARS:
+            return "[image left out: together they are too large; draw them with a lower resolution]"
+        self._images_chars += len(encoded)
         self.images.append(f"data:{media_type};base64,{encoded}")
         return ""
 
@@ -102,6 +108,8 @@ class Output:
         if kind != self._kind or kind not in _STREAMS:
             self._block += 1
             self._kind = kind
+            if self._block > _MAX_BLOCKS // 2:
+                self._head_room = 0
         self.received_chars += len(text)
         head, rest = text[: self._head_room], text[self._head_room :]
         self._head_room -= len(head)
@@ -113,9 +121,10 @@ class Output:
         self._shorten_tail()
 
     def _shorten_tail(self) -> None:
-        while self._tail_chars > self._tail_limit:
+        while self._tail_chars > self._tail_limit or len(self._tail) > _MAX_BLOCKS // 2:
             oldest = self._tail[0]
-            cut = min(len(oldest.text), self._tail_chars - self._tail_limit)
+            too_many = len(self._tail) > _MAX_BLOCKS // 2
+            cut = len(oldest.text) if too_many else min(len(oldest.text), self._tail_chars - self._tail_limit)
             oldest.text = oldest.text[cut:]
             self._tail_chars -= cut
             self._left_out += cut
