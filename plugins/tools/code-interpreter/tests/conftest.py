@@ -12,9 +12,20 @@ import pytest
 
 from jackfield import sync
 from jackfield.tools import ToolContext, ToolResult
+from jackfield_code_interpreter import barriers, launch
 from jackfield_code_interpreter.tool import CodeInterpreter
 
 Run = Callable[..., "Answer"]
+
+
+def below(pid: int) -> list[int]:
+    """A process and its descendants; what the code calls them is another matter: it may have numbers of its own."""
+    found = [pid]
+    for one in found:
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, task.read_text().split())
+    return found
 
 
 class Answer:
@@ -46,6 +57,13 @@ class Interpreter:
 
     def run(self, code: str, *, context: ToolContext | None = None) -> Answer:
         return Answer(sync.run(self.tool.call({"code": code}, context=context)))
+
+    def processes(self) -> list[int]:
+        """The guard and all processes below it, by the numbers that this process sees."""
+        session = self.tool._own
+        assert session is not None
+        assert session._kernel is not None
+        return below(session._kernel.process.pid)
 
     def close(self) -> None:
         sync.run(self.tool.aclose())
@@ -88,6 +106,22 @@ def make_interpreter() -> Iterator[Callable[..., Interpreter]]:
 def read_answer() -> Callable[[ToolResult | str], Answer]:
     """`Answer`, for tests that call a tool themselves."""
     return Answer
+
+
+@pytest.fixture(params=["namespaces", "landlock", "none"])
+def barrier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each thing that can keep code from other processes, used alone; the test is skipped where it does not work."""
+    name: str = request.param
+    if barriers.best_barrier([name]) != name:
+        pytest.skip(f"no {name} on this machine")
+    monkeypatch.setattr(launch, "BARRIERS", (name,))
+    return name
+
+
+@pytest.fixture
+def processes_below() -> Callable[[int], list[int]]:
+    """`below`, for tests whose interpreter is another process's."""
+    return below
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from jackfield_code_interpreter.files import BroughtFiles
+from jackfield_code_interpreter.files import BroughtFiles, FileLimits
 
 
 @pytest.fixture
@@ -68,3 +70,122 @@ def test_a_file_that_is_in_the_folder_already_is_used_as_it_is(folder: Path) -> 
 def test_what_is_no_local_file_is_left_out(folder: Path, name: str) -> None:
     assert BroughtFiles(folder).bring([name, str(folder)]) == []
     assert list(folder.iterdir()) == []
+
+
+# --- what the code, or anybody, may have put there ---
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/id_rsa").write_text("secret")
+    return tmp_path / "home/id_rsa"
+
+
+def everything_in(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def test_no_link_is_followed_from_where_files_come(tmp_path: Path, folder: Path, secret: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(secret)
+    assert "it is a link; name the file itself" in BroughtFiles(folder).bring([str(tmp_path / "a.csv")])[0]
+    assert everything_in(folder) == ""
+
+
+def test_a_file_or_a_folder_that_became_a_link_is_not_followed(tmp_path: Path, folder: Path, secret: Path) -> None:
+    source = given(tmp_path / "in/id_rsa", "old")
+    files = BroughtFiles(folder)
+    files.bring([source])
+    Path(source).unlink()
+    (tmp_path / "in").rmdir()
+    (tmp_path / "in").symlink_to(secret.parent)
+    assert "could not be copied" in files.bring([source])[0]
+    assert everything_in(folder) == "old"
+
+
+def test_a_link_the_code_put_in_the_way_is_replaced_and_not_written_through(
+    tmp_path: Path, folder: Path, secret: Path
+) -> None:
+    source = given(tmp_path / "in/a.csv", "old")
+    files = BroughtFiles(folder)
+    files.bring([source])
+    (folder / "a.csv").unlink()
+    (folder / "a.csv").symlink_to(secret)
+    given(Path(source), "newer")
+    files.bring([source])
+    assert secret.read_text() == "secret"
+    assert (folder / "a.csv").read_text() == "newer"
+    (folder / "b.csv").symlink_to(tmp_path / "nothing")  # a link that leads nowhere yet
+    assert "'b-2.csv'" in files.bring([given(tmp_path / "in/b.csv", "b")])[0]
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_links_below_the_working_directory_bring_nothing_in(folder: Path, secret: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/link").symlink_to(secret)
+    os.link(secret, folder / "sub/hard")
+    notes = BroughtFiles(folder).bring([str(folder / "sub/link"), str(folder / "sub/hard")])
+    assert ["link" in notes[0], "second name" in notes[1]] == [True, True]
+    assert sorted(path.name for path in folder.iterdir()) == ["sub"]
+
+
+def _socket(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+
+
+def _link_to_zero(path: str) -> None:
+    Path(path).symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _socket, _link_to_zero])
+def test_what_is_no_regular_file_is_left_alone_and_nothing_waits(
+    tmp_path: Path, folder: Path, make: Callable[[str], None]
+) -> None:
+    make(str(tmp_path / "p"))
+    assert "was not copied" in BroughtFiles(folder).bring([str(tmp_path / "p")])[0]
+    assert list(folder.iterdir()) == []
+
+
+def test_a_device_is_not_read(folder: Path) -> None:
+    assert "not a regular file" in BroughtFiles(folder).bring(["/dev/zero"])[0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (FileLimits(file_bytes=3), "it has 4 bytes"),
+        (FileLimits(total_bytes=7), "'brought_mb'"),
+        (FileLimits(files=1), "'brought_files'"),
+    ],
+)
+def test_no_more_than_the_limits_is_copied(tmp_path: Path, folder: Path, limits: FileLimits, reason: str) -> None:
+    files = BroughtFiles(folder, limits)
+    notes = files.bring([given(tmp_path / "in/a", "1234"), given(tmp_path / "in/b", "1234")])
+    assert reason in notes[-1]
+    assert not (folder / "b").exists()
+    assert len(everything_in(folder)) <= 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_a_file_that_grows_while_it_is_copied_ends_at_the_limit(folder: Path) -> None:
+    # It says it is empty, and is not: as a file that grows does.
+    files = BroughtFiles(folder, FileLimits(file_bytes=10))
+    assert "grew beyond the limit" in files.bring(["/proc/self/status"])[0]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\udcff\udcfe", "n" * 255, "-rf", " ", "..a", "a\x1b[2J"])
+def test_any_name_of_a_file_is_taken_and_told_on_one_line(tmp_path: Path, folder: Path, name: str) -> None:
+    given(folder / name, "mine")
+    (tmp_path / "in").mkdir()
+    source = given(tmp_path / "in" / name, "theirs")
+    notes = BroughtFiles(folder).bring([source])
+    assert all(note.isprintable() for note in notes)
+    assert (folder / name).read_text() == "mine"
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("path", ["..", "/", ".", "/..", "a/.."])
+def test_a_path_that_ends_in_no_name_is_left_out(folder: Path, path: str) -> None:
+    assert BroughtFiles(folder).bring([path]) == []

@@ -61,7 +61,7 @@ sys.path.insert(0, os.path.dirname(sys.argv[1]))
 import limits_shim
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
-limits_shim.apply_limits({"processes": 20})
+limits_shim.apply_limits({"processes": 20}, others=limits_shim._running_threads())
 children = []
 try:
     for _ in range(60):

@@ -21,5 +21,7 @@ class CodeInterpreterConfig(Config):
     cpu_s: int | None = Field(default=600, ge=1, description="CPU seconds of each process, over all calls")
     processes: int | None = Field(default=128, ge=16, description="Processes and threads; not enforced for root")
     file_mb: int | None = Field(default=256, ge=1, description="The largest file that can be written")
+    brought_files: int | None = Field(default=200, ge=0, description="Files of a conversation copied to the code")
+    brought_mb: int | None = Field(default=1024, ge=1, description="What all of them may have together; each: file_mb")
     max_output_chars: int = Field(default=20_000, ge=200, description="Longer output loses its middle")
     max_images: int = Field(default=8, ge=0, description="Images returned by one call; more are left out")

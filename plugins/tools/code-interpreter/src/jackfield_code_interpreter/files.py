@@ -1,10 +1,34 @@
-"""The files of a conversation, copied to where the code runs."""
+"""The files of a conversation, copied to where the code runs: regular ones, within limits, and through no link.
+
+Code that a model wrote may be changing the folders meanwhile: a name is opened once, and what was opened is looked at.
+"""
 
 from __future__ import annotations
 
-import shutil
+import os
+import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
+
+_PIECE_BYTES = 1 << 20
+# Where it can be had, a handle that needs no right to list the folder.
+_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe is opened without waiting for its other end, and a terminal without becoming this process's.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_NOTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How much is copied over the life of one folder; None is no limit."""
+
+    file_bytes: int | None = 256 << 20
+    total_bytes: int | None = 1 << 30
+    files: int | None = 200
 
 
 class BroughtFiles:
@@ -13,10 +37,13 @@ class BroughtFiles:
     A file that was in the folder before is never overwritten.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limits: FileLimits | None = None) -> None:
         self._folder = folder
-        self._copies: dict[str, Path] = {}
+        self._limits = limits or FileLimits()
+        self._copies: dict[str, str] = {}
         self._seen: dict[str, tuple[float, int]] = {}
+        self._real_folders: dict[str, Path] = {}
+        self._copied_bytes = 0
 
     def bring(self, paths: Sequence[str]) -> list[str]:
         """Copy what is new. What is no local file (a URL, a folder) is left out.
@@ -24,37 +51,133 @@ class BroughtFiles:
         Returns:
             Sentences about files that are not where one would look for them.
         """
-        return [note for path in paths for note in self._bring(path)]
+        notes = [note for path in paths for note in self._bring(path)]
+        if len(notes) > _MAX_NOTES:
+            notes[_MAX_NOTES:] = [f"Note: the same holds for {len(notes) - _MAX_NOTES} more files."]
+        return notes
 
     def _bring(self, path: str) -> Iterator[str]:
         source = Path(path)
-        if not _is_local_file(source):
+        if not _may_be_copied(source):
             return
+        shown = _shown(source.name)
         try:
-            facts = source.stat()
-            state = (facts.st_mtime, facts.st_size)
-            if self._seen.get(path) == state:
-                return
-            copy = self._copies.get(path) or self._free_name(source)
-            if copy != source.resolve():
-                shutil.copyfile(source, copy)
-        except OSError as error:
-            yield f"Note: the file {source.name!r} could not be copied to the working directory: {error.strerror}."
+            with self._opened(source, path) as (file, facts):
+                state = (facts.st_mtime, facts.st_size)
+                if file is None or self._seen.get(path) == state:
+                    return
+                name = self._copies.get(path) or self._free_name(source)
+                self._copy(file, facts, name, new=path not in self._copies)
+        except _RefusedError as refusal:
+            yield f"Note: the file {shown} was not copied to the working directory: {refusal}."
             return
-        if copy.name != source.name and path not in self._copies:
-            yield f"Note: a file {source.name!r} was there already; that of the conversation is {copy.name!r}."
-        self._copies[path], self._seen[path] = copy, state
+        except OSError as error:
+            yield f"Note: the file {shown} could not be copied to the working directory: {error.strerror}."
+            return
+        if name != source.name and path not in self._copies:
+            yield f"Note: a file {shown} was there already; that of the conversation is {_shown(name)}."
+        self._copies[path], self._seen[path] = name, state
 
-    def _free_name(self, source: Path) -> Path:
-        candidate, number = self._folder / source.name, 1
-        while candidate.exists() and not candidate.samefile(source):
+    @contextmanager
+    def _opened(self, source: Path, path: str) -> Iterator[tuple[int | None, os.stat_result]]:
+        """A file and its facts; None for the file if it is in the folder already."""
+        # Links on the way to a file are followed once, when it is first named: code could put others there later.
+        real_folder = self._real_folders.setdefault(path, source.parent.resolve())
+        with _folder(real_folder) as parent:
+            facts = os.stat(source.name, dir_fd=parent, follow_symlinks=False)
+            if real_folder == self._folder.resolve():
+                yield None, facts
+                return
+            if stat.S_ISLNK(facts.st_mode):
+                raise _RefusedError("it is a link; name the file itself")
+            if not stat.S_ISREG(facts.st_mode):
+                raise _RefusedError("it is not a regular file")
+            file = os.open(source.name, _READ, dir_fd=parent)
+        try:
+            facts = os.fstat(file)
+            if not stat.S_ISREG(facts.st_mode):  # another by now
+                raise _RefusedError("it is not a regular file")
+            if facts.st_nlink > 1 and self._folder.resolve() in real_folder.parents:
+                raise _RefusedError("it has a second name, which may be anywhere")
+            yield file, facts
+        finally:
+            os.close(file)
+
+    def _copy(self, file: int, facts: os.stat_result, name: str, *, new: bool) -> None:
+        most = self._room(facts.st_size, new=new)
+        with _folder(self._folder.resolve()) as folder:
+            # A new file that takes the place of the old one: writing into that would follow where the code has put it.
+            fresh = f".{uuid4().hex}"
+            target = os.open(fresh, _WRITE, 0o666, dir_fd=folder)
+            try:
+                try:
+                    self._copied_bytes += _copy_bytes(file, target, most)
+                finally:
+                    os.close(target)
+                os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(fresh, dir_fd=folder)
+                raise
+
+    def _room(self, size_bytes: int, *, new: bool) -> int | None:
+        """How many bytes of a file of a size may be copied now."""
+        limits = self._limits
+        if limits.file_bytes is not None and size_bytes > limits.file_bytes:
+            raise _RefusedError(f"it has {size_bytes} bytes, and the limit is {limits.file_bytes} (setting 'file_mb')")
+        if new and limits.files is not None and len(self._copies) >= limits.files:
+            raise _RefusedError(f"{limits.files} files were copied already (setting 'brought_files')")
+        if limits.total_bytes is not None and self._copied_bytes + size_bytes > limits.total_bytes:
+            raise _RefusedError(f"all together would have more than {limits.total_bytes} bytes (setting 'brought_mb')")
+        left = None if limits.total_bytes is None else limits.total_bytes - self._copied_bytes
+        return min((most for most in (limits.file_bytes, left) if most is not None), default=None)
+
+    def _free_name(self, source: Path) -> str:
+        candidate, number = source.name, 1
+        while os.path.lexists(self._folder / candidate):
             number += 1
-            candidate = self._folder / f"{source.stem}-{number}{source.suffix}"
-        return source.resolve() if candidate.exists() else candidate
+            candidate = f"{source.stem}-{number}{source.suffix}"
+        return candidate
 
 
-def _is_local_file(path: Path) -> bool:
+class _RefusedError(Exception):
+    """A file is not copied; the message says why."""
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """A folder, opened name by name from the root, through no link."""
+    handle = os.open("/", _DIRECTORY)
     try:
-        return path.is_file()
-    except OSError:
-        return False  # a data: URI is longer than any file's name
+        for name in path.parts[1:]:
+            inner = os.open(name, _DIRECTORY, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _copy_bytes(source: int, target: int, most: int | None) -> int:
+    """Copy a whole file; refuse one that has grown beyond `most`. How many bytes there were."""
+    copied = 0
+    while piece := os.read(source, _PIECE_BYTES):
+        copied += len(piece)
+        if most is not None and copied > most:
+            raise _RefusedError(f"it grew beyond the limit of {most} bytes")
+        while piece:
+            piece = piece[os.write(target, piece) :]
+    return copied
+
+
+def _may_be_copied(path: Path) -> bool:
+    """Whether something is there that is not a folder; a link is, wherever it points."""
+    try:
+        return path.name not in ("", "..") and not stat.S_ISDIR(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False  # a data: URI is longer than any file's name; no name has a null byte
+
+
+def _shown(name: str) -> str:
+    """A name for a sentence, on one line and not too long."""
+    return repr(name if len(name) <= 100 else f"{name[:80]}…{name[-19:]}")

@@ -5,29 +5,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import queue
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Mapping, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.channels import ZMQSocketChannel
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from jackfield.errors import ToolServiceError
-from jackfield_code_interpreter.launch import KernelLaunch
+from jackfield_code_interpreter.barriers import NONE
+from jackfield_code_interpreter.launch import MARK, KernelFolders, KernelLaunch
+from jackfield_code_interpreter.strays import end_marked
 
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.25  # how often a silent kernel is looked after
 _LOST_AFTER_S = 2.0  # silence after the reply: the message that says "done" is not going to come
 _END_S = 5.0  # for the guard to kill what the kernel started
-# A larger message is not read at all: what one print may cost the host's memory.
-_MAX_MESSAGE_BYTES = 64 << 20
+# What waits unread may cost the host's memory: the larger are not read at all, of others so many of each channel.
+_MAX_MESSAGE_BYTES = 32 << 20
+_MAX_WAITING_MESSAGES = 16
+_MESSAGE_COST = 1024  # what reading one costs at least, in bytes, so that a flood of empty ones is one, too
+_MAX_REPLIES = 64  # looked at for the one that is waited for
+_MESSAGES_IN_A_ROW = 16  # then others have their turn: what is there already is read without waiting
 _MAX_LOG_BYTES = 4000
 
 
@@ -39,6 +48,10 @@ class KernelDiedError(Exception):
         self.exit_code = exit_code
 
 
+class FloodError(Exception):
+    """The code said so much that reading on would only cost time."""
+
+
 class Kernel:
     """A kernel that runs; made by `start`, ended by `aclose`, or at once by `end`.
 
@@ -46,7 +59,9 @@ class Kernel:
     then waits for them for ever.
     """
 
-    def __init__(self, manager: AsyncKernelManager) -> None:
+    def __init__(self, manager: AsyncKernelManager, folders: KernelFolders) -> None:
+        self.barrier = NONE  # which one keeps the code from other processes
+        self._folders = folders
         self.process: subprocess.Popen[bytes] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None  # whose the channels are; None if they must be opened anew
         self._manager = manager
@@ -66,11 +81,13 @@ class Kernel:
                 kernel_name=_OneSpec.name,
                 connection_file=str(launch.folders.connection_file),
                 transport="ipc",
-            )
+            ),
+            launch.folders,
         )
         try:
             await kernel._launch(launch)
             await kernel.connect(timeout_s=timeout_s)
+            kernel.barrier = launch.folders.report.read_text(encoding="ascii")  # later, code could have changed it
         except (OSError, RuntimeError) as error:
             await kernel.aclose()
             raise _not_started(launch, str(error)) from error
@@ -97,10 +114,25 @@ class Kernel:
         self._disconnect()
         self._context = zmq.asyncio.Context()
         self._context.setsockopt(zmq.MAXMSGSIZE, _MAX_MESSAGE_BYTES)
+        self._context.setsockopt(zmq.RCVHWM, _MAX_WAITING_MESSAGES)
         self._client = self._manager.client(context=self._context)
         self._client.start_channels(stdin=False, hb=False)
         self.loop = asyncio.get_running_loop()
-        await self._client.wait_for_ready(timeout=timeout_s)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._answer()
+        except TimeoutError:
+            raise RuntimeError(f"it did not answer in {timeout_s:g} s") from None
+
+    async def _answer(self) -> None:
+        """Wait until the kernel answers, and until what it says about requests arrives."""
+        client = self._connected()
+        while True:
+            requests = {self._send("kernel_info_request", {})}
+            if await self._take_reply(requests) is not None and await _receive(client.iopub_channel, _POLL_S):
+                return
+            if not self.is_alive:
+                raise RuntimeError("it ended before it answered")
 
     @property
     def is_alive(self) -> bool:
@@ -110,44 +142,73 @@ class Kernel:
     def submit(self, code: str) -> str:
         """Send code to be run; the id of the request."""
         # With `stop_on_error`, a request that comes soon after a failed one is not run at all.
-        return str(self._connected().execute(code, allow_stdin=False, stop_on_error=False))
+        return self._send(
+            "execute_request",
+            {
+                "code": code,
+                "silent": False,
+                "store_history": True,
+                "user_expressions": {},
+                "allow_stdin": False,
+                "stop_on_error": False,
+            },
+        )
 
-    async def messages(self, request: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    async def messages(
+        self, request: str, *, most_bytes: int | None = None
+    ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """What the kernel says about a request, as type and content, until it has done it.
 
-        Leaving early loses nothing: iterating again goes on.
+        Leaving early loses nothing: iterating again goes on. The code can forge what its kernel says. What has no form
+        is passed over, "done" is believed when a reply confirms it, and nothing can be sent ahead for a later request,
+        whose id it cannot guess.
 
         Raises:
+            FloodError: More than `most_bytes` came.
             KernelDiedError: The process ended first.
         """
         client = self._connected()
-        silence_s = 0.0
-        error_told = False
-        while True:
-            try:
-                message = await client.get_iopub_msg(timeout=_POLL_S)
-            except queue.Empty:
-                if not self.is_alive:
-                    raise KernelDiedError(self._exit_code()) from None
-                # The reply comes on another channel: it is there even if a flood of output made this one lose its end.
-                silence_s = silence_s + _POLL_S if await client.shell_channel.msg_ready() else 0.0
-                if silence_s >= _LOST_AFTER_S:
-                    self.loop = None  # too large a message closed the channel: it is opened anew for the next call
-                    yield "stream", {"name": "stderr", "text": "[output was lost: it was too much at once]\n"}
-                    break
-                continue
-            silence_s = 0.0
-            if message["parent_header"].get("msg_id") != request:
-                continue
-            if message["msg_type"] == "status":
-                if message["content"].get("execution_state") == "idle":
-                    break
-                continue
-            error_told = error_told or message["msg_type"] == "error"
-            yield message["msg_type"], message["content"]
-        reply = await self._take_reply(request)
-        if reply.get("status") == "error" and not error_told:
-            yield "error", reply  # its message was lost, or could not be written: an exception about half a character
+        course = _Course(request, {request})
+        while not course.is_over:
+            parts = await _receive(client.iopub_channel, _POLL_S)
+            if parts:
+                await course.count(parts, most_bytes)
+                message = _parsed(client, parts)
+                if message is not None and await self._concerns(course, message):
+                    yield message.kind, message.content
+            elif not self.is_alive:
+                raise KernelDiedError(self._exit_code())
+            elif await self._is_silent(course):
+                self.loop = None  # too large a message closed the channel: it is opened anew for the next call
+                yield "stream", {"name": "stderr", "text": "[output was lost: it was too much at once]\n"}
+                break
+        if course.reply is not None and course.reply.get("status") == "error" and not course.error_told:
+            yield "error", course.reply  # its message was lost, or could not be written: half a character in it
+
+    async def _concerns(self, course: _Course, message: _Message) -> bool:
+        """Whether a message says something about the request; what it says about its end is noted."""
+        course.silence_s = 0.0
+        if message.request not in course.awaited:
+            return False
+        if message.kind != "status":
+            course.error_told = course.error_told or message.kind == "error"
+            return message.request == course.request
+        if message.content.get("execution_state") == "idle":
+            if course.reply is None:
+                course.reply = await self._take_reply(course.awaited)
+            course.is_over = course.reply is not None
+            if not course.is_over:
+                # It is lost, or the code only says that it is done: asked now, the kernel answers when it is.
+                course.awaited = {course.request, self._send("kernel_info_request", {})}
+        return False
+
+    async def _is_silent(self, course: _Course) -> bool:
+        """Whether the kernel has replied and says no more: its last words are lost."""
+        # The reply comes on another channel: it is there even if a flood of output made this one lose its end.
+        if course.reply is None:
+            course.reply = await self._take_reply(course.awaited, timeout_s=0)
+        course.silence_s = 0.0 if course.reply is None else course.silence_s + _POLL_S
+        return course.silence_s >= _LOST_AFTER_S
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the code that runs, and in what it started."""
@@ -170,7 +231,7 @@ class Kernel:
         except TimeoutError:
             _log.warning("the guard of a kernel does not end: it is killed, and what the code started may live on")
         finally:
-            self._kill()
+            self._make_sure()
         await self._manager.cleanup_resources()
 
     def close_from_anywhere(self) -> None:
@@ -179,16 +240,18 @@ class Kernel:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=_END_S)
-            self._kill()
+            self._make_sure()
         if self.loop is not None and self.loop.is_running():
             self.loop.call_soon_threadsafe(self._disconnect)  # sockets are closed where they are used
         else:
             self._disconnect()
 
-    def _kill(self) -> None:
+    def _make_sure(self) -> None:
         if self.process is not None and self.is_alive:
             self.process.kill()  # the kernel goes with its guard
             self.process.wait()
+        if self.process is not None and self.process.returncode < 0 and self.barrier == NONE:
+            end_marked(MARK, str(self._folders.connection))  # the guard was killed before it could
 
     def _connected(self) -> AsyncKernelClient:
         if self._client is None:
@@ -207,15 +270,87 @@ class Kernel:
         # Negative if the guard itself was killed; the kernel went with it.
         return returncode if returncode >= 0 else 128 - returncode
 
-    async def _take_reply(self, request: str) -> Mapping[str, Any]:
+    def _send(self, kind: str, content: dict[str, Any]) -> str:
+        """Send a request; its id."""
         client = self._connected()
-        with suppress(queue.Empty):
-            while True:
-                reply = await client.get_shell_msg(timeout=1)
-                if reply["parent_header"].get("msg_id") == request:
-                    content: Mapping[str, Any] = reply["content"]
-                    return content
-        return {}
+        message = client.session.msg(kind, content)
+        # The ids of the library count up: code could send the answers of requests that are still to come.
+        message["msg_id"] = message["header"]["msg_id"] = uuid4().hex
+        client.shell_channel.send(message)
+        return str(message["msg_id"])
+
+    async def _take_reply(self, requests: Set[str], *, timeout_s: float = 1.0) -> Mapping[str, Any] | None:
+        """The reply to one of the requests, if it comes in time; others are dropped."""
+        client = self._connected()
+        give_up = time.monotonic() + timeout_s
+        for _ in range(_MAX_REPLIES):
+            parts = await _receive(client.shell_channel, max(0.0, give_up - time.monotonic()))
+            if not parts:
+                return None
+            message = _parsed(client, parts)
+            if message is not None and message.request in requests and message.kind.endswith("_reply"):
+                return message.content
+        await asyncio.sleep(0)
+        return None
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a request is.
+
+    Attributes:
+        awaited: The requests whose reply means that the code has ended.
+        silence_s: How long the kernel has said nothing, since its reply is there.
+    """
+
+    request: str
+    awaited: Set[str]
+    reply: Mapping[str, Any] | None = None
+    is_over: bool = False
+    error_told: bool = False
+    silence_s: float = 0.0
+    received: int = 0
+    received_bytes: int = 0
+
+    async def count(self, parts: list[bytes], most_bytes: int | None) -> None:
+        """Note what came; too much raises FloodError. Now and then others get their turn."""
+        self.received += 1
+        self.received_bytes += _MESSAGE_COST + sum(map(len, parts))
+        if most_bytes is not None and self.received_bytes > most_bytes:
+            raise FloodError
+        if self.received % _MESSAGES_IN_A_ROW == 0:
+            await asyncio.sleep(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """What a kernel said: about which request, of which kind."""
+
+    request: str
+    kind: str
+    content: Mapping[str, Any]
+
+
+async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
+    """The parts of the next message; [] if none comes in time."""
+    socket: Any = channel.socket
+    if socket is None or not await socket.poll(int(timeout_s * 1000)):
+        return []
+    parts: list[bytes] = await socket.recv_multipart()
+    return parts
+
+
+def _parsed(client: AsyncKernelClient, parts: list[bytes]) -> _Message | None:
+    """A message; None if it has no form: whoever holds the key, as the code does, can sign anything."""
+    try:
+        _, rest = client.session.feed_identities(parts)
+        message = client.session.deserialize(rest)
+        request, kind, content = message["parent_header"].get("msg_id"), message["msg_type"], message["content"]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # nothing promises which
+        return None
+    if not (isinstance(request, str) and isinstance(kind, str) and isinstance(content, dict)):
+        return None
+    return _Message(request, kind, content)
 
 
 class _OneSpec(KernelSpecManager):

@@ -10,14 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jackfield_code_interpreter.barriers import LANDLOCK, NAMESPACES
 from jackfield_code_interpreter.config import CodeInterpreterConfig
+from jackfield_code_interpreter.files import FileLimits
 
 SHIM = Path(__file__).with_name("limits_shim.py")
-ISOLATION = "none: limits only"
+
+BARRIERS: tuple[str, ...] = (NAMESPACES, LANDLOCK)
+"""What may keep the code from other processes, the best first; the first that works on the machine is used."""
+
+_ISOLATION = {
+    NAMESPACES: "processes only: the code sees and signals its own; your files and network are open to it",
+    LANDLOCK: "processes only: the code signals and looks into its own; your files and network are open to it",
+}
+_NO_ISOLATION = "none: limits only"
 
 # Where things are, and how text is written; never a key, a token, or what changes how Python itself works.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _MB = 1 << 20
+
+MARK = "JACKFIELD_KERNEL"
+"""The variable that names the kernel a process belongs to, by the folder of its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,11 @@ class KernelFolders:
     @property
     def connection_file(self) -> Path:
         return self.connection / "c.json"
+
+    @property
+    def report(self) -> Path:
+        """Where the guard writes which barrier it found, before any code runs."""
+        return self.connection / "barrier"
 
     @property
     def log(self) -> Path:
@@ -76,7 +94,9 @@ def kernel_launch(
         config.python or sys.executable,
         str(SHIM),
         json.dumps(limits_of(config)),
+        ",".join(BARRIERS),
         str(folders.private),
+        str(folders.report),
         *("-f", "{connection_file}"),
         "--InteractiveShell.colors=NoColor",
         "--InteractiveShell.xmode=Plain",  # the short traceback: the model wrote the code and knows it
@@ -85,6 +105,11 @@ def kernel_launch(
     return KernelLaunch(
         (*prefix, *kernel), _environment(config, folders, os.environ if environ is None else environ), folders
     )
+
+
+def isolation(barrier: str) -> str:
+    """What a barrier keeps the code from, for people to read."""
+    return _ISOLATION.get(barrier, _NO_ISOLATION)
 
 
 def limits_of(config: CodeInterpreterConfig) -> dict[str, int]:
@@ -96,6 +121,15 @@ def limits_of(config: CodeInterpreterConfig) -> dict[str, int]:
         "file_bytes": config.file_mb and config.file_mb * _MB,
     }
     return {name: value for name, value in limits.items() if value}
+
+
+def file_limits(config: CodeInterpreterConfig) -> FileLimits:
+    """How much of the files of a conversation is copied to the code."""
+    return FileLimits(
+        file_bytes=config.file_mb and config.file_mb * _MB,
+        total_bytes=config.brought_mb and config.brought_mb * _MB,
+        files=config.brought_files,
+    )
 
 
 def stated_limits(config: CodeInterpreterConfig) -> dict[str, int | str]:
@@ -123,4 +157,4 @@ def _environment(config: CodeInterpreterConfig, folders: KernelFolders, environ:
     }
     if config.python is None and site.ENABLE_USER_SITE:
         env["PYTHONUSERBASE"] = site.getuserbase()  # ipykernel may be installed there, and HOME is another now
-    return {**env, **config.env}
+    return {**env, **config.env, MARK: str(folders.connection)}

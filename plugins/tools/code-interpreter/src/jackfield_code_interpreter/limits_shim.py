@@ -1,13 +1,18 @@
 """Start a kernel inside limits, and end whatever it started. Run as a script, by the interpreter that has ipykernel.
 
-    python limits_shim.py '{"memory_bytes": …}' private-folder -f connection.json …
+    python limits_shim.py '{"memory_bytes": …}' barriers private-folder report-file -f connection.json …
 
-Two processes come of it. The kernel gets the limits and then becomes ipykernel. The other, its parent, waits: when the
+Two processes come of it. The kernel gets the limits and then becomes ipykernel. The other, its guard, waits: when the
 host process is gone, asks it to stop (SIGTERM), or the kernel ends, it kills the kernel and all descendants, also those
 that made a session of their own. It ends with the kernel's exit code, or 128 and the number of the signal. The private
 folder is the host's to remove; only when the host is gone, this process does it.
 
-Only the standard library is used, and nothing of this package: the interpreter may be another one.
+`barriers` are those that may be tried, the best first, with commas between; which one was found to work is written into
+the report file before the kernel starts. With namespaces there is a third process between the two, the first of its
+namespace: the kernel cannot signal it, does not see the guard at all, and nothing in the namespace outlives it.
+
+Only the standard library is used, and nothing of this package but `barriers`, which is the same: the interpreter may be
+another one.
 """
 
 from __future__ import annotations
@@ -21,8 +26,15 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jackfield_code_interpreter import barriers
+else:
+    import barriers
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -33,31 +45,73 @@ _LINUX = sys.platform == "linux"
 def main() -> None:
     """Become the guard of a kernel."""
     limits: dict[str, int] = json.loads(sys.argv[1])
-    host, guard = os.getppid(), os.getpid()
+    allowed, private, report, *arguments = sys.argv[2:]
+    host = os.getppid()
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    kernel = os.fork()
-    if kernel == 0:
-        _become_kernel(limits, sys.argv[3:], guard)
+    barrier = barriers.best_barrier(allowed.split(","))
+    Path(report).write_text(barrier, encoding="ascii")
+    others = _running_threads()  # of this user: counted here, where all are seen
+    if barrier == barriers.NAMESPACES:
+        if barriers.enter_namespaces() and barriers.counts_processes_by_namespace():
+            others = 0
+        kernel = _fork_first(lambda: _fork_kernel(barrier, limits, arguments, others))
     else:
-        code = _guard(kernel, host)
-        if os.getppid() != host:
-            shutil.rmtree(sys.argv[2], ignore_errors=True)
-        os._exit(code)
+        kernel = _fork_kernel(barrier, limits, arguments, others)
+    code = _guard(kernel, host)
+    if os.getppid() != host:
+        shutil.rmtree(private, ignore_errors=True)
+    os._exit(code)
+
+
+# --- the first process of a namespace ---
+
+
+def _fork_first(fork_kernel: Callable[[], int]) -> int:
+    """Fork the process that holds a namespace together; when it ends, the system kills all others in it."""
+    readable, writable = os.pipe()
+    first = os.fork()
+    if first:
+        os.close(readable)  # the other end stays open for as long as this process lives
+        return first
+    os.close(writable)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if select.select([readable], [], [], 0)[0]:  # the guard died before the line above; its number is not seen here
+        os._exit(1)
+    os.close(readable)
+    barriers.show_own_processes_only()
+    kernel = fork_kernel()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == kernel:
+            os._exit(_exit_code(status))
 
 
 # --- the kernel ---
 
 
-def _become_kernel(limits: dict[str, int], arguments: list[str], guard: int) -> None:
+def _fork_kernel(barrier: str, limits: dict[str, int], arguments: list[str], others: int) -> int:
+    parent = os.getpid()
+    kernel = os.fork()
+    if kernel == 0:
+        _become_kernel(barrier, limits, arguments, parent=parent, others=others)
+        os._exit(0)
+    return kernel
+
+
+def _become_kernel(barrier: str, limits: dict[str, int], arguments: list[str], *, parent: int, others: int) -> None:
     os.setsid()  # its own process group: an interrupt of the kernel reaches what it started, and not the guard
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != guard:  # it died before the line above
+    if os.getppid() != parent:  # it died before the line above
         os._exit(1)
     # ipykernel leaves when this process is not its parent; it was told the host's, which is not.
-    os.environ["JPY_PARENT_PID"] = str(guard)
-    apply_limits(limits)
+    os.environ["JPY_PARENT_PID"] = str(parent)
+    apply_limits(limits, others=others)
+    barriers.give_up_rights()
+    if barrier == barriers.LANDLOCK:
+        barriers.forbid_signals_outward()
     # The script's folder: modules beside it must not hide those of the code.
-    del sys.path[0]
+    del sys.path[0], sys.modules["barriers"]
     sys.argv[1:] = arguments
     from ipykernel.kernelapp import launch_new_instance
 
@@ -91,8 +145,8 @@ def _send_output_in_small_messages() -> None:
     OutStream.write = write_and_wait  # type: ignore[method-assign,assignment]
 
 
-def apply_limits(limits: dict[str, int]) -> None:
-    """Lower the limits of this process and of all it will start."""
+def apply_limits(limits: dict[str, int], *, others: int) -> None:
+    """Lower the limits of this process and of all it will start; `others` are the threads the user has beside them."""
     _lower(resource.RLIMIT_CORE, 0)
     if "memory_bytes" in limits:
         _lower(resource.RLIMIT_AS, limits["memory_bytes"])
@@ -102,7 +156,7 @@ def apply_limits(limits: dict[str, int]) -> None:
         _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
     if "processes" in limits and os.getuid() != 0:  # the system does not count root's
         # It counts all processes of the user, not those of the kernel alone.
-        _lower(resource.RLIMIT_NPROC, limits["processes"] + _running_threads())
+        _lower(resource.RLIMIT_NPROC, limits["processes"] + others)
 
 
 def _lower(which: int, value: int, *, grace: int = 0) -> None:
@@ -142,6 +196,8 @@ def _guard(kernel: int, host: int) -> int:
             os.read(readable, 512)
         status = _reap(kernel)
     with suppress(ProcessLookupError, PermissionError):
+        if status is None:
+            os.kill(kernel, signal.SIGKILL)
         os.killpg(kernel, signal.SIGKILL)
     left = _end_descendants(kernel)
     return _exit_code(left if status is None else status)

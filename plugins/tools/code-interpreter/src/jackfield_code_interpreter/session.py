@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 import tempfile
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError
+from jackfield_code_interpreter.barriers import NONE
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import BroughtFiles
-from jackfield_code_interpreter.kernel import Kernel, KernelDiedError, signal_name
-from jackfield_code_interpreter.launch import KernelFolders, kernel_launch
+from jackfield_code_interpreter.kernel import FloodError, Kernel, KernelDiedError, signal_name
+from jackfield_code_interpreter.launch import KernelFolders, file_limits, kernel_launch
 from jackfield_code_interpreter.output import TIMED_OUT, Output
 
 _GRACE_S = 2.0  # for interrupted code to stop
-_FLOOD_CHARS = 50_000_000
+_FLOOD_BYTES = 50_000_000
 _LONGEST_FOLDER = 60  # bytes; what comes below it for a socket must fit into 107
 
 KEPT = "Variables and imports are kept."
@@ -38,10 +40,7 @@ class Execution:
     output: Output
     notes: tuple[str, ...]
     state: State
-
-
-class _FloodError(Exception):
-    """The code printed so much that reading on would only cost time."""
+    barrier: str = NONE
 
 
 @dataclass
@@ -57,7 +56,7 @@ class _Holdings:
             return  # a forked child: these are its parent's
         if self.kernel is not None:
             self.kernel.close_from_anywhere()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _remove(self.folder)
 
 
 class KernelSession:
@@ -73,7 +72,6 @@ class KernelSession:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._kernel: Kernel | None = None
-        self._kernels = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = asyncio.Lock()
         self._calls = 0
@@ -83,7 +81,7 @@ class KernelSession:
         self.work_dir = Path(self._config.work_dir).absolute() if self._config.work_dir else private / "work"
         self.work_dir.mkdir(parents=True, exist_ok=True)
         (private / "home").mkdir()
-        self._files = BroughtFiles(self.work_dir)
+        self._files = BroughtFiles(self.work_dir, file_limits(self._config))
 
     async def run(self, code: str, *, files: Sequence[str] = ()) -> Execution:
         """Run code and wait for its end, at most the configured time.
@@ -98,7 +96,7 @@ class KernelSession:
             notes = await sync.in_worker(self._files.bring, files)
             kernel, lost = await self._running_kernel()
             execution = await self._execute(kernel, code)
-            return Execution(execution.output, (*lost, *notes, *execution.notes), execution.state)
+            return replace(execution, notes=(*lost, *notes, *execution.notes), barrier=kernel.barrier)
 
     async def aclose(self) -> None:
         """End the kernel and remove the private folder."""
@@ -146,10 +144,17 @@ class KernelSession:
     async def _start(self) -> Kernel:
         if not self._release.alive:
             raise ToolServiceError("This code interpreter has been closed: no more code can be run in it.")
-        self._kernels += 1
         private = self._holdings.folder
-        connection = private / f"k{self._kernels}"
-        connection.mkdir()
+        try:  # the code may have moved, removed or replaced what was made for it
+            for folder in (private, self.work_dir, private / "home"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            connection = Path(tempfile.mkdtemp(prefix="k", dir=private))
+        except OSError as error:
+            raise ToolServiceError(
+                f"The code interpreter's folder {str(private)!r} cannot be used any more: {error.strerror}. No code "
+                "was run. A new run has a new folder.",
+                code="folder_lost",
+            ) from error
         launch = kernel_launch(self._config, KernelFolders(self.work_dir, private, connection))
         self._kernel = await Kernel.start(launch, timeout_s=self._config.start_timeout)
         self._holdings.kernel = self._kernel
@@ -170,7 +175,7 @@ class KernelSession:
                 await self._read(kernel, request, output)
         except TimeoutError:
             return await self._stopped(kernel, request, output, why=TIMED_OUT)
-        except _FloodError:
+        except FloodError:
             return await self._stopped(kernel, request, output, why="The code printed too much and was stopped.")
         except KernelDiedError as death:
             await self._drop()
@@ -181,10 +186,8 @@ class KernelSession:
         return Execution(output, (), "kept")
 
     async def _read(self, kernel: Kernel, request: str, output: Output) -> None:
-        async for message_type, content in kernel.messages(request):
+        async for message_type, content in kernel.messages(request, most_bytes=_FLOOD_BYTES):
             output.add(message_type, content)
-            if output.received_chars > _FLOOD_CHARS:
-                raise _FloodError
 
     async def _stopped(self, kernel: Kernel, request: str, output: Output, *, why: str) -> Execution:
         if await self._stop(kernel, request, output):
@@ -220,6 +223,14 @@ class KernelSession:
         if name:
             return f"The kernel crashed ({name})."
         return f"The code ended the kernel's process (exit code {exit_code})."
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and what is in it, through no link; what cannot be removed stays."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:  # before Python 3.13, it calls itself for each level
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)  # noqa: S603, S607
 
 
 def _short_folder() -> str | None:

@@ -13,7 +13,7 @@ from jackfield.errors import ToolArgumentError
 from jackfield.tools import BaseTool, ToolContext, ToolResult
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
-from jackfield_code_interpreter.launch import ISOLATION, stated_limits
+from jackfield_code_interpreter.launch import isolation, stated_limits
 from jackfield_code_interpreter.plugin import DESCRIPTION, NAME, PARAMETERS, TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class CodeInterpreter(BaseTool):
         done = await session.run(code, files=context.files if context else ())
         return ToolResult(
             done.output.content(*done.notes),
-            {"isolation": ISOLATION, "limits": stated_limits(self._config), "state": done.state},
+            {"isolation": isolation(done.barrier), "limits": stated_limits(self._config), "state": done.state},
         )
 
     def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -109,5 +109,6 @@ def _warn_of_no_isolation() -> None:
     _log.warning(
         "code_interpreter runs code that a model wrote, with your own rights. It limits memory, CPU time, file size "
         "and the time of each call, and hides your environment variables; it does not isolate: the code can read and "
-        "change your files, use your network, and see and end your processes."
+        "change your files and use your network. Where results do not say 'processes only', it can also see and end "
+        "your processes."
     )

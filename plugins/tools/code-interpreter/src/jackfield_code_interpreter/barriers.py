@@ -1,0 +1,154 @@
+"""What keeps a process from seeing and signalling others: namespaces, Landlock, fewer rights. Linux; no package needed.
+
+Only the standard library is used, and nothing of this package: `limits_shim` runs under whichever interpreter has
+ipykernel. Every function that fails raises `OSError`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+NAMESPACES = "namespaces"
+LANDLOCK = "landlock"
+NONE = "none"
+
+_LINUX = sys.platform == "linux"
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+_PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITY_VERSION = 0x20080522
+# Of root's rights those that concern files and users: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID.
+_KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 3, 4, 6, 7))
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446  # the same on every architecture
+_LANDLOCK_VERSION_FLAG = 1
+_LANDLOCK_SCOPE_SIGNAL = 2
+_LANDLOCK_ABI_WITH_SIGNALS = 6
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _LandlockRuleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+def best_barrier(allowed: list[str]) -> str:
+    """The first of `allowed` that works on this machine; `NONE` if none does."""
+    works = {NAMESPACES: _namespaces_work, LANDLOCK: _landlock_works}
+    return next((name for name in allowed if _LINUX and name in works and works[name]()), NONE)
+
+
+def enter_namespaces() -> bool:
+    """Give the next child process numbers of its own: it is 1, and it and its children see no others.
+
+    Returns:
+        Whether a user namespace was needed for it, as it is for everybody but root.
+    """
+    try:
+        _unshare(_CLONE_NEWPID)
+    except PermissionError:
+        user, group = os.geteuid(), os.getegid()
+        _unshare(_CLONE_NEWUSER | _CLONE_NEWPID)
+        own = Path("/proc/self")
+        with suppress(FileNotFoundError):  # Linux before 3.19
+            (own / "setgroups").write_text("deny", encoding="ascii")
+        (own / "uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+        (own / "gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+        return True
+    return False
+
+
+def show_own_processes_only() -> None:
+    """In process 1 of a namespace: put a /proc in place that shows its processes, for it and its children."""
+    _unshare(_CLONE_NEWNS)
+    _checked(_libc().mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+    _checked(_libc().mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
+
+
+def forbid_signals_outward() -> None:
+    """From now on this process and its children can signal and inspect (`/proc/…/environ`) only each other."""
+    ruleset = _LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL)
+    opened = _checked(_syscall(_LANDLOCK_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0))
+    try:
+        _checked(_syscall(_LANDLOCK_RESTRICT_SELF, opened, 0))
+    finally:
+        os.close(opened)
+
+
+def give_up_rights() -> None:
+    """Keep of root's capabilities those for files and users only, and let no program give more of any kind.
+
+    Somebody who has fewer capabilities than a process cannot look into it: root's code does not find the keys in the
+    environment of root's host either.
+    """
+    if not _LINUX:
+        return
+    _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    header = _CapabilityHeader(_CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable of 0 to 31, then of 32 to 63
+    _checked(_libc().capget(ctypes.byref(header), sets))
+    kept = _KEPT_CAPABILITIES if os.geteuid() == 0 else 0
+    sets[:] = [sets[0] & kept, sets[1] & kept, 0, 0, 0, 0]
+    _checked(_libc().capset(ctypes.byref(header), sets))
+
+
+def counts_processes_by_namespace() -> bool:
+    """Whether the system counts a user's processes in each user namespace apart: Linux 5.14."""
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int("".join(filter(str.isdigit, minor)) or 0)) >= (5, 14)
+
+
+def _namespaces_work() -> bool:
+    """Try it in a child: what has been entered cannot be left again."""
+    return _succeeds(_try_namespaces)
+
+
+def _try_namespaces() -> None:
+    enter_namespaces()
+    if not _succeeds(show_own_processes_only):
+        raise OSError("no /proc of its own")
+
+
+def _succeeds(attempt: Callable[[], None]) -> bool:
+    """Whether something can be done, found out in a child."""
+    child = os.fork()
+    if child == 0:
+        failed = 1
+        try:
+            attempt()
+            failed = 0
+        finally:
+            os._exit(failed)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def _landlock_works() -> bool:
+    abi = _syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG)
+    return abi >= _LANDLOCK_ABI_WITH_SIGNALS
+
+
+def _unshare(flags: int) -> None:
+    _checked(_libc().unshare(flags))
+
+
+def _syscall(number: int, *arguments: object) -> int:
+    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    return int(_libc().syscall(ctypes.c_long(number), *wide))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
