@@ -28,7 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(given)
+        try:
+            return _run(given)
+        finally:
+            sys.stdout.flush()  # here, and not at the exit of the interpreter, where an error has nobody to handle it
     except JackfieldError as error:
         from jackfield.cli.tables import printable
 
@@ -38,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\n")
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has gone: there is nobody left to tell
+        # Whoever read us has gone. What is still to be written goes nowhere, the exit's own attempt included.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
