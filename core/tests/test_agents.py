@@ -334,7 +334,7 @@ def test_a_run_pauses_for_approval_and_is_taken_up_again_from_its_messages() -> 
     assert isinstance(paused, RunFinished)
     assert paused.stop_reason == "approval_needed"
     allowed = FnCallAgent([remove], model, approve=lambda _call, _context: True)
-    end = ending(allowed, [Message("user", "go"), *paused.messages])
+    end = ending(allowed, [Message("user", "go"), *paused.messages], resume=True)
     assert [message.content for message in end.messages] == ["removed x", "gone"]
 
 

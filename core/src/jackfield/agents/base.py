@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
 from jackfield import sync
-from jackfield.agents.loop import Approve, Loop
+from jackfield.agents.loop import Loop
 from jackfield.agents.run import Event, Run, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import ResponseReplaced, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import (
+    USER,
     ContentItem,
     FunctionCall,
     Message,
@@ -31,7 +32,7 @@ from jackfield.runs.observers import Observer, load_observers
 from jackfield.runs.resources import RunResources
 from jackfield.streams import CancelToken, closing
 from jackfield.tools.base import BaseTool, ToolContext
-from jackfield.tools.executor import DEFAULT_TIMEOUT_S, PlannedCall, ToolExecutor
+from jackfield.tools.executor import DEFAULT_TIMEOUT_S, Approve, PlannedCall, ToolExecutor
 from jackfield.tools.function_tool import tool
 from jackfield.tools.plugin_tool import find_tool
 from jackfield.tools.schema import check_tool_name, check_tool_schema
@@ -66,7 +67,8 @@ class Agent:
         name, description: Who it is, for people and for other agents.
         files: Documents it knows, as paths.
         limits: Where its runs end.
-        approve: Asked before each call of a tool that needs approval; without it such a run pauses.
+        approve: Asked before each call of a tool that needs approval, with the call as it will be made; without it
+            such a run pauses. Only True is a yes; an exception is a no, and its text the reason.
         extra_generate_cfg: Options for its model, over the model's own.
         tool_timeout_s: For tools that set none themselves.
         workspace: Where its tools write files.
@@ -111,7 +113,7 @@ class Agent:
         self.function_map: dict[str, BaseTool] = {}
         for entry in function_list or ():
             self._init_tool(entry)
-        self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s)
+        self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=approve)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
     # --- what a kind of agent writes ---
@@ -138,15 +140,20 @@ class Agent:
         lang: Lang | None = None,
         cancel: CancelToken | None = None,
         resources: RunResources | None = None,
+        resume: bool = False,
+        approve: Approve | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
         """Run, and give every event as it happens.
 
         Args:
-            messages: The conversation, oldest first.
+            messages: The conversation, oldest first. Where it ends in calls without results, as that of a paused run
+                does, the run pauses at them again, unless `resume` is set.
             lang: Of the texts the agent adds; from the messages if None.
             cancel: Stops the run from another task or thread; it then ends with `cancelled` and a valid history.
             resources: Where tools keep what they open, if it is to outlive the run; the caller closes it.
+            resume: Run the calls that the conversation ends in; those that need approval still need it.
+            approve: In place of the agent's own, for this run.
             options: For the agent kind.
 
         Raises:
@@ -156,6 +163,7 @@ class Agent:
         own_resources = resources is None
         resources = resources or RunResources()
         run = self._make_run(history, lang or language_of(history), resources, cancel, options)
+        run.resume, run.approve = resume, approve
         if lang:  # what a caller says wins; what was only found, a processor may know better
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         run.start_clock()
@@ -273,7 +281,6 @@ class Agent:
             model=self.model,
             functions=functions,
             executor=self.executor,
-            guarded_tools=frozenset(name for name, entry in self.function_map.items() if entry.needs_approval),
             approve=self.approve,
             name=self.name,
         )
@@ -330,11 +337,11 @@ def _as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
 
 
 def _files_in(history: Sequence[Message]) -> list[str]:
-    """The files and images of the conversation, in order."""
+    """The files and images that the user gave, in order; a path in any other message is only a text."""
     return [
         item.value
         for message in history
-        if not isinstance(message.content, str)
+        if message.role == USER and not isinstance(message.content, str)
         for item in message.content
         if item.type in ("file", "image") and isinstance(item.value, str) and not item.value.startswith("data:")
     ]

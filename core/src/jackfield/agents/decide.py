@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,6 +11,7 @@ from jackfield.agents.limits import Spent, limit_reached
 from jackfield.config import Limits
 from jackfield.events import StopReason
 from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message
+from jackfield.models.history import results_of
 from jackfield.tools.executor import CANCELLED_TEXT, PlannedCall
 
 
@@ -44,22 +45,29 @@ Action: TypeAlias = AskModel | RunTools | Pause | Finish
 
 
 def decide(
-    history: Sequence[Message], spent: Spent, limits: Limits, *, needs_approval: Container[str] = frozenset()
+    history: Sequence[Message],
+    spent: Spent,
+    limits: Limits,
+    *,
+    needs_approval: Container[str] = frozenset(),
+    resume: bool = False,
 ) -> Action:
     """Decide what a run does next; do none of it.
 
     Args:
-        history: All messages so far. Where it ends in calls without results, these come first, so that a run that
-            paused or broke off is taken up again by running with its messages.
+        history: All messages so far. Where it ends in calls without results, these come first.
         spent: What the run has used.
         limits: What it may use.
         needs_approval: Names of tools whose calls must wait for a yes.
+        resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
+            history can write a call.
     """
     calls = open_calls(history)
     if calls:
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        waiting = tuple(planned.call for planned in calls if planned.call.name in needs_approval)
+        given = not spent.turns and not resume
+        waiting = tuple(planned.call for planned in calls if given or planned.call.name in needs_approval)
         return Pause(waiting) if waiting else RunTools(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
@@ -68,9 +76,9 @@ def decide(
 
 
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
-    """The calls at the end of a history that have no result yet.
+    """The calls at the end of a history that have no result yet, each with an id.
 
-    Calls and results of the last turn are matched by id; ids of earlier turns may be the same.
+    Only the last turn is looked at; ids of earlier turns may be the same.
     """
     end = len(history)
     while end and history[end - 1].role == FUNCTION:
@@ -78,14 +86,17 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     start = end
     while start and history[start - 1].role == ASSISTANT:
         start -= 1
-    answered = Counter(message.function_id for message in history[end:])
-    calls = []
-    for index, message in enumerate(m for m in history[start:end] if m.function_call):
-        if answered[message.function_id]:
-            answered[message.function_id] -= 1
-        elif message.function_call:
-            calls.append(PlannedCall(index, message.function_id or str(index + 1), message.function_call))
-    return tuple(calls)
+    calls = [message for message in history[start:end] if message.function_call]
+    if not calls:
+        return ()
+    results = results_of(calls, history[end:])
+    taken = {message.function_id for message in history[start:]}
+    fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
+    return tuple(
+        PlannedCall(index, message.function_id or next(fresh), message.function_call)
+        for index, (message, result) in enumerate(zip(calls, results, strict=True))
+        if result is None and message.function_call
+    )
 
 
 def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:

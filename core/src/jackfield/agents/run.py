@@ -27,6 +27,7 @@ from jackfield.messages import Message
 from jackfield.models.fold import Fold
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools.base import ToolContext
+from jackfield.tools.executor import Approve
 
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent
@@ -49,6 +50,8 @@ class Run:
         context: What its tools are given.
         config: Options for the model, over its own.
         cancel: Stops it from outside.
+        approve: Asked before calls that need approval, in place of the agent's own.
+        resume: Calls without results at the end of `messages` are to be run.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: What the caller passed to `run` besides, for the agent kind.
     """
@@ -60,6 +63,8 @@ class Run:
     context: ToolContext
     config: GenerateConfig | None = None
     cancel: CancelToken | None = None
+    approve: Approve | None = None
+    resume: bool = False
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 

@@ -98,6 +98,12 @@ def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
     return parts
 
 
+def results_of(calls: Sequence[Message], results: Sequence[Message]) -> list[Message | None]:
+    """For each message with a call its result among those that follow, None where there is none."""
+    asked = [_Asked("", call.function_id, call.function_call) for call in calls if call.function_call is not None]
+    return _paired(asked, results)[0]
+
+
 def text_of(content: str | Sequence[ContentItem] | None) -> str:
     """The texts of a content, then a note in place of everything else."""
     if content is None or isinstance(content, str):

@@ -86,9 +86,12 @@ class LLMSpec(ComponentSpec):
 class ToolSpec(ComponentSpec):
     """A tool: a subclass of `jackfield.BaseTool`. All that a model needs to choose it is here.
 
+    Of what is safety-relevant, the stricter of this, of the class and of the settings holds.
+
     Attributes:
         description: What it does and when to use it, for the model.
         parameters: JSON Schema of the arguments, an object.
+        needs_approval: Somebody must agree to each call.
         read_only: Calling it changes nothing.
         concurrent: May run beside other calls of the same turn.
         timeout_s: How long one call may take; None for the agent's default.
@@ -98,6 +101,7 @@ class ToolSpec(ComponentSpec):
 
     description: Texts
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}, "required": []})
+    needs_approval: bool = False
     read_only: bool = False
     concurrent: bool = True
     timeout_s: float | None = None

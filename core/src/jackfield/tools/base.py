@@ -16,6 +16,7 @@ from jackfield.plugins.descriptors import Texts, in_language
 from jackfield.plugins.host import PluginHost
 from jackfield.request import FunctionSchema
 from jackfield.runs.resources import RunResources
+from jackfield.tools.safety import NO_SETTINGS, Safety, SafetySettings, claims_of, split_settings
 from jackfield.tools.schema import ArgumentChecker
 from jackfield.tools.workspace import Workspace
 
@@ -76,6 +77,13 @@ class BaseTool(ABC):
     `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
     unless `concurrent` is False.
 
+    What is safety-relevant (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`) may
+    stand in a descriptor, in the class, in the instance and in the settings. The stricter wins; `safety` says what
+    holds.
+
+    Args:
+        cfg: Its settings. Those that the core reads (the names above, and `approval`) are not in `self.cfg`.
+
     Attributes:
         name: What the model calls it; letters, digits, `_` and `-`, at most 64.
         description: What it does and when to use it, for the model; one text or one for each language.
@@ -83,8 +91,9 @@ class BaseTool(ABC):
         read_only: Calling it changes nothing.
         concurrent: May run beside other calls of the same turn.
         timeout_s: How long one call may take; None for the agent's default.
-        needs_approval: Somebody must agree to each call.
-        file_access: Wants the files of the conversation in `ToolContext.files`.
+        needs_approval: Somebody must agree to each call. Only False says that nobody must.
+        effects: What it does besides answering, of `network`, `files`, `processes`.
+        file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
         raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
         host: Where to look up other components; None for the default one.
     """
@@ -96,13 +105,24 @@ class BaseTool(ABC):
     concurrent: bool = True
     timeout_s: float | None = None
     needs_approval: bool = False
+    effects: frozenset[str] = frozenset()
     file_access: bool = False
     raw_argument: str = ""
     host: PluginHost | None = None
     _checker: ArgumentChecker | None = None
+    _settings: SafetySettings = NO_SETTINGS
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg: Mapping[str, Any] = dict(cfg or {})
+        self.cfg: Mapping[str, Any]
+        self._settings, self.cfg = split_settings(cfg or {}, name=self.name)
+
+    def safety(self) -> Safety:
+        """What holds for its calls: the stricter of what its class, its instance and its settings say.
+
+        Raises:
+            BrokenPluginError: One of the attributes cannot be understood.
+        """
+        return self._settings.applied_to(claims_of(self, name=self.name))
 
     @abstractmethod
     def call(

@@ -26,6 +26,8 @@ class FunctionTool(BaseTool):
     schema.
     """
 
+    file_access = True  # it was passed in, so it may see what its agent sees
+
     def __init__(
         self,
         function: Callable[..., Any],

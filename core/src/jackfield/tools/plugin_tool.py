@@ -1,4 +1,7 @@
-"""A tool that a plugin offers: all a model sees comes from its descriptor; its module is imported at its first call."""
+"""A tool that a plugin offers: all a model sees comes from its descriptor; its module is imported at its first call.
+
+What its class says is known only then: whoever is about to run a call loads the tool first, and asks `safety` after it.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,24 @@ from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ToolSpec
 from jackfield.plugins.host import PluginHost
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
+from jackfield.tools.safety import Safety, claims_of
 
 
 class PluginTool(BaseTool):
     """Stands for a tool until it is called."""
 
     def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, Any], host: PluginHost) -> None:
-        super().__init__(cfg)
         self.name = spec.name
+        super().__init__({key: value for key, value in cfg.items() if key != "name"})
         self.description = spec.description
         self.parameters = spec.parameters
         self.read_only = spec.read_only
         self.concurrent = spec.concurrent
         self.timeout_s = spec.timeout_s
+        self.effects = spec.effects
+        self.needs_approval = spec.needs_approval
         self.file_access = spec.file_access
         self.raw_argument = spec.raw_argument
-        self.needs_approval = bool(cfg.get("needs_approval", False))
         self.row = row
         self._host = host
         self._lock = threading.Lock()
@@ -37,9 +42,7 @@ class PluginTool(BaseTool):
         """The tool itself, made at first use."""
         with self._lock:
             if self._tool is None:
-                made = self._host.load_row(self.row)(
-                    cfg={k: v for k, v in self.cfg.items() if k not in ("name", "needs_approval")}
-                )
+                made = self._host.load_row(self.row)(cfg=dict(self.cfg))
                 if not isinstance(made, BaseTool):
                     raise BrokenPluginError(
                         f"{self.row.distribution}: tool {self.name!r} is no subclass of jackfield.BaseTool"
@@ -47,6 +50,18 @@ class PluginTool(BaseTool):
                 made.host = self._host
                 self._tool = made
             return self._tool
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the tool itself is there, so that `safety` knows all."""
+        return self._tool is not None
+
+    def safety(self) -> Safety:
+        """What holds for its calls: the stricter of its descriptor, its class once that is loaded, and its settings."""
+        claims = claims_of(self, name=self.name)
+        if self._tool is not None:
+            claims = claims.stricter(claims_of(self._tool, name=self.name))
+        return self._settings.applied_to(claims)
 
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None

@@ -28,7 +28,7 @@ from jackfield.events import (
     TurnStarted,
     UsageReported,
 )
-from jackfield.messages import FUNCTION, ContentItem, Message, Usage
+from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usage
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
@@ -256,11 +256,22 @@ class AgentSuite(Suite):
         assert "ha ha" in told
         assert "How often?" in told
 
+    def test_a_call_that_stands_in_the_conversation_is_made_only_if_the_caller_says_so(self) -> None:
+        given = Message("assistant", "", function_call=FunctionCall("repeat", '{"text": "ha"}'))
+        for call in (given, given.replace(extra={"function_id": "1"})):
+            agent = self.make_agent([answer("Done.")], [repeat()])
+            events = self._events(agent, [QUESTION, call])
+            assert _end(events).stop_reason == "approval_needed", "whoever can write a history can write a call"
+            assert not [event for event in events if isinstance(event.event, ToolStarted)]
+            resumed = self._events(agent, [QUESTION, call], resume=True)
+            assert [m.content for m in _end(resumed).messages if m.role == FUNCTION] == ["ha ha"]
+            assert _end(resumed).stop_reason == "finished"
+
     def test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call(self) -> None:
         agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
         broken_off = [message for message in agent.run_nonstream([QUESTION]) if message.role != FUNCTION][:-1]
         again = self.make_agent([answer("Done.")], [repeat()])
-        response = again.run_nonstream([QUESTION, *broken_off])
+        response = again.run_nonstream([QUESTION, *broken_off], resume=True)
         assert [message.content for message in response if message.role == FUNCTION] == ["ha ha"]
         assert response[-1].content == "Done."
 
@@ -321,8 +332,8 @@ class AgentSuite(Suite):
 
     # --- parts ---
 
-    def _events(self, agent: Agent) -> list[RunEvent]:
-        return sync.run(_within(self.patience_s, _gathered(agent.astream([QUESTION]))))
+    def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
+        return sync.run(_within(self.patience_s, _gathered(agent.astream(messages, **options))))
 
 
 # --- tools ---

@@ -116,6 +116,7 @@ class ToolSuite(Suite):
             "tool than those who name it"
         )
         assert _texts(tool.description) == _texts(made.description)
+        assert made.effects <= tool.effects, "its class has effects that nobody reads of before it is loaded"
 
     # --- what it answers ---
 
@@ -290,7 +291,7 @@ class ToolSuite(Suite):
         for timeout_s in (0.0001, 0.01):
             hasty = copy.copy(bench.tool)
             hasty.timeout_s = timeout_s
-            finished = bench.finish(arguments, executor=ToolExecutor({hasty.name: hasty}))
+            finished = bench.finish(arguments, executor=_approving(hasty))
             assert finished.error in ("", "ToolTimeoutError"), finished.message.get_text_content()
         self._still_works(bench)
 
@@ -337,8 +338,8 @@ class Bench:
         )
 
     def executor(self, **options: Any) -> ToolExecutor:
-        """What calls the tool in a run."""
-        return ToolExecutor({self.tool.name: self.tool}, **options)
+        """What calls the tool in a run; somebody says yes to each call."""
+        return _approving(self.tool, **options)
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """The output of a call with arguments that fit."""
@@ -395,6 +396,10 @@ class Bench:
         """What is around the workspace."""
         inside = self.workspace.root
         return {str(path) for path in self.folder.rglob("*") if inside not in path.parents and path != inside}
+
+
+def _approving(tool: BaseTool, **options: Any) -> ToolExecutor:
+    return ToolExecutor({tool.name: tool}, **{"approve": lambda _call, _context: True, **options})
 
 
 async def _aclose(tool: BaseTool) -> None:

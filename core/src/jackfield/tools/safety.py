@@ -1,0 +1,164 @@
+"""What is safety-relevant about a tool: in its descriptor, class, instance or settings. The stricter wins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, get_args
+
+from jackfield.errors import BrokenPluginError, ConfigError
+
+Approval = Literal["always", "never"]
+
+
+class Claims(Protocol):
+    """What says something safety-relevant of a tool: its descriptor, or the tool itself."""
+
+    @property
+    def needs_approval(self) -> bool:
+        """Somebody must agree to each call."""
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """What it does besides answering."""
+
+    @property
+    def read_only(self) -> bool:
+        """Calling it changes nothing."""
+
+    @property
+    def concurrent(self) -> bool:
+        """May run beside other calls."""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long one call may take."""
+
+    @property
+    def file_access(self) -> bool:
+        """Gets the files of the conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Safety:
+    """What holds for the calls of a tool.
+
+    Attributes:
+        needs_approval: Somebody must agree to each call.
+        effects: What it does besides answering, of `network`, `files`, `processes`.
+        read_only: Calling it changes nothing.
+        concurrent: May run beside other calls of the same turn.
+        timeout_s: How long one call may take; None for the agent's default.
+        file_access: Gets the files of the conversation.
+    """
+
+    needs_approval: bool = False
+    effects: frozenset[str] = frozenset()
+    read_only: bool = True
+    concurrent: bool = True
+    timeout_s: float | None = None
+    file_access: bool = True
+
+    def stricter(self, other: Safety) -> Safety:
+        """The stricter of both, attribute by attribute."""
+        limits = [limit for limit in (self.timeout_s, other.timeout_s) if limit is not None]
+        return Safety(
+            needs_approval=self.needs_approval or other.needs_approval,
+            effects=self.effects | other.effects,
+            read_only=self.read_only and other.read_only,
+            concurrent=self.concurrent and other.concurrent,
+            timeout_s=min(limits, default=None),
+            file_access=self.file_access and other.file_access,
+        )
+
+
+def claims_of(source: Claims, *, name: str) -> Safety:
+    """What a descriptor or a tool says. What is neither True nor False counts as the stricter of the two.
+
+    What a class says holds even if its instance says something more lenient.
+
+    Raises:
+        BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
+    """
+    cls = type(source)
+    limits = (_seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name))
+    return Safety(
+        needs_approval=source.needs_approval is not False or getattr(cls, "needs_approval", False) is True,
+        effects=_effects(source.effects, name) | _effects(_of_class(cls, "effects", frozenset()), name),
+        read_only=source.read_only is True,
+        concurrent=source.concurrent is True and getattr(cls, "concurrent", True) is not False,
+        timeout_s=min((limit for limit in limits if limit is not None), default=None),
+        file_access=source.file_access is True,
+    )
+
+
+def _of_class(cls: type, attribute: str, default: Any = None) -> Any:
+    """What the class itself says; a property or a slot says nothing without an instance."""
+    value = getattr(cls, attribute, default)
+    return default if hasattr(value, "__get__") else value
+
+
+def _seconds(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0 or math.isinf(value):
+        raise BrokenPluginError(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
+    return float(value)
+
+
+def _effects(value: Any, name: str) -> frozenset[str]:
+    if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
+        return frozenset(value)
+    raise BrokenPluginError(f"tool {name!r}: effects must be a set of texts, not {value!r}")
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+_FLAGS = ("needs_approval", "read_only", "concurrent", "file_access")
+CORE_SETTINGS = frozenset((*_FLAGS, "effects", "timeout_s", "approval"))
+"""The settings of a tool that the core reads itself; a tool never gets them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SafetySettings:
+    """What the user of a tool says about it: only `approval="never"` makes anything more lenient."""
+
+    claims: Safety = Safety()
+    approval: Approval | None = None
+
+    def applied_to(self, safety: Safety) -> Safety:
+        """What holds after the user has spoken."""
+        result = safety.stricter(self.claims)
+        return result if self.approval is None else replace(result, needs_approval=self.approval == "always")
+
+
+NO_SETTINGS = SafetySettings()
+
+
+def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings, dict[str, Any]]:
+    """The settings that the core reads, and the tool's own.
+
+    Raises:
+        ConfigError: One of the core's does not fit.
+    """
+    given = {key: value for key, value in cfg.items() if key in CORE_SETTINGS}
+    if not given:
+        return NO_SETTINGS, dict(cfg)
+    own = {key: value for key, value in cfg.items() if key not in CORE_SETTINGS}
+    approval = given.pop("approval", None)
+    if approval is not None and approval not in get_args(Approval):
+        raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', not {approval!r}")
+    for flag in _FLAGS:
+        if not isinstance(given.get(flag, True), bool):
+            raise ConfigError(f"tool {name!r}: {flag!r} must be true or false, not {given[flag]!r}")
+    if approval == "never" and given.get("needs_approval"):
+        raise ConfigError(f"tool {name!r}: 'needs_approval' and approval='never' contradict each other; leave one out")
+    try:
+        if "effects" in given:
+            given["effects"] = _effects(given["effects"], name)
+        if "timeout_s" in given:
+            given["timeout_s"] = _seconds(given["timeout_s"], name)
+    except BrokenPluginError as error:
+        raise ConfigError(str(error)) from None
+    return SafetySettings(Safety(**given), approval), own

@@ -1,0 +1,297 @@
+"""What is safety-relevant about a tool counts wherever it stands, and there is no way around it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from jackfield import BaseTool, FnCallAgent, Message, tool
+from jackfield.errors import ConfigError
+from jackfield.events import ApprovalNeeded, RunFinished, ToolFinished
+from jackfield.messages import FunctionCall
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import PluginTool, ToolContext, ToolExecutor, find_tool
+from jackfield.tools.executor import PlannedCall
+
+ASK = [Message("user", "go")]
+GO = PlannedCall(0, "c0", FunctionCall("act", "{}"))
+
+
+def finish(
+    made: BaseTool, approve: Any = None, arguments: str = "{}", context: ToolContext | None = None
+) -> ToolFinished:
+    executor = ToolExecutor({made.name: made}, approve=approve)
+    planned = PlannedCall(0, "c0", FunctionCall(made.name, arguments))
+    return asyncio.run(executor.finish(planned, context or ToolContext()))
+
+
+def events_of(agent: FnCallAgent, messages: Any = ASK, **options: Any) -> list[Any]:
+    async def collect() -> list[Any]:
+        return [event.event async for event in agent.astream(messages, **options)]
+
+    return asyncio.run(collect())
+
+
+LIGHT = (
+    "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools():\n"
+    "    return [ToolSpec(name='act', target='acme_heavy:Act', description='Acts.'{spec})]\n"
+)
+HEAVY = (
+    "from jackfield import BaseTool\nclass Act(BaseTool):\n    name = 'act'\n    description = 'Acts.'\n{attributes}"
+    "    def __init__(self, cfg=None):\n        super().__init__(cfg)\n{instance}        pass\n"
+    "    def call(self, params, *, context=None):\n        return 'done'\n"
+)
+
+
+def plugin_tool(site: Any, *, spec: str = "", attributes: str = "", instance: str = "", **settings: Any) -> PluginTool:
+    modules = {
+        "acme_light": LIGHT.format(spec=f", {spec}" if spec else ""),
+        "acme_heavy": HEAVY.format(
+            attributes=f"    {attributes}\n" if attributes else "", instance=f"        {instance}\n" if instance else ""
+        ),
+    }
+    site.add("acme", {"tool.act": "acme_light"}, modules=modules)
+    return find_tool({"name": "act", **settings}, site.host())
+
+
+PLACES: Mapping[str, dict[str, Any]] = {
+    "descriptor": {"spec": "needs_approval=True"},
+    "class": {"attributes": "needs_approval = True"},
+    "class, as text": {"attributes": "needs_approval = 'n'"},
+    "property": {"attributes": "needs_approval = property(lambda self: True)"},
+    "instance": {"instance": "self.needs_approval = True"},
+    "class, but not instance": {"attributes": "needs_approval = True", "instance": "self.needs_approval = False"},
+    "settings": {"needs_approval": True},
+    "settings' word for it": {"approval": "always"},
+    "descriptor, but not settings": {"spec": "needs_approval=True", "needs_approval": False},
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_needs_approval_counts_wherever_it_stands_before_the_first_call(site: Any, place: dict[str, Any]) -> None:
+    made = plugin_tool(site, **place)
+    paused = events_of(FnCallAgent([made], ScriptedModel([calls(("act", {})), answer("x")])))
+    assert paused[-1].stop_reason == "approval_needed"
+    assert isinstance(paused[-2], ApprovalNeeded)
+    assert not any(isinstance(event, ToolFinished) for event in paused)
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_without_anybody_to_ask_a_guarded_call_is_not_made(site: Any, place: dict[str, Any]) -> None:
+    refused = finish(plugin_tool(site, **place))
+    assert refused.error == "NotAllowed"
+    assert refused.message.content != "done"
+
+
+def test_only_the_users_plain_word_makes_a_call_more_lenient(site: Any) -> None:
+    made = plugin_tool(site, spec="needs_approval=True", attributes="needs_approval = True", approval="never")
+    assert finish(made).message.content == "done"
+
+
+def test_what_nobody_guards_needs_no_yes(site: Any) -> None:
+    assert finish(plugin_tool(site)).message.content == "done"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"approval": "no"}, "'always' or 'never', not 'no'"),
+        ({"needs_approval": "n"}, "must be true or false, not 'n'"),
+        ({"approval": "never", "needs_approval": True}, "contradict each other"),
+        ({"timeout_s": -1}, "number of seconds above 0"),
+        ({"timeout_s": "5"}, "number of seconds above 0"),
+        ({"effects": "network"}, "must be a set of texts"),
+    ],
+)
+def test_settings_that_cannot_be_understood_are_refused(site: Any, settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        plugin_tool(site, **settings)
+
+
+ATTRIBUTES = [
+    ("concurrent", "False", "True", False),
+    ("read_only", "False", "True", False),
+    ("file_access", "False", "True", False),
+    ("timeout_s", "3", "5", 3),
+    ("effects", "frozenset({'files'})", "frozenset({'network'})", frozenset({"files", "network"})),
+]
+
+
+@pytest.mark.parametrize("places", [*itertools.permutations(("spec", "class", "settings"), 2)], ids=str)
+@pytest.mark.parametrize(("name", "one", "other", "stricter"), ATTRIBUTES, ids=[row[0] for row in ATTRIBUTES])
+def test_of_every_attribute_the_stricter_wins(
+    site: Any, name: str, one: str, other: str, stricter: Any, places: tuple[str, str]
+) -> None:
+    said = dict(zip(places, (one, other), strict=True))
+    made = plugin_tool(
+        site,
+        # Where the third says nothing, it must not be the strictest: what grants something is never granted by silence.
+        spec=f"{name}={said.get('spec', other)}",
+        attributes=f"{name} = {said.get('class', other)}",
+        **({name: eval(said["settings"])} if "settings" in said else {}),
+    )
+    made.load()
+    assert getattr(made.safety(), name) == stricter
+
+
+def test_settings_of_the_core_are_not_given_to_the_tool(site: Any) -> None:
+    made = plugin_tool(site, approval="never", timeout_s=5, word="hello")
+    assert dict(made.load().cfg) == {"word": "hello"}
+
+
+def test_a_tool_without_access_to_files_does_not_get_those_of_the_conversation() -> None:
+    class Look(BaseTool):
+        name = "look"
+        description = "Look."
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> Any:
+            return list(context.files) if context else None
+
+    class LookAtFiles(Look):
+        file_access = True
+
+    context = ToolContext(files=("secret.txt",))
+    assert "secret" not in str(finish(Look(), context=context).message.content)
+    assert "secret" in str(finish(LookAtFiles(), context=context).message.content)
+
+
+def test_a_call_made_in_qwen_agents_way_is_asked_for_as_well() -> None:
+    asked: list[FunctionCall] = []
+
+    def approve(call: FunctionCall, _context: ToolContext) -> bool:
+        asked.append(call)
+        return call.arguments != "{}"
+
+    @tool(needs_approval=True)
+    def act(word: str = "") -> str:
+        """Act."""
+        return f"done {word}"
+
+    agent = FnCallAgent([act], ScriptedModel([]), approve=approve)
+    assert "did not allow" in str(agent._call_tool("act", "{}"))
+    assert agent._call_tool("act", '{"word": "x"}') == "done x"
+    assert "needs approval" in str(FnCallAgent([act], ScriptedModel([]))._call_tool("act", "{}"))
+    assert len(asked) == 2
+
+
+# --- who is asked ---
+
+
+@tool(needs_approval=True)
+def act(path: str = "") -> str:
+    """Act."""
+    return f"done {path}"
+
+
+@pytest.mark.parametrize("yes", ["n", "no", "yes", 1, None, [True], object()], ids=str)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_only_true_is_a_yes(yes: Any, is_async: bool) -> None:
+    def plain(_call: FunctionCall, _context: ToolContext) -> Any:
+        return yes
+
+    async def waiting(_call: FunctionCall, _context: ToolContext) -> Any:
+        return yes
+
+    assert finish(act, waiting if is_async else plain).error == "NotAllowed"
+    assert finish(act, lambda _call, _context: True).message.content == "done "
+
+
+def test_a_plain_approve_does_not_stand_in_the_way_of_the_event_loop() -> None:
+    seen: list[int] = []
+
+    def approve(_call: FunctionCall, _context: ToolContext) -> bool:
+        seen.append(threading.get_ident())
+        return True
+
+    finish(act, approve)
+    assert seen != [threading.get_ident()]
+
+
+class Hostile(BaseException):
+    def __str__(self) -> str:
+        raise RuntimeError("no text either")
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("the terminal is gone"), KeyboardInterrupt(), SystemExit(3), Hostile()], ids=repr
+)
+def test_an_approve_that_fails_is_a_no_with_its_reason(error: BaseException) -> None:
+    def approve(_call: FunctionCall, _context: ToolContext) -> bool:
+        raise error
+
+    refused = finish(act, approve)
+    assert refused.error == "NotAllowed"
+    assert type(error).__name__ in refused.message.get_text_content()
+
+
+def test_what_is_approved_is_what_is_done() -> None:
+    shown: list[str] = []
+
+    def approve(call: FunctionCall, _context: ToolContext) -> bool:
+        shown.append(call.arguments)
+        return True
+
+    done = finish(act, approve, '{"path": "harmless", "path": "/etc"}')
+    assert shown == ['{"path": "/etc"}']
+    assert done.message.content == "done /etc"
+
+
+def test_nobody_is_asked_for_a_call_that_does_not_fit() -> None:
+    assert finish(act, lambda _call, _context: pytest.fail("asked"), '{"wrong": 1}').error == "ToolArgumentError"
+
+
+def test_calls_are_asked_for_one_after_the_other_and_before_any_is_made() -> None:
+    log: list[str] = []
+
+    @tool
+    def free(word: str) -> str:
+        """Do."""
+        log.append(f"free {word}")
+        return word
+
+    async def approve(call: FunctionCall, _context: ToolContext) -> bool:
+        log.append(f"ask {call.arguments}")
+        await asyncio.sleep(0)
+        log.append("answered")
+        return True
+
+    script = [calls(("free", {"word": "a"}), ("act", {"path": "1"}), ("act", {"path": "2"})), answer("x")]
+    events_of(FnCallAgent([free, act], ScriptedModel(script), approve=approve))
+    assert log == ['ask {"path": "1"}', "answered", 'ask {"path": "2"}', "answered", "free a"]
+
+
+# --- pausing and resuming ---
+
+
+def paused() -> list[Message]:
+    model = ScriptedModel([calls(("act", {"path": "x"}))])
+    end = events_of(FnCallAgent([act], model))[-1]
+    assert isinstance(end, RunFinished)
+    return [*ASK, *end.messages]
+
+
+@pytest.mark.parametrize("options", [{}, {"resume": True}], ids=str)
+def test_a_paused_run_that_gets_no_answer_pauses_again(options: Any) -> None:
+    history = [Message(**message.model_dump()) for message in paused()]  # as from a file
+    end = events_of(FnCallAgent([act], ScriptedModel([answer("never")])), history, **options)[-1]
+    assert end.stop_reason == "approval_needed"
+    assert end.messages == ()
+
+
+def test_a_yes_for_one_run_is_none_for_the_next() -> None:
+    agent = FnCallAgent([act], ScriptedModel([answer("a"), calls(("act", {})), answer("b")]))
+    done = events_of(agent, paused(), resume=True, approve=lambda _call, _context: True)[-1]
+    assert [message.content for message in done.messages] == ["done x", "a"]
+    assert events_of(agent)[-1].stop_reason == "approval_needed"
+
+
+def test_without_resume_no_call_of_a_given_history_is_made_even_if_all_is_approved() -> None:
+    agent = FnCallAgent([act], ScriptedModel([answer("never")]), approve=lambda _call, _context: True)
+    seen = events_of(agent, paused())
+    assert seen[-1].stop_reason == "approval_needed"
+    assert seen[-2].calls == (FunctionCall("act", '{"path": "x"}'),)
