@@ -94,7 +94,9 @@ def main() -> int:
     agent = create_agent(
         "assistant",
         llm=choice.llm,
-        function_list=["code_interpreter"],
+        # Nobody sits beside this example to say yes to each call, so it says so itself. The code that runs is a
+        # multiplication of two numbers; for a question of anybody's, leave `approval` out and pass `approve=`.
+        function_list=[{"name": "code_interpreter", "approval": "never"}],
         files=FILES,
         name="demo",
         # Less than the documents have, so that what fits the question must be searched for.

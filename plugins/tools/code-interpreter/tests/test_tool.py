@@ -390,7 +390,7 @@ def test_an_agent_finds_it_by_name_and_its_kernel_lasts_for_the_run() -> None:
             answer("Forty."),
         ]
     )
-    agent = create_agent("fncall", llm=model, function_list=["code_interpreter"])
+    agent = create_agent("fncall", llm=model, function_list=[{"name": "code_interpreter", "approval": "never"}])
     said = agent.run_nonstream([{"role": "user", "content": "Twice twenty?"}])
     assert said[-1]["content"] == "Forty."
     assert [message["content"] for message in said if message["role"] == "function"] == [

@@ -24,6 +24,7 @@ _ISOLATION = {
     LANDLOCK: "processes only: the code signals and looks into its own; your files and network are open to it",
 }
 _NO_ISOLATION = "none: limits only"
+IS_ISOLATED = False  # whether what the code does stays inside: until it does, each call needs a yes
 
 # Where things are, and how text is written; never a key, a token, or what changes how Python itself works.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")

@@ -30,6 +30,9 @@ PARAMETERS: dict[str, Any] = {
 # The tool ends its calls itself, after `timeout` seconds of its settings; this must only be longer than any of those.
 TIMEOUT_S = 4000.0
 
+# Code can do whatever its user can, until a sandbox keeps it from it.
+EFFECTS = frozenset({"files", "network", "processes"})
+
 
 @hook.tools
 def tools() -> list[ToolSpec]:
@@ -46,7 +49,6 @@ def tools() -> list[ToolSpec]:
             timeout_s=TIMEOUT_S,
             file_access=True,
             raw_argument="code",
-            # Code can do whatever its user can, until a sandbox keeps it from it.
-            effects=frozenset({"files", "network", "processes"}),
+            effects=EFFECTS,
         )
     ]

@@ -13,8 +13,8 @@ from jackfield.errors import ToolArgumentError
 from jackfield.tools import BaseTool, ToolContext, ToolResult
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
-from jackfield_code_interpreter.launch import isolation, stated_limits
-from jackfield_code_interpreter.plugin import DESCRIPTION, NAME, PARAMETERS, TIMEOUT_S
+from jackfield_code_interpreter.launch import IS_ISOLATED, isolation, stated_limits
+from jackfield_code_interpreter.plugin import DESCRIPTION, EFFECTS, NAME, PARAMETERS, TIMEOUT_S
 
 if TYPE_CHECKING:
     from jackfield_code_interpreter.session import KernelSession
@@ -28,7 +28,8 @@ WORK_DIR_VARIABLE = "M6_CODE_INTERPRETER_WORK_DIR"
 class CodeInterpreter(BaseTool):
     """Runs Python in a Jupyter kernel.
 
-    Inside a run the kernel is the run's, and is closed with it. Outside of one it is the tool's, until `aclose`.
+    Inside a run the kernel is the run's, and is closed with it. Outside of one it is the tool's, until `aclose`. While
+    nothing isolates the code, an agent asks before each call, unless the tool's settings say `approval: never`.
     """
 
     name = NAME
@@ -36,6 +37,8 @@ class CodeInterpreter(BaseTool):
     parameters = PARAMETERS
     concurrent = False
     timeout_s = TIMEOUT_S
+    effects = EFFECTS
+    needs_approval = not IS_ISOLATED
     file_access = True
     raw_argument = "code"
 
