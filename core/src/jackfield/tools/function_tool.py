@@ -170,7 +170,9 @@ def _arguments_model(
         default: Any = ... if parameter.default is parameter.empty else parameter.default
         fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **said))
     model = create_model(
-        f"{name}_arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
+        f"{name}_arguments",
+        __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False, allow_inf_nan=False),
+        **fields,
     )
     return context_parameter, model
 
