@@ -1,0 +1,348 @@
+"""However a tool ends, its call ends with one result, and the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import BaseTool, FnCallAgent, Message, sync, tool
+from jackfield.errors import ToolServiceError
+from jackfield.events import RunFinished, ToolFinished
+from jackfield.messages import ContentItem, FunctionCall
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext, ToolExecutor, ToolResult
+from jackfield.tools import executor as executor_module
+from jackfield.tools.executor import PlannedCall
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def finish(made: BaseTool, **options: Any) -> ToolFinished:
+    executor = ToolExecutor({made.name: made}, **options)
+    return asyncio.run(executor.finish(PlannedCall(0, "c0", FunctionCall(made.name, "{}")), ToolContext()))
+
+
+class Odd(BaseException):
+    pass
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it has no text")
+
+
+class MuteForTheModelError(ToolServiceError):
+    def __init__(self) -> None:
+        super().__init__(MuteError())  # type: ignore[arg-type]
+
+
+ENDS: dict[str, Callable[[], BaseException]] = {
+    "cancelled": asyncio.CancelledError,
+    "ctrl-c": KeyboardInterrupt,
+    "exit": lambda: SystemExit(3),
+    "odd": lambda: Odd("odd"),
+    "generator exit": GeneratorExit,
+    "mute": MuteError,
+    "mute for the model": MuteForTheModelError,
+    "stop": StopIteration,
+    "async stop": StopAsyncIteration,
+    "group": lambda: BaseExceptionGroup("both", [KeyboardInterrupt(), ValueError("x")]),
+    "deep": RecursionError,
+    "memory": MemoryError,
+}
+
+
+@tool
+def add(a: int = 1, b: int = 2) -> int:
+    """Add."""
+    return a + b
+
+
+def failing(error: Callable[[], BaseException], *, is_async: bool) -> BaseTool:
+    def plain() -> str:
+        raise error()
+
+    async def waiting() -> str:
+        raise error()
+
+    return tool(name="fail", description="Fails.")(waiting if is_async else plain)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize("error", ENDS.values(), ids=ENDS)
+def test_whatever_a_tool_raises_is_a_result_and_the_run_and_the_next_go_on(
+    error: Callable[[], BaseException], is_async: bool
+) -> None:
+    script = [calls(("fail", {}), ("add", {})), answer("done")] * 2
+    agent = FnCallAgent([failing(error, is_async=is_async), add], ScriptedModel(script))
+    for _ in range(2):  # over the bridge, whose loop must have survived the first run
+        response = agent.run_nonstream([Message("user", "go")])
+        results = {m.name: m.content for m in response if m.role == "function"}
+        assert results["add"] == "3"
+        assert results["fail"]
+        assert response[-1].content == "done"
+    assert sync.run(asyncio.sleep(0, "alive")) == "alive"
+
+
+def test_a_tool_that_cancels_its_own_task_ends_only_itself() -> None:
+    @tool
+    async def suicidal() -> str:
+        """Cancel."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(3600)
+        return "never"
+
+    agent = FnCallAgent([suicidal, add], ScriptedModel([calls(("suicidal", {}), ("add", {})), answer("done")]))
+    assert agent.run_nonstream([Message("user", "go")])[-1].content == "done"
+
+
+def test_a_tool_that_does_not_let_itself_be_cancelled_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_module, "END_PATIENCE_S", 0.05)
+    release = asyncio.Event()
+
+    @tool(timeout_s=0.05)
+    async def stubborn() -> str:
+        """Stay."""
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return "late"
+
+    async def call() -> ToolFinished:
+        executor = ToolExecutor({"stubborn": stubborn})
+        try:
+            async with asyncio.timeout(30):
+                return await executor.finish(PlannedCall(0, "c0", FunctionCall("stubborn", "{}")), ToolContext())
+        finally:
+            release.set()
+
+    assert asyncio.run(call()).error == "ToolTimeoutError"
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_ctrl_c_of_the_user_still_ends_the_run(stubborn: bool) -> None:
+    """`asyncio.run` turns Ctrl-C into the cancellation of its task, which a tool's own must not be taken for."""
+    began = threading.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        began.set()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            if stubborn:
+                return "I end when I like"
+            raise
+        return ""
+
+    async def main() -> None:
+        agent = FnCallAgent([wait], ScriptedModel([calls(("wait", {})), answer("never")]))
+        run = asyncio.create_task(agent.arun([Message("user", "go")]))
+        while not began.is_set():
+            await asyncio.sleep(0.001)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_a_call_for_which_no_thread_can_be_started_is_reported_and_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    @tool
+    def act() -> str:
+        """Act."""
+        made.append("act")
+        return "done"
+
+    def no_thread(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    # A fresh process has no idle worker that could take the call.
+    monkeypatch.setattr(sync, "_processes", {})
+    with monkeypatch.context() as without_threads:
+        without_threads.setattr(threading.Thread, "start", no_thread)
+        failed = finish(act)
+    assert failed.error == "RuntimeError"
+    for _ in range(3):
+        asyncio.run(sync.in_worker(lambda: None))  # whatever was left in a queue would be done now
+    assert made == []
+
+
+def _numbers() -> Iterator[int]:
+    yield 1
+
+
+async def _numbers_later() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("value", [_numbers, _numbers_later])
+def test_a_generator_is_no_result(value: Callable[[], Any]) -> None:
+    @tool
+    def give() -> Any:
+        """Give."""
+        return value()
+
+    failed = finish(give)
+    assert failed.error == "ToolServiceError"
+    assert "generator" in failed.message.get_text_content()
+
+
+@pytest.mark.parametrize("coroutine_of", ["function", "future"])
+def test_what_a_plain_call_gives_may_have_to_be_awaited(coroutine_of: str) -> None:
+    async def later() -> str:
+        await asyncio.sleep(0)
+        return "later"
+
+    class Waits:
+        def __await__(self) -> Any:
+            return later().__await__()
+
+    @tool
+    def give() -> Any:
+        """Give."""
+        return later() if coroutine_of == "function" else Waits()
+
+    assert finish(give).message.content == "later"
+
+
+# --- how much one result may be ---
+
+
+def test_the_limit_is_that_of_the_whole_result() -> None:
+    @tool
+    def much() -> Any:
+        """Give."""
+        return [ContentItem(text="x" * 90) for _ in range(1000)]
+
+    items = finish(much, max_result_chars=1000).message.content
+    assert isinstance(items, list)
+    assert sum(len(item.text or "") for item in items) <= 1200
+    assert "988 more parts with 88920 characters left out" in str(items[-1].text)
+
+
+def test_empty_parts_are_not_free() -> None:
+    @tool
+    def many() -> Any:
+        """Give."""
+        return [ContentItem(text="")] * 10_000
+
+    assert len(finish(many, max_result_chars=100).message.content) == 101
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "file", "video", "frames", "sound"])
+def test_media_have_a_bound_too(kind: str) -> None:
+    uri = "data:image/png;base64," + "A" * 600
+
+    def item() -> ContentItem:
+        match kind:
+            case "frames":
+                return ContentItem(video=[uri])
+            case "sound":
+                return ContentItem(audio={"data": "A" * 600, "format": "wav"})
+        return ContentItem(**{kind: uri})
+
+    @tool
+    def much() -> Any:
+        """Give."""
+        return ToolResult([ContentItem(text="three"), item(), item(), item()])
+
+    first, kept, *left_out = finish(much, max_media_chars=1000).message.items
+    assert (first.text, kept) == ("three", item())
+    assert [(part.text is not None and "was left out" in part.text) for part in left_out] == [True, True]
+
+
+# --- local files of a result ---
+
+
+def test_an_image_that_a_tool_has_made_is_read_into_its_result(tmp_path: Path) -> None:
+    picture = tmp_path / "plot.png"
+    picture.write_bytes(PNG)
+
+    @tool
+    def plot() -> Any:
+        """Plot."""
+        return [ContentItem(text="a plot"), ContentItem(image=str(picture)), ContentItem(image="https://x.test/a.png")]
+
+    text, image, remote = finish(plot).message.items
+    assert text.text == "a plot"
+    assert image.image == "data:image/png;base64," + base64.b64encode(PNG).decode()
+    assert remote.image == "https://x.test/a.png"
+
+
+def test_a_file_that_is_no_image_or_is_not_there_becomes_a_note(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("SING-A-SONG")
+
+    @tool
+    def plot() -> Any:
+        """Plot."""
+        return [ContentItem(image=str(secret)), ContentItem(image=str(tmp_path / "none.png"))]
+
+    done = finish(plot).message
+    assert not done.is_multimodal()
+    assert "SING" not in done.get_text_content()
+    assert str(tmp_path) not in done.get_text_content()
+    assert "none.png" in done.get_text_content()
+
+
+# --- calls are made at most once ---
+
+
+@pytest.mark.parametrize("extra", [None, {"function_id": "1"}, {"function_id": "call_1"}], ids=str)
+def test_a_call_of_a_history_is_made_once_whatever_its_id(extra: Any) -> None:
+    made: list[int] = []
+
+    @tool
+    def act() -> str:
+        """Act."""
+        made.append(1)
+        return "done"
+
+    given = Message("assistant", "", function_call=FunctionCall("act", "{}"), extra=extra)
+    bare = Message("assistant", "", function_call=FunctionCall("act", "{}"))
+    agent = FnCallAgent([act], ScriptedModel([answer("ok")]))
+    history = [Message("user", "go"), given, bare]
+
+    async def collect() -> RunFinished:
+        last = None
+        async with asyncio.timeout(30):
+            async for event in agent.astream(history, resume=True):
+                last = event.event
+                assert len(made) <= 2
+        assert isinstance(last, RunFinished)
+        return last
+
+    assert asyncio.run(collect()).stop_reason == "finished"
+    assert len(made) == 2
+
+
+def test_calls_that_come_without_an_id_get_one_that_no_other_has() -> None:
+    from jackfield.events import FunctionCallDelta, ModelFinished
+
+    bare = [
+        FunctionCallDelta(0, name="add", arguments="{"),
+        FunctionCallDelta(1, name="add", arguments="{}"),
+        FunctionCallDelta(0, arguments="}"),
+        ModelFinished("tool_calls"),
+    ]
+    agent = FnCallAgent([add], ScriptedModel([bare, bare, answer("ok")]))
+    response = agent.run_nonstream([Message("user", "go")])
+    asked = [message.function_id for message in response if message.function_call]
+    assert len(set(asked)) == 4
+    assert [message.function_id for message in response if message.role == "function"] == asked
