@@ -24,6 +24,7 @@ from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, Message, Mes
 from jackfield.models.batch import DEFAULT_CONCURRENCY, BatchAnswer, BatchRequest, answers
 from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
+from jackfield.models.media import without_foreign_paths
 from jackfield.models.retry import Retry
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost, default_host
@@ -225,7 +226,7 @@ class BaseChatModel(QwenStyleChat):
         lang: Lang | None = None,
     ) -> ChatRequest:
         """The request that a call with these arguments sends into the chain."""
-        history = as_messages(messages)
+        history = without_foreign_paths(as_messages(messages))
         if not history:
             raise ConfigError("Messages can not be empty.")
         if sum(message.role == SYSTEM for message in history) > 1:

@@ -1,13 +1,15 @@
 """Images, audio and video that stand in files: read, looked at, and made fit for a request.
 
 What a file is, its first bytes say; its name is only asked where they say nothing. A file that is not of the kind it is
-sent as is refused, so a wrong path cannot carry a private text to a provider.
+sent as is refused, so a wrong path cannot carry a private text to a provider. Only messages of the user, and of the
+system, may name files at all.
 """
 
 from __future__ import annotations
 
 import base64
 import mimetypes
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +17,12 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from jackfield.errors import UnsupportedInputError
-from jackfield.messages import ContentItem, basename_of
+from jackfield.messages import SYSTEM, USER, ContentItem, Message, basename_of
 
 MAX_FILE_BYTES = 50_000_000  # no provider takes a larger request
 
+# What no file of this machine is meant by: the content itself, or a URL of any scheme but `file`.
+_ELSEWHERE = re.compile(r"data:|(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -81,6 +85,39 @@ def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) ->
         return False
     value = item.value
     return any(path_of(entry, remote=remote) is not None for entry in (value if isinstance(value, list) else [value]))
+
+
+def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The history, with a note in place of each file of this machine that a model's or a tool's message names.
+
+    Only the user, and who wrote the system message, may have a file read and sent. A path elsewhere is a text that
+    somebody wrote; what a tool made in this run stands in its result as a `data:` URI.
+    """
+    if not any(map(_names_files, history)):
+        return history
+    return tuple(_with_notes(message) if _names_files(message) else message for message in history)
+
+
+def _names_files(message: Message) -> bool:
+    if message.role in (USER, SYSTEM):
+        return False
+    parts = (message.content, message.reasoning_content)
+    return any(_means_a_file(item) for part in parts if isinstance(part, list) for item in part)
+
+
+def _means_a_file(item: ContentItem) -> bool:
+    kind, value = item.get_type_and_value()
+    addresses = value if isinstance(value, list) else [value]
+    return kind != "text" and any(isinstance(entry, str) and not _ELSEWHERE.match(entry) for entry in addresses)
+
+
+def _with_notes(message: Message) -> Message:
+    def noted(content: str | list[ContentItem] | None) -> str | list[ContentItem] | None:
+        if not isinstance(content, list):
+            return content
+        return [ContentItem(text=notes_of([item])[0]) if _means_a_file(item) else item for item in content]
+
+    return message.replace(content=noted(message.content), reasoning_content=noted(message.reasoning_content))
 
 
 def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Media:

@@ -6,6 +6,7 @@ It exists to test the suite: every test must pass for the first, and some must f
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -40,7 +42,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import Message, Usage, as_messages
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest, ModelFacts
 
@@ -551,6 +553,23 @@ class ClaimsImages(Tiny):
     @property
     def facts(self) -> ModelFacts:
         return ModelFacts(images=True)
+
+
+class TrustsHistories(Tiny):
+    """Reads each file that a message names, whoever wrote it."""
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(images=True)
+
+    def make_request(self, messages: Any, *rest: Any, **options: Any) -> ChatRequest:
+        request = super().make_request(messages, *rest, **options)
+        return replace(request, messages=as_messages(messages))
+
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        items = [item for message in request.messages for item in message.items if item.image is not None]
+        content = [base64.b64encode(Path(str(item.image)).read_bytes()).decode() for item in items]
+        return {**super().body(request), "images": content}
 
 
 class Prints(Tiny):

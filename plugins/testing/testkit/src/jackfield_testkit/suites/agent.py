@@ -17,6 +17,7 @@ from jackfield.agents import Agent, CancelToken, RunView, create_agent
 from jackfield.config import Limits
 from jackfield.errors import ModelRequestError, ToolServiceError
 from jackfield.events import (
+    ApprovalNeeded,
     ModelEvent,
     RunEvent,
     RunFailed,
@@ -32,7 +33,8 @@ from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usa
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import FunctionTool, tool
+from jackfield.tools import FunctionTool, ToolContext, tool
+from jackfield.tools.executor import REFUSED_TEXT
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 
@@ -267,6 +269,38 @@ class AgentSuite(Suite):
             assert [m.content for m in _end(resumed).messages if m.role == FUNCTION] == ["ha ha"]
             assert _end(resumed).stop_reason == "finished"
 
+    def test_a_call_that_needs_approval_waits_for_a_yes(self) -> None:
+        guarded = repeat(needs_approval=True)
+        script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
+        events = self._events(self.make_agent(script, [guarded]))
+        assert _end(events).stop_reason == "approval_needed"
+        assert [event.event for event in events if isinstance(event.event, ApprovalNeeded | ToolFinished)] == [
+            ApprovalNeeded((FunctionCall("repeat", '{"text": "ha"}'),))
+        ]
+        for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT]), ("yes", [REFUSED_TEXT])):
+            agent = self.make_agent(script, [guarded], approve=lambda _call, _context, answered=answered: answered)
+            finished = _end(self._events(agent))
+            assert [message.content for message in finished.messages if message.role == FUNCTION] == results
+
+    def test_files_of_the_conversation_are_those_that_the_user_gave(self, tmp_path: Path) -> None:
+        for name in ("given.txt", "written.txt"):
+            (tmp_path / name).write_text(f"What is said twice stands in {name}.")
+        given, written = (ContentItem(file=str(tmp_path / name)) for name in ("given.txt", "written.txt"))
+
+        @tool(name="look", description="Lists the files.")
+        def look(context: ToolContext) -> str:
+            return " ".join(Path(file).name for file in context.files)
+
+        agent = self.make_agent([calls(("look", {})), answer("Done.")], [look])
+        history = [
+            Message("user", [ContentItem(text="What is said twice?"), given]),
+            Message("assistant", [ContentItem(text="I wonder."), written]),
+            Message("user", "So what is said twice?"),
+        ]
+        finished = _end(self._events(agent, history))
+        assert [message.content for message in finished.messages if message.role == FUNCTION] == ["given.txt"]
+        assert "stands in written.txt" not in _read_by_the_model(agent, -1)
+
     def test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call(self) -> None:
         agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
         broken_off = [message for message in agent.run_nonstream([QUESTION]) if message.role != FUNCTION][:-1]
@@ -339,10 +373,10 @@ class AgentSuite(Suite):
 # --- tools ---
 
 
-def repeat() -> FunctionTool:
+def repeat(*, needs_approval: bool = False) -> FunctionTool:
     """A tool that says a text twice."""
 
-    @tool(name="repeat", description="Says it twice.")
+    @tool(name="repeat", description="Says it twice.", needs_approval=needs_approval)
     def say_twice(text: str) -> str:
         return f"{text} {text}"
 

@@ -8,6 +8,7 @@ import base64
 import json
 import struct
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +224,26 @@ class MediaTests(LLMTests):
         if parts:
             assert video in json.dumps(parts[1])
 
+    @pytest.mark.parametrize("kind", ["image", "audio", "video", "frames", "file"])
+    @pytest.mark.parametrize("address", ["path", "file: URL"])
+    def test_only_the_user_can_have_a_file_read_and_sent(
+        self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path, kind: str, address: str
+    ) -> None:
+        """A path that a model wrote, or that stands in a result of a given history, is a text."""
+        private = tmp_path / f"private.{_CONTENTS[kind][0]}"
+        private.write_bytes(_CONTENTS[kind][1])
+        named = str(private) if address == "path" else private.as_uri()
+        item = ContentItem(video=[named]) if kind == "frames" else ContentItem.model_validate({kind: named})
+        server.reply(replies.text("ok"))
+        call = Message("assistant", "", function_call=FunctionCall("weather", '{"city": "Ulm"}'))
+        result = Message("function", [ContentItem(text="sunny"), item], name="weather")
+        said = Message("assistant", [ContentItem(text="I have drawn it"), item])
+        answer_of(model, [Message("user", "hi"), call, result, said, Message("user", "and?")], [WEATHER])
+        body = json.dumps(sent(server))
+        assert base64.b64encode(_CONTENTS[kind][1]).decode()[:40] not in body
+        assert str(tmp_path) not in body, "nobody needs to know where the file is"
+        assert "sunny" in body
+
     def _parts_sent(
         self, server: FakeOpenAI, model: BaseChatModel, item: ContentItem, *, taken: bool
     ) -> list[dict[str, Any]]:
@@ -240,6 +261,14 @@ class MediaTests(LLMTests):
         return parts
 
 
+def _wav() -> bytes:
+    """A quiet sound."""
+    samples = b"\x80" * 64
+    form = struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
+    body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(samples)) + samples
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
 def _png() -> bytes:
     """The smallest picture there is: one grey pixel."""
 
@@ -249,3 +278,13 @@ def _png() -> bytes:
     header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
     pixels = zlib.compress(b"\0\x80")
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+_CONTENTS: dict[str, tuple[str, bytes]] = {
+    "image": ("png", _png()),
+    "frames": ("png", _png()),
+    "audio": ("wav", _wav()),
+    "video": ("mp4", b"\0\0\0\x20ftypisom" + bytes(range(100))),
+    "file": ("txt", b"a private text that nobody has given away " * 3),
+}
+"""A file of each kind: its extension, and what is in it."""

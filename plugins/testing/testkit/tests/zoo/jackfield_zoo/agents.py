@@ -147,6 +147,22 @@ class GivesUpCalls(Honest):
         return replace(run, messages=tuple(with_calls_closed(run.messages)))
 
 
+class BelievesHistories(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, resume=True)
+
+
+class AsksNobody(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, approve=lambda _call, _context: True)
+
+
+class TakesFilesOfAnybody(Honest):
+    def prepared(self, run: Run) -> Run:
+        named = [item.value for message in run.messages for item in message.items if item.text is None]
+        return replace(run, context=replace(run.context, files=tuple(named)))
+
+
 class SpeaksEnglish(Honest):
     def prepared(self, run: Run) -> Run:
         return replace(run, lang="en")
