@@ -33,6 +33,7 @@ from jackfield.messages import ContentItem, FunctionCall, Usage
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
+from jackfield.tools.executor import PlannedCall
 
 ASK = [{"role": "user", "content": "go"}]
 
@@ -89,7 +90,12 @@ def test_a_history_that_ends_in_an_answer_of_an_earlier_run_is_still_asked() -> 
 
 def test_a_guarded_call_waits() -> None:
     history = [Message("user", "q"), call("rm", "1")]
-    assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}) == Pause((FunctionCall("rm", "{}"),))
+    waiting = Pause((PlannedCall(0, "1", FunctionCall("rm", "{}")),))
+    assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}) == waiting
+    # An answer is to a call that was given, and to none that a model makes later.
+    assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}, answered={"1"}) == waiting
+    assert isinstance(decide(history, Spent(), Limits(), needs_approval={"rm"}, resume=True, answered={"1"}), RunTools)
+    assert decide(history, Spent(), Limits(), needs_approval={"rm"}, answered={"1"}) == waiting
 
 
 def test_tool_calls_may_reach_their_limit_and_not_pass_it() -> None:

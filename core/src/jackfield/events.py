@@ -197,9 +197,15 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """These calls wait for somebody's yes; the run ends with `approval_needed` and can be taken up again."""
+    """These calls wait for somebody's yes; the run ends with `approval_needed` and can be taken up with `resume`.
+
+    Attributes:
+        calls: As the model wrote them.
+        call_ids: Their ids, in the same order: `resume={call id: True}` is a yes.
+    """
 
     calls: tuple[FunctionCall, ...]
+    call_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

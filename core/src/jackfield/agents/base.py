@@ -140,7 +140,7 @@ class Agent:
         lang: Lang | None = None,
         cancel: CancelToken | None = None,
         resources: RunResources | None = None,
-        resume: bool = False,
+        resume: bool | Mapping[str, bool] = False,
         approve: Approve | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
@@ -152,7 +152,8 @@ class Agent:
             lang: Of the texts the agent adds; from the messages if None.
             cancel: Stops the run from another task or thread; it then ends with `cancelled` and a valid history.
             resources: Where tools keep what they open, if it is to outlive the run; the caller closes it.
-            resume: Run the calls that the conversation ends in; those that need approval still need it.
+            resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
+                True, what somebody has said to them: `{call id: True or False}`.
             approve: In place of the agent's own, for this run.
             options: For the agent kind.
 
@@ -163,7 +164,8 @@ class Agent:
         own_resources = resources is None
         resources = resources or RunResources()
         run = self._make_run(history, lang or language_of(history), resources, cancel, options)
-        run.resume, run.approve = resume, approve
+        run.resume, run.approve = resume is not False, approve
+        run.answers = resume if isinstance(resume, Mapping) else {}
         if lang:  # what a caller says wins; what was only found, a processor may know better
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         run.start_clock()

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from jackfield.agents.limits import Spent, limit_reached
 from jackfield.config import Limits
 from jackfield.events import StopReason
-from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message
+from jackfield.messages import ASSISTANT, FUNCTION, Message
 from jackfield.models.history import results_of
 from jackfield.tools.executor import CANCELLED_TEXT, PlannedCall
 
@@ -31,7 +31,7 @@ class RunTools:
 class Pause:
     """Wait for somebody's yes to these calls."""
 
-    calls: tuple[FunctionCall, ...]
+    calls: tuple[PlannedCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ def decide(
     *,
     needs_approval: Container[str] = frozenset(),
     resume: bool = False,
+    answered: Container[str] = frozenset(),
 ) -> Action:
     """Decide what a run does next; do none of it.
 
@@ -61,13 +62,19 @@ def decide(
         needs_approval: Names of tools whose calls must wait for a yes.
         resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
             history can write a call.
+        answered: Ids of such calls for which somebody has said yes or no.
     """
     calls = open_calls(history)
     if calls:
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        given = not spent.turns and not resume
-        waiting = tuple(planned.call for planned in calls if given or planned.call.name in needs_approval)
+        given = not spent.turns
+        waiting = tuple(
+            planned
+            for planned in calls
+            if (given and not resume)
+            or (planned.call.name in needs_approval and not (given and planned.call_id in answered))
+        )
         return Pause(waiting) if waiting else RunTools(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
@@ -76,7 +83,7 @@ def decide(
 
 
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
-    """The calls at the end of a history that have no result yet, each with an id.
+    """The calls at the end of a history that have no result yet, each with an id of its own.
 
     Only the last turn is looked at; ids of earlier turns may be the same.
     """
@@ -92,11 +99,13 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     results = results_of(calls, history[end:])
     taken = {message.function_id for message in history[start:]}
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
-    return tuple(
-        PlannedCall(index, message.function_id or next(fresh), message.function_call)
-        for index, (message, result) in enumerate(zip(calls, results, strict=True))
-        if result is None and message.function_call
-    )
+    planned: dict[str, PlannedCall] = {}
+    for index, (message, result) in enumerate(zip(calls, results, strict=True)):
+        if result is None and message.function_call:
+            given = message.function_id
+            call_id = next(fresh) if given is None or given in planned else given
+            planned[call_id] = PlannedCall(index, call_id, message.function_call)
+    return tuple(planned.values())
 
 
 def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:

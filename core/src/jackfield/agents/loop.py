@@ -61,7 +61,8 @@ class Loop:
             try:
                 action = await self._next_action(run, state)
                 if isinstance(action, Pause):
-                    yield ApprovalNeeded(action.calls)
+                    waiting = action.calls
+                    yield ApprovalNeeded(tuple(p.call for p in waiting), tuple(p.call_id for p in waiting))
                     yield state.finished(run, "approval_needed")
                     return
                 if isinstance(action, Finish):
@@ -84,7 +85,9 @@ class Loop:
             if calls:
                 async with closing(run.guarded(self._needing_approval(calls))) as found:
                     names = await anext(aiter(found))
-        return decide(state.history, state.spent, run.limits, needs_approval=names, resume=run.resume)
+        return decide(
+            state.history, state.spent, run.limits, needs_approval=names, resume=run.resume, answered=run.answers
+        )
 
     async def _needing_approval(self, calls: Sequence[PlannedCall]) -> AsyncIterator[frozenset[str]]:
         yield await self.executor.needing_approval(calls)
@@ -123,7 +126,8 @@ class Loop:
         results: dict[int, Message] = {}
         context = replace(run.context, messages=tuple(state.history))
         try:
-            work = self.executor.run(calls, context, approve=run.approve or self.approve)
+            answers = {} if state.spent.turns else run.answers
+            work = self.executor.run(calls, context, approve=run.approve or self.approve, answers=answers)
             async with closing(run.guarded(work)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -52,6 +52,7 @@ class Run:
         cancel: Stops it from outside.
         approve: Asked before calls that need approval, in place of the agent's own.
         resume: Calls without results at the end of `messages` are to be run.
+        answers: What somebody has said to such calls, by their ids.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: What the caller passed to `run` besides, for the agent kind.
     """
@@ -65,6 +66,7 @@ class Run:
     cancel: CancelToken | None = None
     approve: Approve | None = None
     resume: bool = False
+    answers: Mapping[str, bool] = field(default_factory=dict)
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 

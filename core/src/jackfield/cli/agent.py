@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from jackfield import sync
 from jackfield.agents import Agent, CancelToken, RunView, create_agent
+from jackfield.agents.decide import open_calls
 from jackfield.agents.spec import load_agent_config
+from jackfield.cli.approval import Asker, can_ask, load_run, save_run
 from jackfield.cli.render import Renderer
 from jackfield.config import Limits
 from jackfield.errors import ConfigError, JackfieldError
@@ -29,19 +33,58 @@ MODEL_VARIABLE = "JACKFIELD_MODEL"
 
 def run(options: argparse.Namespace) -> int:
     """Ask one thing; the answer goes to standard output, all else to standard error. 1 if it did not finish."""
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    _check_resume(options)
+    history = load_run(Path(options.resume)) if options.resume else (Message(USER, _prompt(options)),)
     agent = _make_agent(options)
     renderer = Renderer(sys.stdout, sys.stderr, colour=sys.stderr.isatty())
-    reason = "cancelled"
+    asker = Asker() if can_ask() else None
+    end: RunFinished | None = None
     with _cancelled_by_ctrl_c() as cancel:
-        for event in sync.iterate(agent.astream([Message(USER, prompt)], lang=options.lang, cancel=cancel)):
+        if asker:
+            asker.during(cancel, renderer.end_line)
+        resume = _answers(history, options) if options.resume else False
+        events = agent.astream(history, lang=options.lang, cancel=cancel, resume=resume, approve=asker)
+        for event in sync.iterate(events):
             if options.json:
                 print(json.dumps(_as_json(event), ensure_ascii=False), flush=True)
             else:
                 renderer.show(event)
             if isinstance(event.event, RunFinished):
-                reason = event.event.stop_reason
-    return 0 if reason == "finished" else 130 if reason == "cancelled" else 1
+                end = event.event
+    if end is None:  # an error is raised, and a run without an end is none that can be gone on with
+        return 130
+    if options.save:
+        save_run(Path(options.save), [*history, *end.messages], end.stop_reason)
+    if end.stop_reason == "approval_needed":
+        sys.stderr.write(_how_to_resume(options.save))
+    return 0 if end.stop_reason == "finished" else 130 if end.stop_reason == "cancelled" else 1
+
+
+def _prompt(options: argparse.Namespace) -> str:
+    return sys.stdin.read() if options.prompt == "-" else str(options.prompt)
+
+
+def _check_resume(options: argparse.Namespace) -> None:
+    if options.resume and options.prompt is not None:
+        raise ConfigError("--resume goes on with a saved run: leave the prompt out")
+    if not options.resume and options.prompt is None:
+        raise ConfigError("what to ask? Pass a prompt, - to read it from standard input, or --resume FILE")
+    if (options.approve or options.refuse) and not options.resume:
+        raise ConfigError("--approve and --refuse answer for the calls of a saved run: pass --resume FILE, too")
+
+
+def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
+    """What the command line says to the calls that wait, and to no others."""
+    if not (options.approve or options.refuse):
+        return {}
+    return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
+
+
+def _how_to_resume(saved: str | None) -> str:
+    if not saved:
+        return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
+    command = f"jackfield run --resume {shlex.quote(saved)} --approve"
+    return f"Saved. To go on: {command} (or --refuse), with the same options as before.\n"
 
 
 def chat(options: argparse.Namespace) -> int:
@@ -49,6 +92,7 @@ def chat(options: argparse.Namespace) -> int:
     agent = _make_agent(options)
     print(f"{agent.model.backend}:{agent.model.config.model}")
     print("/reset forgets, /exit or Ctrl-D leaves, Ctrl-C stops an answer.")
+    asker = Asker() if can_ask() else None
     resources = RunResources()  # kept over all turns: what the code interpreter computed is still there
     history: list[Message] = []
     try:
@@ -66,18 +110,23 @@ def chat(options: argparse.Namespace) -> int:
                 case "/reset":
                     history = []
                     continue
-            history = _turn(agent, [*history, Message(USER, prompt)], options.lang, resources)
+            history = _turn(agent, [*history, Message(USER, prompt)], options.lang, resources, asker)
     finally:
         sync.run(resources.aclose())
 
 
-def _turn(agent: Agent, history: list[Message], lang: Any, resources: RunResources) -> list[Message]:
+def _turn(
+    agent: Agent, history: list[Message], lang: Any, resources: RunResources, asker: Asker | None
+) -> list[Message]:
     """One answer; gives the history after it. An error is told, and the question taken back."""
     renderer = Renderer(sys.stdout, sys.stdout, colour=sys.stdout.isatty())
     view = RunView(agent.name)
     try:
         with _cancelled_by_ctrl_c() as cancel:
-            for event in sync.iterate(agent.astream(history, lang=lang, cancel=cancel, resources=resources)):
+            if asker:
+                asker.during(cancel, renderer.end_line)
+            events = agent.astream(history, lang=lang, cancel=cancel, resources=resources, approve=asker)
+            for event in sync.iterate(events):
                 renderer.show(event)
                 view.feed(event.event)
     except JackfieldError as error:

@@ -32,7 +32,7 @@ _ENDINGS = {
     "token_limit": "stopped at the token limit",
     "cost_limit": "stopped at the cost limit",
     "time_limit": "stopped at the time limit",
-    "approval_needed": "stopped: a tool call needs approval",
+    "approval_needed": "paused: a tool call needs approval",
     "cancelled": "cancelled",
 }
 

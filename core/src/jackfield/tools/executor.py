@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from jackfield import sync
@@ -48,6 +49,7 @@ REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it 
 NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
 NO_RESULT_TEXT = "The call ended without a result."
 NOT_ALLOWED = "NotAllowed"
+NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,12 @@ class ToolExecutor:
     # --- running ---
 
     async def run(
-        self, calls: Sequence[PlannedCall], context: ToolContext, *, approve: Approve | None = None
+        self,
+        calls: Sequence[PlannedCall],
+        context: ToolContext,
+        *,
+        approve: Approve | None = None,
+        answers: Mapping[str, bool] = NO_ANSWERS,
     ) -> AsyncIterator[ToolStarted | ToolProgress | ToolFinished]:
         """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
 
@@ -119,12 +126,13 @@ class ToolExecutor:
             calls: Of one turn.
             context: Of the run.
             approve: In place of the executor's own.
+            answers: What somebody has said to these calls already, by their ids.
         """
         events: _Events = asyncio.Queue()
         open_calls = {planned.index: planned for planned in calls}
         allowed = []
         for planned in calls:
-            ready = await self._prepare(planned, context, approve or self._approve)
+            ready = await self._prepare(planned, context, approve or self._approve, answers.get(planned.call_id))
             if isinstance(ready, ToolFinished):
                 del open_calls[planned.index]
                 if ready.error != NOT_ALLOWED:
@@ -171,7 +179,7 @@ class ToolExecutor:
         return ready if isinstance(ready, ToolFinished) else await self._finish(planned, context, ready)
 
     async def _prepare(
-        self, planned: PlannedCall, context: ToolContext, approve: Approve | None
+        self, planned: PlannedCall, context: ToolContext, approve: Approve | None, said: bool | None = None
     ) -> _Ready | ToolFinished | None:
         """Load the tool, and ask who must be asked; a result for what may not run, None if there is no such tool."""
         tool = self._tools.get(planned.call.name)
@@ -191,7 +199,8 @@ class ToolExecutor:
             arguments = tool.parse_arguments(planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
             return self._failed(planned, error, time.perf_counter() - started)
-        refusal = await _refusal(planned, arguments, replace(context, call_id=planned.call_id), approve)
+        scoped = replace(context, call_id=planned.call_id)
+        refusal = await _refusal(planned, arguments, scoped, approve) if said is None else _unless(said, planned)
         return refusal or _Ready(tool, made, safety, arguments)
 
     async def _finish(self, planned: PlannedCall, context: ToolContext, ready: _Ready | None) -> ToolFinished:
@@ -291,6 +300,10 @@ async def _refusal(
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
         reason = _shown(error.error if isinstance(error, _Escaped) else error)
         return not_run(planned, f"{REFUSED_TEXT} (Asking failed: {reason})", NOT_ALLOWED)
+    return _unless(answer, planned)
+
+
+def _unless(answer: object, planned: PlannedCall) -> ToolFinished | None:
     return None if answer is True else not_run(planned, REFUSED_TEXT, NOT_ALLOWED)
 
 

@@ -1,0 +1,208 @@
+"""Approval on the command line: asked for on a terminal, or given later to a run that was saved."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.cli.approval import lines_of_call, load_run, save_run
+from jackfield.errors import ConfigError
+from jackfield.messages import FunctionCall, Message
+
+LIGHT = """
+from jackfield.plugins import LLMSpec, ToolSpec, hook
+
+@hook.llms
+def llms():
+    return [LLMSpec(name="caller", target="acme_heavy:Caller")]
+
+@hook.tools
+def tools():
+    return [ToolSpec(name="remove", target="acme_heavy:Remove", description="Removes.", needs_approval=True,
+        parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})]
+"""
+HEAVY = """
+from pathlib import Path
+from jackfield import BaseTool
+from jackfield.events import FunctionCallDelta, ModelFinished, TextDelta
+from jackfield.models import BaseChatModel
+
+class Caller(BaseChatModel):
+    backend = "caller"
+
+    async def stream(self, request):
+        last = request.messages[-1]
+        done = sum(message.role == "function" for message in request.messages)
+        if last.role == "user" or (done < 2 and "twice" in request.messages[-3 if done else -1].get_text_content()):
+            yield FunctionCallDelta(0, name="remove", arguments='{"path": "' + "a" * 300 + '\\\\u001b[2J end"}')
+            yield ModelFinished("tool_calls")
+            return
+        yield TextDelta("the tool says: " + last.get_text_content())
+        yield ModelFinished("stop")
+
+class Remove(BaseTool):
+    name = "remove"
+
+    def call(self, params, *, context=None):
+        with open("removed", "a") as file:
+            file.write("x")
+        return "gone"
+"""
+
+
+@pytest.fixture
+def acme(site: Any) -> None:
+    site.add(
+        "acme",
+        {"llm.caller": "acme_light", "tool.remove": "acme_light"},
+        modules={"acme_light": LIGHT, "acme_heavy": HEAVY},
+    )
+
+
+@pytest.fixture
+def ask(acme: None, command_line: Any) -> Callable[..., Any]:
+    """Runs `jackfield run` with the tool, and nobody at the terminal."""
+
+    def run(*arguments: str) -> Any:
+        return command_line("--plugins", "acme", "run", "-m", "caller:m", "-t", "remove", *arguments)
+
+    return run
+
+
+def removed(command_line: Any) -> int:
+    file = Path(command_line.folder) / "removed"
+    return len(file.read_text()) if file.exists() else 0
+
+
+def test_without_a_terminal_the_run_pauses_and_says_what_to_do(ask: Callable[..., Any], command_line: Any) -> None:
+    done = ask("go")
+    assert done.returncode == 1
+    assert "needs approval: remove" in done.stderr
+    assert "--save FILE" in done.stderr
+    assert removed(command_line) == 0
+
+
+@pytest.mark.parametrize(("answer", "said", "times"), [("--approve", "gone", 1), ("--refuse", "did not allow", 0)])
+def test_a_saved_run_goes_on_with_the_answer(
+    ask: Callable[..., Any], command_line: Any, answer: str, said: str, times: int
+) -> None:
+    paused = ask("go", "--save", "run.json")
+    file = Path(command_line.folder) / "run.json"
+    assert f"jackfield run --resume {file.name} --approve" in paused.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    again = ask("--resume", "run.json")
+    assert again.returncode == 1
+    assert removed(command_line) == 0
+    done = ask("--resume", "run.json", answer, "--save", "run.json")
+    assert (done.returncode, f"the tool says: {said}" in done.stdout or said in done.stdout) == (0, True)
+    assert removed(command_line) == times
+    assert json.loads(file.read_text())["stop_reason"] == "finished"
+
+
+def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[..., Any], command_line: Any) -> None:
+    ask("twice", "--save", "run.json")
+    later = ask("--resume", "run.json", "--approve", "--save", "run.json")
+    assert later.returncode == 1
+    assert "needs approval: remove" in later.stderr
+    assert removed(command_line) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "what to ask?"),
+        (("go", "--resume", "x.json"), "leave the prompt out"),
+        (("go", "--approve"), "pass --resume FILE"),
+        (("--resume", "none.json"), "cannot be read"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_clear_line(
+    ask: Callable[..., Any], arguments: tuple[str, ...], told: str
+) -> None:
+    done = ask(*arguments)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def chat(acme: None, command_line: Any, open_terminal: Callable[..., Any]) -> Any:
+    arguments = ["--plugins", "acme", "chat", "-m", "caller:m", "-t", "remove"]
+    terminal = open_terminal(arguments, command_line.folder, command_line.env)
+    terminal.wait_for("? [Y/n] ")  # the first command asks about what is new
+    terminal.type("y\n")
+    terminal.wait_for("> ")
+    return terminal
+
+
+def test_a_person_sees_the_whole_call_and_is_asked_until_always(chat: Any, command_line: Any) -> None:
+    chat.type("go\n")
+    chat.wait_for("The model wants to call remove:")
+    chat.wait_for("a" * 300)
+    chat.wait_for("\\u001b[2J end")
+    chat.wait_for("a(lways for remove): ")
+    chat.type("what\n")
+    chat.wait_for("a(lways for remove): ")
+    chat.type("n\n")
+    chat.wait_for("did not allow this call")
+    chat.wait_for("> ")
+    assert removed(command_line) == 0
+    chat.type("go\n")
+    chat.wait_for("a(lways for remove): ")
+    chat.type("y\n")
+    chat.wait_for("the tool says: gone")
+    chat.wait_for("> ")
+    chat.type("go\n")
+    chat.wait_for("a(lways for remove): ")
+    chat.type("a\n")
+    chat.wait_for("the tool says: gone")
+    chat.wait_for("> ")
+    chat.type("go\n")
+    chat.wait_for("the tool says: gone")
+    assert removed(command_line) == 3
+    chat.wait_for("> ")
+    chat.type("/exit\n")
+    assert chat.end() == 0
+
+
+def test_the_whole_call_is_shown_and_no_text_of_it_can_look_like_ours() -> None:
+    code = "import os\nThe model wants to call nothing\n\x1b[2J\u202e\r"
+    lines = lines_of_call(FunctionCall("run", json.dumps({"code": code, "n": [1, "ü"], "k\n": 1})))
+    assert lines == [
+        "The model wants to call run:",
+        "  code:",
+        "    │ import os",
+        "    │ The model wants to call nothing",
+        "    │ \\x1b[2J\\u202e\\r",
+        '  n: [1, "ü"]',
+        "  k\\n: 1",
+    ]
+    assert lines_of_call(FunctionCall("run", "rm -r\nall")) == [
+        "The model wants to call run:",
+        "    │ rm -r",
+        "    │ all",
+    ]
+
+
+def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
+    history = [Message("user", "go"), Message("assistant", "", function_call=FunctionCall("f", "{}"))]
+    save_run(tmp_path / "run.json", history, "approval_needed")
+    assert list(load_run(tmp_path / "run.json")) == history
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"format": "jackfield-run/1"}',
+        '{"format": "jackfield-run/1", "messages": [{}]}',
+        "[" * 9999,
+    ):
+        (tmp_path / "other.json").write_text(text)
+        with pytest.raises(ConfigError, match=r"other\.json is not a run"):
+            load_run(tmp_path / "other.json")
+    with pytest.raises(ConfigError, match="cannot be saved"):
+        save_run(tmp_path / "none" / "run.json", history, "finished")
