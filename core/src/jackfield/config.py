@@ -6,11 +6,12 @@ An unknown key is an error that names the nearest known one. Options that only o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError, field_validator
 
 from jackfield.errors import ConfigError
 from jackfield.jsonschemas import response_format
@@ -19,12 +20,77 @@ from jackfield.settings import closest
 
 Lang = Literal["en", "zh"]
 
+HIDDEN = "**********"
+_NAMED_LIKE_SECRETS = re.compile(
+    r"(^|[_-])(key|token|secret|password|passwd|credentials?|authorization|cookie|headers)$", re.IGNORECASE
+)
+
+
+class SettingsDict(dict[str, Any]):
+    """Settings of a component that checks them itself. Those named like secrets are in no text and no pickle of it."""
+
+    def __repr__(self) -> str:
+        return repr(masked(self))
+
+    def __reduce__(self) -> tuple[type[SettingsDict], tuple[dict[str, Any]]]:
+        return SettingsDict, (without_secrets(self),)
+
+
+def masked(value: Any) -> Any:
+    """A value of a configuration with asterisks in place of what is named like a secret."""
+    if isinstance(value, Mapping):
+        return {key: HIDDEN if _is_secret(key, entry) else masked(entry) for key, entry in value.items()}
+    return [masked(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def without_secrets(value: Any) -> Any:
+    """A value of a configuration without what is named like a secret."""
+    if isinstance(value, Mapping):
+        return {key: without_secrets(entry) for key, entry in value.items() if not _is_secret(key, entry)}
+    return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def _is_secret(name: object, value: object) -> bool:
+    if isinstance(value, str) and "://" in value:
+        return not _shows_no_user(value)
+    return value is not None and bool(_NAMED_LIKE_SECRETS.search(str(name)))
+
+
+def _shows_no_user(address: str) -> bool:
+    authority, _, path = address.partition("://")[2].partition("/")
+    _, colon, port = authority.rpartition(":")
+    # A password may have a slash in it: what is before that is then no port.
+    return "@" not in authority and not ("@" in path and colon and not port.isdigit())
+
+
+def _without_user(address: str) -> str:
+    if not _shows_no_user(address):
+        raise ValueError("an address has no user name and no password in it: set api_key, or a header in extra_headers")
+    return address
+
+
+ServerAddress = Annotated[str, AfterValidator(_without_user)]
+"""The address of a server in a configuration. One with a user name or a password in it is refused, and not shown."""
+
+Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkeys(headers, HIDDEN))]
+"""Headers in a configuration: their values, which may be keys, are in no dump. Give the field `repr=False`, too."""
+
+ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(masked)]
+"""Settings in a configuration that somebody else checks: what is named like a secret in them is in no text."""
+
 
 class Config(BaseModel):
     """What all configurations share: frozen, and made from dicts with `parse`."""
 
     # Built at first use: most programs use two of these classes.
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), defer_build=True, hide_input_in_errors=True
+    )
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """All but keys and headers: another process has its own, or is given them."""
+        state = super().__getstate__()
+        return {**state, "__dict__": {name: _picklable(name, value) for name, value in state["__dict__"].items()}}
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
@@ -41,6 +107,12 @@ class Config(BaseModel):
             return cls.model_validate(dict(value or {}))
         except ValidationError as error:
             raise ConfigError(_explain(error, cls, what or cls.__name__)) from None
+
+
+def _picklable(name: str, value: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return None
+    return {} if name == "extra_headers" else value
 
 
 def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
@@ -97,7 +169,7 @@ class GenerateConfig(Config):
         default=None, description="As OpenAI takes it; a pydantic model stands for its schema"
     )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the provider as it is")
-    extra_headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    extra_headers: Headers = Field(default_factory=dict, repr=False)
 
     @field_validator("stop", mode="before")
     @classmethod
@@ -131,20 +203,17 @@ class LLMConfig(Config):
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     model_type: str | None = Field(default=None, description="The backend: openai, offline …")
-    model_server: str | None = Field(default=None, description="As base_url, or a word that the backend knows")
-    api_base: str | None = Field(default=None, description="As base_url; it wins")
-    base_url: str | None = Field(default=None, description="The address of the server")
+    model_server: ServerAddress | None = Field(
+        default=None, description="As base_url, or a word that the backend knows"
+    )
+    api_base: ServerAddress | None = Field(default=None, description="As base_url; it wins")
+    base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set where secrets are: see the backend")
     generate_cfg: GenerateConfig = GenerateConfig()
-    processors: tuple[str | dict[str, Any], ...] = Field(
+    processors: tuple[str | ComponentSettings, ...] = Field(
         default=(),
         description="Names or addresses of processors, or dicts of `name` and settings; besides those enabled",
     )
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """All but the key: another process has its own, or is given one."""
-        state = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "api_key": None}}
 
     @field_validator("model", mode="before")
     @classmethod
@@ -175,7 +244,7 @@ class RAGConfig(Config):
     retrieval_type: Literal["keyword", "vector", "hybrid"] | None = Field(
         default=None, description="Stands for the searchers of that name, over rag_searchers"
     )
-    rag_searchers: tuple[str | dict[str, Any], ...] = Field(
+    rag_searchers: tuple[str | ComponentSettings, ...] = Field(
         default=("keyword_search",),
         description="Names or addresses of searchers, or dicts of `name` and settings; several are fused",
     )
@@ -224,15 +293,15 @@ class AgentConfig(Config):
     """An agent as data: what a file or a command line says about it."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
-    llm: str | dict[str, Any] | None = Field(default=None, description="backend:model, or the keys of LLMConfig")
-    function_list: tuple[str | dict[str, Any], ...] = Field(
+    llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the keys of LLMConfig")
+    function_list: tuple[str | ComponentSettings, ...] = Field(
         default=(), description="Names or addresses of tools, or dicts of `name` and settings"
     )
     system_message: str = Field(default="", description="Put before the caller's system message")
     name: str | None = Field(default=None, description="Who it is, for people and for other agents")
     description: str | None = Field(default=None, description="What it does, for other agents")
     files: tuple[str, ...] = Field(default=(), description="Documents it knows, as paths")
-    rag_cfg: dict[str, Any] | None = Field(default=None, description="The keys of RAGConfig")
-    extra_generate_cfg: dict[str, Any] | None = Field(default=None, description="Over the model's own generate_cfg")
+    rag_cfg: ComponentSettings | None = Field(default=None, description="The keys of RAGConfig")
+    extra_generate_cfg: ComponentSettings | None = Field(default=None, description="Over the model's own generate_cfg")
     observers: tuple[str, ...] = Field(default=(), description="Names of what is told of every event")
     limits: Limits = Limits()

@@ -37,6 +37,7 @@ from jackfield.tools.function_tool import tool
 from jackfield.tools.plugin_tool import find_tool
 from jackfield.tools.schema import check_tool_name, check_tool_schema
 from jackfield.tools.workspace import Workspace
+from jackfield.tracebacks import LocalsForgotten
 
 ToolEntry = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
 
@@ -99,20 +100,21 @@ class Agent:
     ) -> None:
         if type(self)._events is Agent._events and type(self)._run is Agent._run:
             raise TypeError(f"{type(self).__name__} must write `_events` or `_run`")
-        self.host = host or default_host()
-        self.llm = None if llm is None else get_chat_model(llm, host=self.host)
-        self.system_message = system_message or ""
-        self.name = name
-        self.description = description or ""
-        self.files = tuple(map(str, files or ()))
-        self.limits = Limits.parse(limits, what="limits")
-        self.approve = approve
-        self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
-        self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-        self.observers = load_observers(observers, self.host)
-        self.function_map: dict[str, BaseTool] = {}
-        for entry in function_list or ():
-            self._init_tool(entry)
+        with LocalsForgotten():  # a key may be among them
+            self.host = host or default_host()
+            self.llm = None if llm is None else get_chat_model(llm, host=self.host)
+            self.system_message = system_message or ""
+            self.name = name
+            self.description = description or ""
+            self.files = tuple(map(str, files or ()))
+            self.limits = Limits.parse(limits, what="limits")
+            self.approve = approve
+            self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
+            self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+            self.observers = load_observers(observers, self.host)
+            self.function_map: dict[str, BaseTool] = {}
+            for entry in function_list or ():
+                self._init_tool(entry)
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=approve)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 

@@ -13,6 +13,7 @@ from jackfield.config import AgentConfig
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.settings import closest
+from jackfield.tracebacks import LocalsForgotten
 
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
 
@@ -32,7 +33,11 @@ def create_agent(
         ConfigError: A key does not fit.
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
-    host = host or default_host()
+    with LocalsForgotten():  # a key may be among them
+        return _created(kind, host or default_host(), options)
+
+
+def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
     if not isinstance(kind, str):
         config = AgentConfig.parse(kind, what="agent")
         given = {key: getattr(config, key) for key in config.model_fields_set - {"agent"}}

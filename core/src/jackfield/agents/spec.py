@@ -16,6 +16,7 @@ from typing import Any
 from jackfield.config import AgentConfig
 from jackfield.errors import ConfigError
 from jackfield.plugins.source import Constants, UnknownValueError, name_called
+from jackfield.tracebacks import LocalsForgotten
 
 MAX_FILE_BYTES = 1 << 20
 # What stands in a call by position, of the functions and classes that take the parts of an agent.
@@ -48,10 +49,17 @@ def load_agent_config(path: str | Path) -> AgentConfig:
     Raises:
         ConfigError: The file cannot be read, or a key of it does not fit.
     """
-    file = Path(path)
+    with LocalsForgotten():  # a key may be among them
+        return _config_of(Path(path))
+
+
+def _config_of(file: Path) -> AgentConfig:
     text = _text_of(file)
     try:
         table = _parsed(file, text)
+    except json.JSONDecodeError as error:
+        # Without the cause, which carries all of the text.
+        raise ConfigError(f"{file} is not JSON: {error}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     if not isinstance(table, dict):
@@ -67,12 +75,18 @@ def _parsed(file: Path, text: str) -> Any:
             try:
                 return yaml.safe_load(text)
             except yaml.YAMLError as error:
-                raise ConfigError(f"{file} is not YAML: {error}") from error
+                # Without the cause and its words, which quote the line: a key may be on it.
+                raise ConfigError(f"{file} is not YAML: {_place_of(error)}") from None
         case ".toml":
             return tomllib.loads(text)
         case ".json":
             return json.loads(text)
     raise ConfigError(f"{file}: an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
+
+
+def _place_of(error: Any) -> str:
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "it cannot be read"
+    return f"{problem}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(problem)
 
 
 def _text_of(file: Path) -> str:

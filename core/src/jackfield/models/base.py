@@ -31,6 +31,7 @@ from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
 from jackfield.request import ChatRequest, FunctionSchema, ModelFacts
 from jackfield.streams import closing
+from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:  # few ask for data
     from jackfield.models.structured import Structured, Way
@@ -74,7 +75,8 @@ class BaseChatModel(QwenStyleChat):
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
+        with LocalsForgotten():  # a key may be among them
+            self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
         self._given_processors = processors
         self._given_host = host
         self._own_processors: list[Processor] | None = None

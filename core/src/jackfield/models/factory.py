@@ -11,6 +11,7 @@ from jackfield.models.base import BaseChatModel
 from jackfield.plugins.descriptors import LLMSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import backend_of_model, backend_with_key
+from jackfield.tracebacks import LocalsForgotten
 
 COMPATIBLE_SERVER = "openai"  # the backend for a server of which only the address is known
 
@@ -33,7 +34,11 @@ def get_chat_model(
     """
     if isinstance(cfg, BaseChatModel):
         return cfg
-    host = host or default_host()
+    with LocalsForgotten():  # a key may be among them
+        return _made(cfg, host or default_host())
+
+
+def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseChatModel:
     backend, values = _split(cfg, host.names("llm"))
     spec = host.spec("llm", backend, LLMSpec)
     values = {**values, "model_type": backend}

@@ -29,6 +29,7 @@ from jackfield.plugins.catalog import Catalog, Problem, Row, scan
 from jackfield.plugins.known import install_hint, known_distribution
 from jackfield.plugins.policy import is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, closest, load_settings, normalise
+from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
     from jackfield.plugins.descriptors import ComponentSpec
@@ -372,6 +373,10 @@ class PluginHost:
             ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
             PluginError: As `load_row`, and BrokenPluginError if what is made is no `base`.
         """
+        with LocalsForgotten():  # a key may be among them
+            return self._made(row, cfg, base)
+
+    def _made(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
         made_by = self.load_row(row)
         if cfg:
             spec = self._any_spec(row)

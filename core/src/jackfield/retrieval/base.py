@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+from jackfield.config import SettingsDict
 from jackfield.messages import Usage
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
@@ -102,7 +103,7 @@ class Parser(ABC):
     """
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg: Mapping[str, Any] = dict(cfg or {})
+        self.cfg: Mapping[str, Any] = SettingsDict(cfg or {})
 
     @abstractmethod
     def parse(self, data: bytes, *, source: str) -> Document:
@@ -121,7 +122,7 @@ class Searcher(ABC):
     """
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg: Mapping[str, Any] = dict(cfg or {})
+        self.cfg: Mapping[str, Any] = SettingsDict(cfg or {})
 
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:

@@ -8,6 +8,7 @@ from typing import Any
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins.host import PluginHost, takes_host
 from jackfield.retrieval.base import Searcher
+from jackfield.tracebacks import LocalsForgotten
 
 
 def make_searcher(name: str, cfg: Mapping[str, Any] | None = None, *, host: PluginHost) -> Searcher:
@@ -23,7 +24,8 @@ def make_searcher(name: str, cfg: Mapping[str, Any] | None = None, *, host: Plug
         ConfigError: A setting does not fit.
     """
     made_by = host.load("searcher", name)
-    made = made_by(dict(cfg or {}), host=host) if takes_host(made_by) else made_by(dict(cfg or {}))
+    with LocalsForgotten():  # a key may be among them
+        made = made_by(dict(cfg or {}), host=host) if takes_host(made_by) else made_by(dict(cfg or {}))
     if not isinstance(made, Searcher):
         raise BrokenPluginError(f"searcher {name!r} is no subclass of jackfield.retrieval.Searcher")
     return made

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from jackfield.config import Lang
+from jackfield.config import Lang, SettingsDict
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import ContentItem, Message
@@ -114,7 +114,8 @@ class BaseTool(ABC):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         self.cfg: Mapping[str, Any]
-        self._settings, self.cfg = split_settings(cfg or {}, name=self.name)
+        self._settings, own = split_settings(cfg or {}, name=self.name)
+        self.cfg = SettingsDict(own)
 
     def safety(self) -> Safety:
         """What holds for its calls: the stricter of what its class, its instance and its settings say.

@@ -20,7 +20,7 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
-from jackfield.models.refusals import shown
+from jackfield.models.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
 from jackfield_http import SSE_END, SSEDecoder, json_value
@@ -38,7 +38,7 @@ class AnswerReader:
 
     Args:
         backend: Who asks, for errors.
-        key: The secret that was sent; it is taken out of what errors show.
+        key: The secrets that were sent; they are taken out of what errors show.
         variable: The environment variable that it may be set in, for errors.
         request_id: The server's id of the request, for errors.
         sound_format: The format of sound that was asked for, '' if none was.
@@ -49,7 +49,7 @@ class AnswerReader:
         self,
         backend: str,
         *,
-        key: str = "",
+        key: str | Secrets = "",
         variable: str = "",
         request_id: str | None = None,
         sound_format: str = "",

@@ -18,7 +18,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield.models.refusals import retry_after_s, shown
+from jackfield.models.refusals import Secrets, retry_after_s, shown
 from jackfield_chat_completions.profiles import WHERE
 from jackfield_http import class_of_status, json_value
 
@@ -55,8 +55,9 @@ def error_of_response(
     body: bytes,
     backend: str,
     *,
-    key: str = "",
+    key: str | Secrets = "",
     variable: str = "",
+    withheld: str = "",
     where: str = WHERE,
     now: datetime | None = None,
 ) -> ModelServiceError:
@@ -67,8 +68,9 @@ def error_of_response(
         headers: Names in lower case.
         body: What was read of it.
         backend: Who asks.
-        key: The secret that was sent; it is taken out of the server's text.
-        variable: The environment variable that it may be set in, for the advice.
+        key: The secrets that were sent; they are taken out of the server's text.
+        variable: The environment variable that the key may be set in, for the advice.
+        withheld: Why a key that is set was not sent, for the advice.
         where: The settings that say where its models are, for the advice.
         now: In place of the present, for `Retry-After` as a date.
     """
@@ -77,18 +79,25 @@ def error_of_response(
     reason = shown(text, key) or "no reason given"
     if 300 <= status < 400:
         reason = "the server redirects: set base_url to where it is now"
+    advice = withheld if withheld and error_class is ModelAuthError else _advice(error_class, variable, where)
+    request_id = headers.get("x-request-id") or headers.get("request-id") or headers.get("apim-request-id")
     return error_class(
-        f"{backend}: HTTP {status}: {reason} ({_advice(error_class, variable, where)})",
+        f"{backend}: HTTP {status}: {reason} ({advice})",
         backend=backend,
-        code=codes[0],
+        code=shown(codes[0], key) if codes[0] else None,
         status=status,
         retry_after_s=retry_after_s(headers, now or datetime.now(UTC)),
-        request_id=headers.get("x-request-id") or headers.get("request-id") or headers.get("apim-request-id"),
+        request_id=shown(request_id, key) if request_id else None,
     )
 
 
 def error_in_stream(
-    chunk: Mapping[str, Any], backend: str, *, key: str = "", variable: str = "", request_id: str | None = None
+    chunk: Mapping[str, Any],
+    backend: str,
+    *,
+    key: str | Secrets = "",
+    variable: str = "",
+    request_id: str | None = None,
 ) -> ModelServiceError:
     """The error that a chunk of a stream means; without a known code, the server's own failure."""
     text, codes = _said(chunk)
@@ -99,9 +108,9 @@ def error_in_stream(
     return error_class(
         f"{backend}: error in the middle of the answer: {reason} ({_advice(error_class, variable)})",
         backend=backend,
-        code=code,
+        code=shown(code, key) if code else None,
         status=status,
-        request_id=request_id,
+        request_id=shown(request_id, key) if request_id else None,
     )
 
 

@@ -9,19 +9,22 @@ from typing import Any, ClassVar
 
 from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.errors import ConfigError, MissingSecretError
+from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
+from jackfield.models.keys import FoundKey, KeyRule, find_key
 from jackfield.models.media import is_local
+from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_chat_completions.answer import AnswerReader
 from jackfield_chat_completions.config import ChatCompletionsConfig
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.profiles import Dialect, ServerProfile
 from jackfield_chat_completions.wire import request_bytes
-from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs, key_for_header
+from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_ERROR_BYTES = 65_536
@@ -46,20 +49,27 @@ class ChatServer:
         headers: Those of every request, the key's among them.
         dialect: How the server is spoken to.
         key: The secret in the headers, which is taken out of errors; '' if there is none.
+        withheld: Why a key that is set is not among them, for who is then not let in; '' if none was left out.
     """
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
     dialect: Dialect = field(default_factory=Dialect)
     key: str = field(default="", repr=False)
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
     server: ChatServer
     headers: HeaderPairs = field(repr=False)
+    secrets: Secrets
     profile: ServerProfile
     client: HTTPClient
+
+    def secrets_with(self, extra: Mapping[str, str]) -> Secrets:
+        """What a request with these headers sends and no error may show."""
+        return Secrets(self.server.key, headers={**self.server.headers, **extra}) if extra else self.secrets
 
     def headers_with(self, extra: Mapping[str, str]) -> HeaderPairs:
         """The headers of a request; `extra` wins."""
@@ -84,7 +94,8 @@ class ChatCompletionsModel(BaseChatModel):
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        super().__init__(config, processors=processors, host=host)
+        with LocalsForgotten():  # a key may be among them
+            super().__init__(config, processors=processors, host=host)
         self._facts = self._stated_facts()
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
@@ -109,22 +120,19 @@ class ChatCompletionsModel(BaseChatModel):
         url = self.config.server_url or profile.url
         if not url:
             raise ConfigError(f"backend {self.backend} needs an address: set base_url, as in http://127.0.0.1:8000/v1")
-        key = self.find_key(profile.key, needed=bool(profile.key))
+        url = checked_url(url)
+        found = self.find_key(url, profile.key_rule)
+        key = found.or_missing(profile.key, needed_by=f"backend {self.backend}") if profile.key else found.value
         headers = {**HEADERS, "authorization": f"Bearer {key}"} if key else HEADERS
-        return ChatServer(checked_url(url) + PATH, headers, self.dialect(profile), key)
+        return ChatServer(url + PATH, headers, self.dialect(profile), key)
 
-    def find_key(self, variable: str, *, needed: bool) -> str:
-        """The key: the configured one, else the secret of that name; '' if there is none.
+    def find_key(self, url: str | None, rule: KeyRule) -> FoundKey:
+        """The key for a server: the configured one, else the one that the rule lets go there.
 
         Raises:
-            MissingSecretError: There is none, and it is needed.
             ConfigError: No header can carry it.
         """
-        configured = self.config.api_key.get_secret_value() if self.config.api_key else None
-        key = key_for_header(configured or (self.host.settings.secret(variable) if variable else None))
-        if not key and needed:
-            raise MissingSecretError(variable, needed_by=f"backend {self.backend}")
-        return key
+        return find_key(url, rule, configured=self.config.api_key, settings=self.host.settings)
 
     def dialect(self, profile: ServerProfile) -> Dialect:
         """The profile's dialect with what the configuration sets put over it."""
@@ -161,6 +169,7 @@ class ChatCompletionsModel(BaseChatModel):
         server = opened.server
         body = await _request_bytes(request, server.dialect)
         headers = opened.headers_with(request.config.extra_headers)
+        secrets = opened.secrets_with(request.config.extra_headers)
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         async with opened.client.post(server.url, body, headers, timeout_s=timeout_s) as response:
             if response.status >= 300:
@@ -170,13 +179,14 @@ class ChatCompletionsModel(BaseChatModel):
                     response.headers,
                     refusal,
                     self.backend,
-                    key=server.key,
+                    key=secrets,
                     variable=opened.profile.key,
+                    withheld=server.withheld,
                     where=opened.profile.where,
                 )
             reader = AnswerReader(
                 self.backend,
-                key=server.key,
+                key=secrets,
                 variable=opened.profile.key,
                 request_id=response.headers.get("x-request-id"),
                 sound_format=_sound_format(request, server.dialect),
@@ -203,12 +213,14 @@ class ChatCompletionsModel(BaseChatModel):
             await opened.client.aclose()
 
     def _open(self) -> _Opened:
-        with self._lock:
+        with LocalsForgotten(), self._lock:  # a key is among them
             if self._opened is not None:
                 return self._opened
             server = self.server()
             client = HTTPClient(server.url, backend=self.backend)
-            opened = self._opened = _Opened(server, header_pairs(server.headers), self.server_profile(), client)
+            secrets = Secrets(server.key, headers=server.headers)
+            headers = header_pairs(server.headers)
+            opened = self._opened = _Opened(server, headers, secrets, self.server_profile(), client)
             return opened
 
 

@@ -22,6 +22,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from jackfield.models.keys import KeyRule
 
 Continuation: TypeAlias = Literal["fold", "as_is", "continue_final_message", "partial", "prefix"]
 ServerName: TypeAlias = Literal[
@@ -69,6 +72,7 @@ class ServerProfile:
         dialect: How it is spoken to.
         facts: What its models can do, by the name in `ModelFacts`, where that is not as configured by default.
         where: The settings that say where a model is, for who asked for one that is not there.
+        hosts: Where the key may go besides the host of `url`; one that begins with a dot stands for all below it.
     """
 
     url: str = ""
@@ -76,6 +80,13 @@ class ServerProfile:
     dialect: Dialect = Dialect()
     facts: Mapping[str, bool] = field(default_factory=dict)
     where: str = WHERE
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def key_rule(self) -> KeyRule:
+        """Where the key of the environment may go."""
+        own = urlsplit(self.url).hostname
+        return KeyRule(self.key, (*self.hosts, own) if own else self.hosts)
 
 
 PROFILES: Mapping[ServerName, ServerProfile] = {
@@ -93,6 +104,12 @@ PROFILES: Mapping[ServerName, ServerProfile] = {
         "https://dashscope.aliyuncs.com/compatible-mode/v1",
         "DASHSCOPE_API_KEY",
         Dialect(continuation="partial", sound_as_uri=True),
+        hosts=(
+            "dashscope-intl.aliyuncs.com",
+            "dashscope-us.aliyuncs.com",
+            ".dashscope.aliyuncs.com",
+            ".maas.aliyuncs.com",
+        ),
     ),
     "deepseek": ServerProfile("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     "openrouter": ServerProfile("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Dialect(cost_currency="USD")),

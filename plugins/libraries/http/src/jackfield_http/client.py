@@ -6,13 +6,15 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.models.refusals import shown
+from jackfield.models.refusals import Secrets, shown
+from jackfield.tracebacks import LocalsForgotten, forget_locals
 from jackfield_http.failures import translated
 from jackfield_http.headers import HeaderPairs
 from jackfield_http.jsonbytes import json_value
@@ -31,20 +33,29 @@ def checked_url(url: str, *, setting: str = "base_url") -> str:
         setting: What it is called there, for the error.
 
     Raises:
-        ConfigError: It is none that HTTP can reach.
+        ConfigError: It is none that HTTP can reach, or has a user name in it. It is not shown: it may hold a password.
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
     try:
         parts = urlsplit(url)
-        usable = bool(parts.hostname) and url.isascii() and parts.port != 0 and not (parts.query or parts.fragment)
+        usable = bool(parts.hostname) and _is_plain(url) and parts.port != 0 and not (parts.query or parts.fragment)
     except ValueError:
         usable = False
+    if usable and "@" in url.partition("://")[2].partition("/")[0]:
+        raise ConfigError(
+            f"{setting} has no user name and no password in it: set api_key, or a header in extra_headers"
+        )
     if not usable:
         raise ConfigError(
             f"{setting} is no address of a server: it needs a host, and no query: http://127.0.0.1:8000/v1"
         )
     return url.rstrip("/")
+
+
+def _is_plain(url: str) -> bool:
+    """Whether nobody takes it for another address: URL libraries disagree on spaces, controls and backslashes."""
+    return url.isascii() and url.isprintable() and not set(url) & set(" \\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +64,14 @@ class Reply:
 
     backend: str
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
 
-    def json(self) -> Any:
+    def json(self, key: str | Secrets = "") -> Any:
         """The body's JSON value.
+
+        Args:
+            key: The secrets that were sent; they are taken out of what the error shows.
 
         Raises:
             ModelResponseError: It has none.
@@ -65,7 +79,7 @@ class Reply:
         try:
             return json_value(self.body)
         except ValueError as error:
-            sent = shown(self.body[:1000].decode("utf-8", "replace"), "", 80)
+            sent = shown(self.body[:1000].decode("utf-8", "replace"), key, 80)
             raise ModelResponseError(
                 f"{self.backend}: the server sent {sent!r}, which is no JSON: check its address",
                 backend=self.backend,
@@ -101,13 +115,13 @@ class HTTPClient:
         """`request` with POST."""
         return self.request("POST", url, body, headers, timeout_s=timeout_s)
 
-    @asynccontextmanager
-    async def request(
+    def request(
         self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
-    ) -> AsyncIterator[Response]:
+    ) -> AbstractAsyncContextManager[Response]:
         """Send a request; the answer is there, its body unread, once its headers are.
 
-        Leaving early closes the connection.
+        Leaving early closes the connection. An error that leaves the context, whoever raised it, has no local
+        variables in its frames: keys and a server's words are among them.
 
         Args:
             method: GET, POST …
@@ -120,6 +134,12 @@ class HTTPClient:
             ModelServiceError: The network failed, then or while the body is read. A status is never an error here.
             ValueError: The URL is at another server.
         """
+        return _Sent(self._request(method, url, body, headers, timeout_s=timeout_s))
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
+    ) -> AsyncIterator[Response]:
         connections = self._connections.get(asyncio.get_running_loop())
         if connections is None:
             # In a thread: loading the HTTP stack and certificates takes long, and the event loop has others to serve.
@@ -193,6 +213,25 @@ class HTTPClient:
             connections = living.get(loop) or Connections(route)
             self._connections = {**living, loop: connections}
         return connections
+
+
+class _Sent:
+    """A request on its way, as `HTTPClient.request` gives it."""
+
+    def __init__(self, request: AbstractAsyncContextManager[Response]) -> None:
+        self._request = request
+
+    async def __aenter__(self) -> Response:
+        with LocalsForgotten():
+            return await self._request.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with LocalsForgotten():
+            await self._request.__aexit__(kind, error, trace)
+        if error is not None:
+            forget_locals(error)
 
 
 def _host(parts: SplitResult) -> str:

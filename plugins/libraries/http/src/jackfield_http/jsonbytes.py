@@ -40,5 +40,10 @@ def _odd_value(data: bytes) -> Any:
     try:
         # Escapes of half a surrogate pair are JSON by its letter.
         return json.loads(json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace"))
+    except json.JSONDecodeError as error:
+        # Without the cause, which carries all of the text: a server may have repeated a key in it.
+        raise ValueError(f"{error.msg}, at character {error.pos}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the text is no {error.encoding}, at byte {error.start}") from None
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error

@@ -8,6 +8,7 @@ every request (half of a call beside 200 others).
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
@@ -45,6 +46,7 @@ class Route:
     @classmethod
     def to(cls, url: str) -> Route:
         """The route to a URL's server that the environment asks for: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …"""
+        logging.getLogger("httpcore2.http11").addFilter(_without_headers)
         parts = urlsplit(url)
         proxies = getproxies()
         proxy_url = proxies.get(parts.scheme) or proxies.get("all")
@@ -57,6 +59,13 @@ class Route:
             proxy=_proxy(proxy_url) if proxy_url else None,
             ssl_context=httpx2.create_ssl_context() if wants_tls else None,
         )
+
+
+def _without_headers(record: logging.LogRecord) -> bool:
+    """Take the headers of answers out of the HTTP library's log: a server may have repeated a key in them."""
+    if "headers.complete" in str(record.msg):
+        record.msg, record.args = str(record.msg).partition(" ")[0], ()
+    return True
 
 
 def _proxy(url: str) -> httpcore2.Proxy:

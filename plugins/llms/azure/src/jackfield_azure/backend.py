@@ -9,15 +9,18 @@ from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from jackfield.config import LLMConfig
-from jackfield.errors import ConfigError, MissingSecretError
+from jackfield.errors import ConfigError
+from jackfield.models.keys import KeyRule, find_key
 from jackfield_azure.config import AzureConfig
 from jackfield_chat_completions import ChatCompletionsModel, ChatServer, Dialect, ServerProfile
 from jackfield_chat_completions.model import HEADERS, PATH
-from jackfield_http import checked_url, key_for_header
+from jackfield_http import checked_url
 
 KEY_VARIABLE = "AZURE_OPENAI_API_KEY"
 TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - its name
 ENDPOINT_VARIABLE = "AZURE_OPENAI_ENDPOINT"
+HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
+KEY_RULE = KeyRule(KEY_VARIABLE, HOSTS, ENDPOINT_VARIABLE)
 VERSION_VARIABLE = "OPENAI_API_VERSION"
 DEFAULT_VERSION = "2024-06-01"
 VERSIONLESS_PATH = "/openai/v1"
@@ -46,7 +49,7 @@ class AzureChat(ChatCompletionsModel):
             MissingSecretError: There is neither.
         """
         endpoint = self._endpoint()
-        secret, let_in = self._credentials()
+        secret, let_in = self._credentials(endpoint)
         headers = {**HEADERS, **let_in}
         if endpoint.endswith(VERSIONLESS_PATH):
             return ChatServer(endpoint + PATH, headers, self.dialect(self.profile), secret)
@@ -66,20 +69,23 @@ class AzureChat(ChatCompletionsModel):
             )
         return checked_url(url, setting="azure_endpoint")
 
-    def _credentials(self) -> tuple[str, Mapping[str, str]]:
+    def _credentials(self, endpoint: str) -> tuple[str, Mapping[str, str]]:
         """The secret, and the header that carries it. What is configured wins over secrets, and of those a token."""
-        key = self.config.api_key.get_secret_value() if self.config.api_key else ""
-        token = self.config.azure_ad_token.get_secret_value() if self.config.azure_ad_token else ""
-        if key and token:
+        if self.config.api_key and self.config.azure_ad_token:
             raise ConfigError("api_key and azure_ad_token are both set: Azure takes one, leave the other out")
-        if not key and not token:
-            token = self.host.settings.secret(TOKEN_VARIABLE) or ""
-            key = self.host.settings.secret(KEY_VARIABLE) or ""
-        if token := key_for_header(token):
-            return token, {"authorization": f"Bearer {token}"}
-        if key := key_for_header(key):
-            return key, {"api-key": key}
-        raise MissingSecretError(KEY_VARIABLE, needed_by=f"backend {self.backend}")
+        token = find_key(
+            endpoint,
+            replace(KEY_RULE, variable="" if self.config.api_key else TOKEN_VARIABLE),
+            configured=self.config.azure_ad_token,
+            settings=self.host.settings,
+        )
+        if token.value:
+            return token.value, {"authorization": f"Bearer {token.value}"}
+        found = self.find_key(endpoint, KEY_RULE)
+        if token.withheld and not found.value:
+            found = token
+        key = found.or_missing(KEY_VARIABLE, needed_by=f"backend {self.backend}")
+        return key, {"api-key": key}
 
 
 def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Mapping[str, str]]:

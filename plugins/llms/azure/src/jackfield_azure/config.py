@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field, SecretStr
 
+from jackfield.config import ServerAddress
 from jackfield_chat_completions import ChatCompletionsConfig
 
 
 class AzureConfig(ChatCompletionsConfig):
     """Where the deployment is, and as whom one asks."""
 
-    azure_endpoint: str | None = Field(
+    azure_endpoint: ServerAddress | None = Field(
         default=None, description="As AZURE_OPENAI_ENDPOINT: https://NAME.openai.azure.com; it wins over base_url"
     )
     azure_deployment: str | None = Field(
@@ -22,11 +21,6 @@ class AzureConfig(ChatCompletionsConfig):
     azure_ad_token: SecretStr | None = Field(
         default=None, description="A token of Microsoft Entra, in place of a key; better set as AZURE_OPENAI_AD_TOKEN"
     )
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """All but key and token: another process has its own, or is given one."""
-        state = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "azure_ad_token": None}}
 
     @property
     def server_url(self) -> str | None:

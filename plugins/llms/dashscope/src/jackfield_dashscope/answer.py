@@ -20,7 +20,7 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
-from jackfield.models.refusals import shown
+from jackfield.models.refusals import Secrets, shown
 from jackfield_dashscope.errors import error_in_answer
 from jackfield_http import DataLineDecoder, json_value
 
@@ -37,14 +37,14 @@ class AnswerReader:
     Args:
         backend: Who asks, for errors.
         model: Which model was asked; answers do not say.
-        key: The secret that was sent; it is taken out of what errors show.
+        key: The secrets that were sent; they are taken out of what errors show.
         request_id: The server's id of the request, for what has none.
 
     Attributes:
         complete: Whether the end of the answer has come; what may follow is its usage.
     """
 
-    def __init__(self, backend: str, model: str, *, key: str = "", request_id: str | None = None) -> None:
+    def __init__(self, backend: str, model: str, *, key: str | Secrets = "", request_id: str | None = None) -> None:
         self._backend = backend
         self._model = model
         self._key = key

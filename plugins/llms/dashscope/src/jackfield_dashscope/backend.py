@@ -13,6 +13,7 @@ from jackfield.models import BaseChatModel
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_dashscope.answer import AnswerReader
 from jackfield_dashscope.config import DashScopeConfig, Endpoint
 from jackfield_dashscope.errors import error_of_response
@@ -51,7 +52,8 @@ class QwenChat(BaseChatModel):
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        super().__init__(config, processors=processors, host=host)
+        with LocalsForgotten():  # a key may be among them
+            super().__init__(config, processors=processors, host=host)
         family = family_of(self.config.model, self.unknown)
         self._facts = facts_of(family, self.config)
         self._endpoint: Endpoint = self.config.endpoint or family.endpoint
@@ -72,12 +74,13 @@ class QwenChat(BaseChatModel):
         body = await self._body(request, server, endpoint, media)
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         url = server.base + server.paths[endpoint]
+        secrets = server.secrets_with(request.config.extra_headers)
         async with server.http.post(url, body, _headers(request, server, body), timeout_s=timeout_s) as response:
             if response.status >= 300:
                 refusal = await response.read(limit=MAX_ERROR_BYTES)
-                raise error_of_response(response.status, response.headers, refusal, self.backend, key=server.key)
+                raise error_of_response(response.status, response.headers, refusal, self.backend, key=secrets)
             request_id = response.headers.get("x-request-id")
-            reader = AnswerReader(self.backend, request.model, key=server.key, request_id=request_id)
+            reader = AnswerReader(self.backend, request.model, key=secrets, request_id=request_id)
             if response.headers.get("content-type", "").startswith("application/json"):
                 for event in reader.whole(await server.http.body_of(response)):
                     yield event

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
-from jackfield.config import Config, LLMConfig
+from jackfield.config import ComponentSettings, Config, Headers, LLMConfig, ServerAddress
 
 Endpoint = Literal["text", "multimodal"]
 
@@ -14,7 +14,7 @@ Endpoint = Literal["text", "multimodal"]
 class Place(Config):
     """Where DashScope is, besides a plain address."""
 
-    base_http_api_url: str | None = Field(default=None, description="As base_url; it wins")
+    base_http_api_url: ServerAddress | None = Field(default=None, description="As base_url; it wins")
     # It becomes a part of the server's name: nothing in it may lead elsewhere.
     workspace: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="As DASHSCOPE_WORKSPACE"
@@ -64,18 +64,13 @@ class ServiceConfig(Place):
     """What the embedder and the searcher share: which model, where, and how to ask it."""
 
     model: str = Field(min_length=1, description="The model's name; there is no default")
-    base_url: str | None = Field(default=None, description="The address of the server")
+    base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set as DASHSCOPE_API_KEY")
     instruct: str | None = Field(default=None, description="What the query is for, in English, for models that hear it")
     request_timeout: float = Field(default=60.0, gt=0, description="Seconds the server may be silent")
     max_retries: int = Field(default=0, ge=0, le=100, description="How often a request is repeated that may succeed")
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Put over the parameters of each request")
-    extra_headers: dict[str, str] = Field(default_factory=dict, repr=False)
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """All but the key: another process has its own, or is given one."""
-        state = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "api_key": None}}
+    extra_headers: Headers = Field(default_factory=dict, repr=False)
 
     @property
     def server_url(self) -> str | None:
@@ -95,5 +90,5 @@ class RerankConfig(ServiceConfig):
     """What is put in order, and by which model."""
 
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
-    searcher_settings: dict[str, Any] = Field(default_factory=dict, description="Its settings")
+    searcher_settings: ComponentSettings = Field(default_factory=dict, description="Its settings")
     candidates: int = Field(default=50, ge=1, le=500, description="How many hits are put in order, and given at most")

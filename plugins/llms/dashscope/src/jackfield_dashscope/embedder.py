@@ -11,6 +11,7 @@ from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector, embed_in_batches
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_dashscope.config import EmbedderConfig
 from jackfield_dashscope.service import Service
 
@@ -47,7 +48,8 @@ class DashScopeEmbedder(Embedder):
     backend: ClassVar[str] = "dashscope"
 
     def __init__(self, *, host: PluginHost | None = None, **settings: Any) -> None:
-        self.config = EmbedderConfig.parse(settings, what="settings of embedder 'dashscope'")
+        with LocalsForgotten():  # a key may be among them
+            self.config = EmbedderConfig.parse(settings, what="settings of embedder 'dashscope'")
         self._service = Service(
             PATH,
             _Answer,

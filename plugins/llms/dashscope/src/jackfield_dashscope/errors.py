@@ -21,7 +21,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield.models.refusals import retry_after_s, shown
+from jackfield.models.refusals import Secrets, retry_after_s, shown
 from jackfield_http import class_of_status
 
 ErrorClass = type[ModelServiceError]
@@ -71,7 +71,13 @@ _OTHER_ENDPOINT = "the model is at the other endpoint: set endpoint to 'multimod
 
 
 def error_of_response(
-    status: int, headers: Mapping[str, str], body: bytes, backend: str, *, key: str = "", now: datetime | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    backend: str,
+    *,
+    key: str | Secrets = "",
+    now: datetime | None = None,
 ) -> ModelServiceError:
     """The error that an HTTP answer means.
 
@@ -80,7 +86,7 @@ def error_of_response(
         headers: Names in lower case.
         body: What was read of it: a JSON object, an event of a stream, or anything.
         backend: Who asks.
-        key: The secret that was sent; it is taken out of the server's text.
+        key: The secrets that were sent; they are taken out of the server's text.
         now: In place of the present, for `Retry-After` as a date.
     """
     problem = _problem_in(body)
@@ -96,7 +102,12 @@ def error_of_response(
 
 
 def error_in_answer(
-    problem: Mapping[str, Any], backend: str, *, status: int | None, key: str = "", request_id: str | None = None
+    problem: Mapping[str, Any],
+    backend: str,
+    *,
+    status: int | None,
+    key: str | Secrets = "",
+    request_id: str | None = None,
 ) -> ModelServiceError:
     """The error that an object with a code means that came in place of an answer, or of the rest of it.
 
@@ -104,7 +115,7 @@ def error_in_answer(
         problem: With `code` and `message`.
         backend: Who asks.
         status: What the event itself gives as its status; the response's was 200.
-        key: The secret that was sent.
+        key: The secrets that were sent.
         request_id: If the object has none.
     """
     said = f"{backend}: error in the answer"
@@ -123,7 +134,7 @@ def _error(
     problem: Mapping[str, Any],
     *,
     backend: str,
-    key: str,
+    key: str | Secrets,
     status: int | None,
     retry_after_s: float | None = None,
     request_id: str | None = None,
@@ -135,12 +146,12 @@ def _error(
     if status is not None and 300 <= status < 400:
         text, advice = "the server redirects", "set base_url to where it is now"
     return error_class(
-        f"{said}: {shown(text, key) or code or 'no reason given'} ({advice})",
+        f"{said}: {shown(text, key) or shown(code or '', key) or 'no reason given'} ({advice})",
         backend=backend,
         code=shown(code, key) if code else None,
         status=status,
         retry_after_s=retry_after_s,
-        request_id=request_id,
+        request_id=shown(request_id, key) if request_id else None,
     )
 
 

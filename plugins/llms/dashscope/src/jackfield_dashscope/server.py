@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jackfield import sync
-from jackfield.errors import ConfigError, MissingSecretError
+from jackfield.errors import ConfigError
+from jackfield.models.keys import KeyRule, find_key
+from jackfield.models.refusals import Secrets
 from jackfield.settings import Settings
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_dashscope.config import DashScopeConfig, Endpoint, ServiceConfig
-from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs, key_for_header
+from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs
 
 KEY_VARIABLE = "DASHSCOPE_API_KEY"
 URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK's own are the SDK's business
+HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com")
+KEY_RULE = KeyRule(KEY_VARIABLE, (*HOSTS, ".dashscope.aliyuncs.com", ".maas.aliyuncs.com"), URL_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,10 @@ class Server:
     headers: Mapping[str, str] = field(repr=False)
     paths: Mapping[Endpoint, str]
     of_a_stream: tuple[Mapping[str, Any], Mapping[str, str]]
+
+    def secrets_with(self, extra: Mapping[str, str]) -> Secrets:
+        """What a request with these headers sends and no error may show."""
+        return Secrets(self.key, headers={**self.headers, **extra})
 
     def headers_for(self, *more: Mapping[str, str]) -> HeaderPairs:
         """The headers of a request; the later win."""
@@ -89,17 +98,13 @@ class Access:
             await server.http.aclose()
 
     def _opened(self) -> Server:
-        with self._lock:
+        with LocalsForgotten(), self._lock:  # a key is among them
             if self._server is None:
-                self._server = _open(self._config, self._key(), _given_url(self._config), self.backend)
+                url = _given_url(self._config)
+                found = find_key(url, KEY_RULE, configured=self._config.api_key, settings=self._settings())
+                key = found.or_missing(KEY_VARIABLE, needed_by=self._name)
+                self._server = _open(self._config, key, url, self.backend)
             return self._server
-
-    def _key(self) -> str:
-        configured = self._config.api_key.get_secret_value() if self._config.api_key else None
-        key = key_for_header(configured or self._settings().secret(KEY_VARIABLE))
-        if not key:
-            raise MissingSecretError(KEY_VARIABLE, needed_by=self._name)
-        return key
 
 
 def _given_url(config: DashScopeConfig | ServiceConfig) -> str | None:

@@ -9,8 +9,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from jackfield.errors import ModelResponseError, ModelServiceError
+from jackfield.models.refusals import Secrets
 from jackfield.models.retry import asked_again
 from jackfield.settings import Settings
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
 from jackfield_dashscope.server import Access
@@ -60,27 +62,32 @@ class Service(Generic[AnswerT]):
         """
         given = {key: value for key, value in parameters.items() if value is not None}
         body = json_bytes({"model": self._config.model, "input": inputs, "parameters": given | self._config.extra_body})
-        return await asked_again(partial(self._ask_once, body), max_retries=self._config.max_retries)
+        return await asked_again(partial(self._asked_once, body), max_retries=self._config.max_retries)
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones, with the key as it is then."""
         await self._access.aclose()
 
+    async def _asked_once(self, body: bytes) -> AnswerT:
+        with LocalsForgotten():  # what the server sent is among them
+            return await self._ask_once(body)
+
     async def _ask_once(self, body: bytes) -> AnswerT:
         server = await self._access.server()
         headers = server.headers_for(self._config.extra_headers)
+        secrets = server.secrets_with(self._config.extra_headers)
         url, timeout_s = server.base + self._path, self._config.request_timeout
         reply = await server.http.exchange("POST", url, body, headers, timeout_s=timeout_s)
         if reply.status >= 300:
-            raise error_of_response(reply.status, reply.headers, reply.body, self._backend, key=server.key)
+            raise error_of_response(reply.status, reply.headers, reply.body, self._backend, key=secrets)
         try:
             return self._decoder.decode(reply.body)
         except (ValueError, RecursionError) as error:
-            raise self._no_answer(reply, server.key) from error
+            raise self._no_answer(reply, secrets) from error
 
-    def _no_answer(self, reply: Reply, key: str) -> ModelServiceError:
+    def _no_answer(self, reply: Reply, key: Secrets) -> ModelServiceError:
         """The error for another form: an error that calls itself a success, or what is none of DashScope's."""
-        said = reply.json()
+        said = reply.json(key)
         request_id = reply.headers.get("x-request-id")
         if isinstance(said, dict) and said.get("code"):
             return error_in_answer(said, self._backend, status=None, key=key, request_id=request_id)

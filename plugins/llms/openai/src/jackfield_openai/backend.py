@@ -35,7 +35,7 @@ class OpenAIChat(ChatCompletionsModel):
             # Without the SDK, which would send organization, project and key of OpenAI.
             return super().server()
         url = given_url(self.config)
-        key = key_of(self.config, self.host, self.backend, needed=url is None or is_openai(url))
-        base_url, headers = sdk_settings(key, url, organization=self.config.organization, project=self.config.project)
+        found = key_of(url, self.config, self.host, self.backend)
+        base_url, headers = sdk_settings(found, url, organization=self.config.organization, project=self.config.project)
         profile = PROFILES["openai"] if is_openai(base_url) else self.profile
-        return ChatServer(base_url + PATH, headers, self.dialect(profile), key)
+        return ChatServer(base_url + PATH, headers, self.dialect(profile), found.value, found.withheld)

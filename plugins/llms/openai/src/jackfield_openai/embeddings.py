@@ -15,11 +15,13 @@ import msgspec
 from pydantic import Field, SecretStr
 
 from jackfield import sync
-from jackfield.config import Config
+from jackfield.config import Config, Headers, ServerAddress
 from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
+from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector, embed_in_batches
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH
 from jackfield_chat_completions.profiles import ServerName
@@ -35,9 +37,9 @@ class OpenAIEmbedderConfig(Config):
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
-    model_server: str | None = Field(default=None, description="As base_url, or as server")
-    api_base: str | None = Field(default=None, description="As base_url; it wins")
-    base_url: str | None = Field(default=None, description="The address of the server")
+    model_server: ServerAddress | None = Field(default=None, description="As base_url, or as server")
+    api_base: ServerAddress | None = Field(default=None, description="As base_url; it wins")
+    base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set as OPENAI_API_KEY")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
@@ -52,12 +54,7 @@ class OpenAIEmbedderConfig(Config):
     max_retries: int = Field(default=0, ge=0, le=100)
     request_timeout: float = Field(default=120.0, gt=0, description="Seconds the server may be silent")
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server as it is")
-    extra_headers: dict[str, str] = Field(default_factory=dict, repr=False)
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """All but the key: another process has its own, or is given one."""
-        state = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "api_key": None}}
+    extra_headers: Headers = Field(default_factory=dict, repr=False)
 
 
 class _Item(msgspec.Struct):
@@ -78,7 +75,8 @@ class _Answer(msgspec.Struct):
 class _Opened:
     url: str
     variable: str  # that the key may be set in
-    key: str = field(repr=False)
+    withheld: str
+    secrets: Secrets
     headers: HeaderPairs = field(repr=False)
     client: HTTPClient
 
@@ -97,7 +95,8 @@ class OpenAIEmbedder(Embedder):
     backend: ClassVar[str] = "openai"
 
     def __init__(self, *, host: PluginHost | None = None, **settings: Any) -> None:
-        self.config = OpenAIEmbedderConfig.parse(settings, what="settings of embedder 'openai'")
+        with LocalsForgotten():  # a key may be among them
+            self.config = OpenAIEmbedderConfig.parse(settings, what="settings of embedder 'openai'")
         self._host = host
         self._start()
 
@@ -133,7 +132,7 @@ class OpenAIEmbedder(Embedder):
         prefix = self.config.query_prefix if purpose == "query" else self.config.document_prefix
         return await embed_in_batches(
             texts,
-            lambda batch: self._ask([prefix + text for text in batch]),
+            lambda batch: self._asked([prefix + text for text in batch]),
             backend=self.backend,
             size=self.config.batch_size,
             concurrency=self.config.concurrency,
@@ -150,6 +149,10 @@ class OpenAIEmbedder(Embedder):
 
     # --- one request ---
 
+    async def _asked(self, batch: Sequence[str]) -> Embedded:
+        with LocalsForgotten():  # what the server sent is among them
+            return await self._ask(batch)
+
     async def _ask(self, batch: Sequence[str]) -> Embedded:
         # In a thread: it may import the SDK, which takes most of a second, in which the event loop has others to serve.
         opened = self._opened
@@ -162,7 +165,13 @@ class OpenAIEmbedder(Embedder):
         )
         if reply.status >= 300:
             refusal = error_of_response(
-                reply.status, reply.headers, reply.body, self.backend, key=opened.key, variable=opened.variable
+                reply.status,
+                reply.headers,
+                reply.body,
+                self.backend,
+                key=opened.secrets,
+                variable=opened.variable,
+                withheld=opened.withheld,
             )
             if as_base64 and isinstance(refusal, ModelRequestError) and "encoding_format" in str(refusal):
                 self._takes_base64 = False
@@ -181,7 +190,7 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _open(self) -> _Opened:
-        with self._lock:
+        with LocalsForgotten(), self._lock:  # a key is among them
             opened = self._opened
             if opened is None:
                 config = self.config
@@ -191,8 +200,9 @@ class OpenAIEmbedder(Embedder):
                 chat, variable = backend.server(), backend.server_profile().key
                 url = chat.url.removesuffix(CHAT_PATH) + PATH
                 headers = header_pairs(chat.headers, {"accept": "application/json"}, config.extra_headers)
+                secrets = Secrets(chat.key, headers={**chat.headers, **config.extra_headers})
                 client = HTTPClient(url, backend=self.backend)
-                opened = self._opened = _Opened(url, variable, chat.key, headers, client)
+                opened = self._opened = _Opened(url, variable, chat.withheld, secrets, headers, client)
             return opened
 
     # --- its answer ---

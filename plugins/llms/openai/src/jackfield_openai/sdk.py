@@ -9,13 +9,15 @@ import os
 from urllib.parse import urlsplit
 
 from jackfield.config import LLMConfig
-from jackfield.errors import MissingSecretError
+from jackfield.models.keys import FoundKey, KeyRule, find_key
 from jackfield.plugins.host import PluginHost
-from jackfield_http import checked_url, key_for_header
+from jackfield.tracebacks import LocalsForgotten
+from jackfield_http import checked_url
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI_HOST = "api.openai.com"
+KEY_RULE = KeyRule(KEY_VARIABLE, (OPENAI_HOST, f".{OPENAI_HOST}"), URL_VARIABLE)
 NO_KEY = "EMPTY"  # what servers without keys are sent, by custom
 
 
@@ -25,22 +27,28 @@ def given_url(config: LLMConfig) -> str | None:
     Raises:
         ConfigError: It is none.
     """
-    url = config.server_url or os.environ.get(URL_VARIABLE)
-    return checked_url(url) if url else None
+    with LocalsForgotten():  # one that is refused may have a password in it
+        url = config.server_url or os.environ.get(URL_VARIABLE)
+        return checked_url(url) if url else None
 
 
-def key_of(config: LLMConfig, host: PluginHost, backend: str, *, needed: bool) -> str:
-    """The key: the configured one, else the secret, else the word that servers without keys are sent.
+def key_of(url: str | None, config: LLMConfig, host: PluginHost, backend: str) -> FoundKey:
+    """The key: the configured one, else the secret if it may go there, else the word that stands for no key.
+
+    Args:
+        url: The base URL; None for OpenAI's.
+        config: What may have a key.
+        host: Where the secret is looked up.
+        backend: Who asks, for errors.
 
     Raises:
-        MissingSecretError: There is none, and it is needed.
+        MissingSecretError: There is none, and OpenAI needs it.
         ConfigError: No header can carry it.
     """
-    configured = config.api_key.get_secret_value() if config.api_key else None
-    key = key_for_header(configured or host.settings.secret(KEY_VARIABLE))
-    if not key and needed:
-        raise MissingSecretError(KEY_VARIABLE, needed_by=f"backend {backend}")
-    return key or NO_KEY
+    found = find_key(url, KEY_RULE, configured=config.api_key, settings=host.settings)
+    if url is None or is_openai(url):
+        found.or_missing(KEY_VARIABLE, needed_by=f"backend {backend}")
+    return found if found.value else FoundKey(NO_KEY, found.withheld)
 
 
 def is_openai(url: str) -> bool:
@@ -49,14 +57,14 @@ def is_openai(url: str) -> bool:
 
 
 def sdk_settings(
-    key: str, base_url: str | None, *, organization: str | None = None, project: str | None = None
+    key: FoundKey, base_url: str | None, *, organization: str | None = None, project: str | None = None
 ) -> tuple[str, dict[str, str]]:
     """The base URL, without a slash at its end, and the headers that the SDK would use; names in lower case."""
     import httpx2
     import openai
 
     client = openai.AsyncOpenAI(
-        api_key=key,
+        api_key=key.value,
         base_url=base_url,
         organization=organization,
         project=project,
@@ -71,4 +79,7 @@ def sdk_settings(
     }
     # The SDK also describes the machine (system, architecture, Python): nobody asked for that.
     told = {name: value for name, value in headers.items() if not name.startswith("x-stainless-")}
+    if key.withheld:  # what belongs to it in the environment stays here, too
+        given = {"openai-organization": organization, "openai-project": project}
+        told = {name: value for name, value in told.items() if given.get(name, value) is not None}
     return str(client.base_url).rstrip("/"), {**told, "accept-encoding": "identity"}  # what arrives is read as it is

@@ -16,7 +16,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, Usage
-from jackfield.models.refusals import shown
+from jackfield.models.refusals import Secrets, shown
 from jackfield_http import SSE_END, SSEDecoder, json_value
 from jackfield_openai.responses.errors import error_of_failure
 from jackfield_openai.responses.growing import Channel, GrowingItem, Items
@@ -36,7 +36,7 @@ class AnswerReader:
     Args:
         backend: Who asks, for errors.
         server: Who is asked; it is put beside the items that a later request needs back.
-        key: The secret that was sent; it is taken out of what errors show.
+        key: The secrets that were sent; they are taken out of what errors show.
         variable: The environment variable that it may be set in, for the advice in errors.
         request_id: The server's id of the request, for errors.
 
@@ -45,7 +45,13 @@ class AnswerReader:
     """
 
     def __init__(
-        self, backend: str, *, server: str = "", key: str = "", variable: str = "", request_id: str | None = None
+        self,
+        backend: str,
+        *,
+        server: str = "",
+        key: str | Secrets = "",
+        variable: str = "",
+        request_id: str | None = None,
     ) -> None:
         self._backend = backend
         self._server = server

@@ -12,15 +12,18 @@ from jackfield.config import LLMConfig
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
 from jackfield.models.base import name_of_server
+from jackfield.models.keys import FoundKey
+from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import HTTPClient, header_pairs, json_bytes
 from jackfield_openai.responses.answer import AnswerReader
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import reads_files, request_body
-from jackfield_openai.sdk import KEY_VARIABLE, given_url, is_openai, key_of, sdk_settings
+from jackfield_openai.sdk import KEY_VARIABLE, given_url, key_of, sdk_settings
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_ERROR_BYTES = 65_536
@@ -33,7 +36,7 @@ class _Server:
 
     url: str
     http: HTTPClient
-    key: str = field(repr=False)
+    key: FoundKey
     headers: Mapping[str, str] = field(repr=False)
 
 
@@ -54,7 +57,8 @@ class OpenAIResponses(BaseChatModel):
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        super().__init__(config, processors=processors, host=host)
+        with LocalsForgotten():  # a key may be among them
+            super().__init__(config, processors=processors, host=host)
         self._facts = ModelFacts(
             context_tokens=self.config.context_tokens,
             tokenizer=self.config.tokenizer,
@@ -86,17 +90,24 @@ class OpenAIResponses(BaseChatModel):
             server = await sync.in_worker(self._server)
         body = await self._body(request)
         headers = header_pairs(server.headers, request.config.extra_headers)
+        secrets = Secrets(server.key.value, headers={**server.headers, **request.config.extra_headers})
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         async with server.http.post(server.url, body, headers, timeout_s=timeout_s) as response:
             if response.status >= 300:
                 refusal = await response.read(limit=MAX_ERROR_BYTES)
                 raise error_of_response(
-                    response.status, response.headers, refusal, self.backend, key=server.key, variable=KEY_VARIABLE
+                    response.status,
+                    response.headers,
+                    refusal,
+                    self.backend,
+                    key=secrets,
+                    variable=KEY_VARIABLE,
+                    withheld=server.key.withheld,
                 )
             reader = AnswerReader(
                 self.backend,
                 server=request.server,
-                key=server.key,
+                key=secrets,
                 variable=KEY_VARIABLE,
                 request_id=response.headers.get("x-request-id"),
             )
@@ -128,14 +139,14 @@ class OpenAIResponses(BaseChatModel):
     # --- what the first call does ---
 
     def _server(self) -> _Server:
-        with self._lock:
+        with LocalsForgotten(), self._lock:  # a key is among them
             if self._opened is None:
                 self._opened = self._open()
             return self._opened
 
     def _open(self) -> _Server:
         address = given_url(self.config)
-        key = key_of(self.config, self.host, self.backend, needed=address is None or is_openai(address))
+        key = key_of(address, self.config, self.host, self.backend)
         base_url, headers = sdk_settings(
             key, address, organization=self.config.organization, project=self.config.project
         )

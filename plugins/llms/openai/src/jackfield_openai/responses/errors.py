@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield.errors import ContentFilterError, ModelRequestError, ModelServiceError
-from jackfield.models.refusals import shown
+from jackfield.models.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream
 
 # Codes of this API alone, after which trying again is no use; there is no HTTP status that would say so.
@@ -18,14 +18,14 @@ _CODES: tuple[tuple[str, type[ModelServiceError], str], ...] = (
 
 
 def error_of_failure(
-    said: Any, backend: str, *, key: str = "", variable: str = "", request_id: str | None = None
+    said: Any, backend: str, *, key: str | Secrets = "", variable: str = "", request_id: str | None = None
 ) -> ModelServiceError:
     """The error that an `error` event, or the `error` of a response that failed, means.
 
     Args:
         said: The object with `code` and `message`.
         backend: Who asked.
-        key: The secret that was sent; it is taken out of the server's text.
+        key: The secrets that were sent; they are taken out of the server's text.
         variable: The environment variable that it may be set in, for the advice.
         request_id: The server's id of the request.
     """
@@ -34,5 +34,7 @@ def error_of_failure(
         if re.search(pattern, code):
             reason = shown(str(said.get("message") or "no reason given"), key)
             text = f"{backend}: error in the middle of the answer: {reason} ({advice})"
-            return error_class(text, backend=backend, code=code, request_id=request_id)
+            return error_class(
+                text, backend=backend, code=shown(code, key), request_id=shown(request_id, key) if request_id else None
+            )
     return error_in_stream({"error": said}, backend, key=key, variable=variable, request_id=request_id)

@@ -1,0 +1,123 @@
+"""Which key goes to which server: a key that is set for a provider is not for every address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from jackfield.errors import ConfigError, MissingSecretError
+from jackfield.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRule:
+    """Where the key in a variable may go, besides this machine.
+
+    Attributes:
+        variable: The environment variable, or the name under `[secrets]`, of the key; '' if there is none.
+        hosts: The provider's own, reached over https; one that begins with a dot stands for all below it.
+        url_variable: The environment variable that may give another address; '' if there is none.
+    """
+
+    variable: str
+    hosts: tuple[str, ...] = ()
+    url_variable: str = ""
+
+    def allows(self, url: str | None) -> bool:
+        """Whether the key may go to `url`; None is the provider's own address."""
+        if url is None or is_loopback(url) or is_at(url, self.hosts):
+            return True
+        together = os.environ.get(self.url_variable) if self.url_variable else None
+        return bool(together) and _same_server(url, str(together))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """A key for one server.
+
+    Attributes:
+        value: The key, '' if there is none for this server.
+        withheld: Why a key that is set was not taken, and what to do; '' if none was left out.
+    """
+
+    value: str = field(default="", repr=False)
+    withheld: str = ""
+
+    def or_missing(self, variable: str, *, needed_by: str) -> str:
+        """The key.
+
+        Raises:
+            MissingSecretError: There is none.
+            ConfigError: There is one, and it is not for this server.
+        """
+        if self.value:
+            return self.value
+        if self.withheld:
+            raise ConfigError(f"{needed_by} needs a key, and {self.withheld}")
+        raise MissingSecretError(variable, needed_by=needed_by)
+
+
+def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, settings: Settings) -> FoundKey:
+    """The key for a server: the configured one, else that of the environment or the user's file if it may go there.
+
+    Args:
+        url: Where it is to go; None for the provider's own address.
+        rule: Which variable, and where its key may go.
+        configured: What settings or arguments give, beside the address; it goes wherever they say.
+        settings: Where the variable is looked up.
+
+    Raises:
+        ConfigError: No header can carry it.
+    """
+    if configured and configured.get_secret_value():
+        return FoundKey(key_for_header(configured.get_secret_value()))
+    if not rule.variable or not settings.secret(rule.variable):
+        return FoundKey()
+    if rule.allows(url):
+        return FoundKey(key_for_header(settings.secret(rule.variable)))
+    together = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
+    return FoundKey(
+        withheld=f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, an address that was not set together "
+        f"with it: set api_key beside the address{together}"
+    )
+
+
+def key_for_header(key: str | None) -> str:
+    """A key without the space around it, which comes from copying; "" for none.
+
+    Raises:
+        ConfigError: It has characters that no header can carry. It is said here, and without the key, because an HTTP
+            library would show the whole header.
+    """
+    stripped = (key or "").strip()
+    if not (stripped.isascii() and stripped.isprintable()):
+        raise ConfigError("the key has characters that no HTTP header can carry: copy it again")
+    return stripped
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this machine, whatever a name server says."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_at(url: str, hosts: Sequence[str]) -> bool:
+    """Whether a URL is at one of the hosts, over https; one that begins with a dot stands for all below it."""
+    parts = urlsplit(url)
+    name = (parts.hostname or "").rstrip(".")
+    return parts.scheme == "https" and any(name.endswith(host) if host[0] == "." else name == host for host in hosts)
+
+
+def _same_server(one: str, other: str) -> bool:
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())
