@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield_code_interpreter.files import BroughtFiles, FileLimits
+from jackfield_code_interpreter.files import BroughtFiles, FileLimits, remove_folder
 
 
 @pytest.fixture
@@ -189,3 +189,24 @@ def test_any_name_of_a_file_is_taken_and_told_on_one_line(tmp_path: Path, folder
 @pytest.mark.parametrize("path", ["..", "/", ".", "/..", "a/.."])
 def test_a_path_that_ends_in_no_name_is_left_out(folder: Path, path: str) -> None:
     assert BroughtFiles(folder).bring([path]) == []
+
+
+def test_a_folder_is_removed_however_deep_and_through_no_link(tmp_path: Path, secret: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "link").symlink_to(secret.parent)
+    (top / "file").write_text("x")
+    os.mkfifo(top / "pipe")
+    handle = os.open(top, os.O_RDONLY)
+    for depth in range(3000):  # a path to the last of them would be too long
+        os.mkdir("d", dir_fd=handle)
+        if depth % 1000 == 500:
+            os.symlink(secret, "link", dir_fd=handle)
+        inner = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.close(handle)
+    remove_folder(top)
+    assert not top.exists()
+    assert secret.read_text() == "secret"
+    remove_folder(top)

@@ -196,6 +196,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [0, 1], ids=["nearest first", "outermost first"])
 def test_code_that_kills_what_guards_it_leaves_nothing_and_hurts_nobody(
     tmp_path: Path, barrier: str, order: int, make_interpreter: Callable[..., Any], wait_until: WaitUntil

@@ -222,6 +222,16 @@ def test_a_kernel_that_died_between_two_calls_is_told(interpreter: Any) -> None:
     assert "had ended since the last call" in told.text
 
 
+@pytest.mark.parametrize("leave", ["exit()", "import sys; sys.exit"], ids=["exit", "not called"])
+def test_what_the_code_wants_done_at_its_exit_is_done(make_interpreter: Make, tmp_path: Path, leave: str) -> None:
+    one = make_interpreter()
+    one.run(f"import atexit\natexit.register(lambda: open({str(tmp_path / 'left')!r}, 'w').close())")
+    one.run(leave)
+    if leave == "exit()":
+        one.tool._own._kernel.process.wait(timeout=30)
+    assert (tmp_path / "left").exists() == (leave == "exit()")
+
+
 # --- time ---
 
 

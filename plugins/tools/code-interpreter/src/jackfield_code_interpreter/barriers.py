@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -100,8 +101,8 @@ def give_up_rights() -> None:
 
 def counts_processes_by_namespace() -> bool:
     """Whether the system counts a user's processes in each user namespace apart: Linux 5.14."""
-    major, minor = os.uname().release.split(".")[:2]
-    return (int(major), int("".join(filter(str.isdigit, minor)) or 0)) >= (5, 14)
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return release is not None and (int(release[1]), int(release[2])) >= (5, 14)
 
 
 def _namespaces_work() -> bool:

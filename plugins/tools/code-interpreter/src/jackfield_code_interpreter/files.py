@@ -16,6 +16,7 @@ from uuid import uuid4
 _PIECE_BYTES = 1 << 20
 # Where it can be had, a handle that needs no right to list the folder.
 _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe is opened without waiting for its other end, and a terminal without becoming this process's.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -138,6 +139,47 @@ class BroughtFiles:
             number += 1
             candidate = f"{source.stem}-{number}{source.suffix}"
         return candidate
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and what is in it, however deep, through no link; what cannot be removed stays."""
+    with suppress(OSError):
+        handle = os.open(folder, _LISTED)
+        try:
+            _empty(handle)
+        finally:
+            os.close(handle)
+        folder.rmdir()
+
+
+def _empty(handle: int) -> None:
+    # Folders in folders are moved up to here, one level at a time: `shutil.rmtree` calls itself for each level, and the
+    # code may have made more than Python can call, or a path can have.
+    waiting = os.listdir(handle)
+    while waiting:
+        name = waiting.pop()
+        with suppress(OSError):
+            try:
+                inner = os.open(name, _LISTED, dir_fd=handle)
+            except OSError:
+                os.unlink(name, dir_fd=handle)
+                continue
+            try:
+                waiting += _moved_up(inner, handle)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=handle)
+
+
+def _moved_up(inner: int, handle: int) -> list[str]:
+    """Move what is in a folder to another; the new names."""
+    moved = []
+    for name in os.listdir(inner):
+        fresh = f".{uuid4().hex}"
+        with suppress(OSError):
+            os.rename(name, fresh, src_dir_fd=inner, dst_dir_fd=handle)
+            moved.append(fresh)
+    return moved
 
 
 class _RefusedError(Exception):

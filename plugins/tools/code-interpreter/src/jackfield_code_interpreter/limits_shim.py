@@ -95,7 +95,7 @@ def _fork_kernel(barrier: str, limits: dict[str, int], arguments: list[str], oth
     kernel = os.fork()
     if kernel == 0:
         _become_kernel(barrier, limits, arguments, parent=parent, others=others)
-        os._exit(0)
+        sys.exit()  # and not at once: code may have asked for things to be done at the exit
     return kernel
 
 

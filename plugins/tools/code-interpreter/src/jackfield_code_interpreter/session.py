@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import subprocess
 import tempfile
 import weakref
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +16,7 @@ from jackfield import sync
 from jackfield.errors import ToolServiceError
 from jackfield_code_interpreter.barriers import NONE
 from jackfield_code_interpreter.config import CodeInterpreterConfig
-from jackfield_code_interpreter.files import BroughtFiles
+from jackfield_code_interpreter.files import BroughtFiles, remove_folder
 from jackfield_code_interpreter.kernel import FloodError, Kernel, KernelDiedError, signal_name
 from jackfield_code_interpreter.launch import KernelFolders, file_limits, kernel_launch
 from jackfield_code_interpreter.output import TIMED_OUT, Output
@@ -56,7 +54,7 @@ class _Holdings:
             return  # a forked child: these are its parent's
         if self.kernel is not None:
             self.kernel.close_from_anywhere()
-        _remove(self.folder)
+        remove_folder(self.folder)
 
 
 class KernelSession:
@@ -223,14 +221,6 @@ class KernelSession:
         if name:
             return f"The kernel crashed ({name})."
         return f"The code ended the kernel's process (exit code {exit_code})."
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder and what is in it, through no link; what cannot be removed stays."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:  # before Python 3.13, it calls itself for each level
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)  # noqa: S603, S607
 
 
 def _short_folder() -> str | None:
