@@ -117,7 +117,7 @@ def test_what_is_not_installed_says_what_to_install_and_which_rule_names_it(site
 def test_the_command_line_explains_in_sentences_and_in_json(place: Any, wheelhouse: Any) -> None:
     wheelhouse.add("acme", offers=["tool.search"], requires=["lib"])
     wheelhouse.add("lib")
-    place.done("install", *place.offline, "acme")
+    place.done("install", "--any", *place.offline, "acme")
     said = place.done("why", "search", JACKFIELD_PLUGINS_BLOCK="acme").splitlines()
     assert said[0].startswith("acme 1.0 is installed by uv: ")
     assert "tool.search is blocked ('acme' in JACKFIELD_PLUGINS_BLOCK)." in said
