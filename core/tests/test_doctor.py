@@ -52,6 +52,11 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "has an async hook": (TOOL.format("").replace("def tools", "async def tools"), "broken", "is async"),
     "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be a tuple of texts"),
     "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", "does not offer it (it offers: y)"),
+    "says what nobody knows": (
+        TOOL.format(", needs_aproval=True"),
+        "undeclared",
+        "tool.x says needs_aproval, which this version of jackfield does not know and does not act on",
+    ),
     "offers more": (
         TOOL.format("") + "\n@hook.searchers\ndef s():\n    from jackfield.plugins import SearcherSpec\n"
         "    return [SearcherSpec(name='s', target='m:S')]\n",

@@ -261,6 +261,11 @@ def _of_answer(rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost)
     for error in answer["errors"][:1]:
         yield "broken", error, f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
     tell = f"tell the authors of {distribution}"
+    for component, spec in answer["specs"].items():
+        if spec.get("extra"):
+            names = ", ".join(sorted(spec["extra"]))
+            why = f"{component} says {names}, which this version of jackfield does not know and does not act on"
+            yield "undeclared", why, f"pip install --upgrade jackfield, or {tell}"
     extra = sorted(set(answer["offered"]) - {row.id for row in rows})
     if extra:
         yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
