@@ -43,6 +43,27 @@ def test_a_text_comes_back_from_its_encoding(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding), source="a.txt").text == text
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text", ["hi", "hello", "a\nb", "héllo", "数据 ok", "Привет мир", "mixed 中文 text", "한국어 문장입니다"]
+)
+def test_a_short_text_in_utf16_needs_no_mark(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding), source="a.txt").text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["café", "naïve", "Müller", "Größe", "l'été", "à", "Straße 5 €", "Ça va?", "déjà vu", "£5", "«oui»"]
+)
+def test_a_few_accents_are_western_european(text: str) -> None:
+    assert decode(text.encode("cp1252"), source="a.txt").text == text
+
+
+@pytest.mark.parametrize("text", ["hello world", "hell", "a"])
+def test_zeros_at_the_end_are_padding(text: str) -> None:
+    for count in (1, 2, 3):
+        assert decode(text.encode() + b"\0" * count, source="a.txt").text == text
+
+
 @settings(max_examples=60)
 @given(st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_whatever_is_utf8_is_read_as_utf8(text: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -43,6 +44,28 @@ def test_every_record_is_a_block() -> None:
     assert [block.text for block in parse(json.dumps(records)).blocks] == wanted
     below_a_key = parse(json.dumps({"rows": records})).blocks
     assert [block.text for block in below_a_key] == [text.replace("[", "rows[") for text in wanted]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"' + "k" * 40_000 + '": [' + "1," * 20_000 + "1]}",
+        "[" * 900 + "1," * 40_000 + "1" + "]" * 900,
+        '{"abcdefghij":' * 800 + "[" + "1," * 30_000 + "1]" + "}" * 800,
+        "[" + '{"":1},' * 12_000 + "1]",
+        "1\n" * 40_000,
+    ],
+    ids=["a long key", "deep", "deep with keys", "objects", "lines"],
+)
+def test_the_text_and_the_memory_are_a_few_times_the_file(text: str) -> None:
+    tracemalloc.start()
+    try:
+        document = parse(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(len(block.text) for block in document.blocks) <= 9 * len(text) + 300_000
+    assert peak <= 120 * len(text), f"{peak / len(text):.0f} bytes for each of the file"
 
 
 def test_json_lines_are_records_too() -> None:

@@ -19,8 +19,8 @@ _NUMBERED = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]\s+\S|\d+(?:\.\d+
 _SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’)\]」』）]*$")
 # The dots that lead to a page number, rules made of signs.
 _LEADERS = re.compile(r"(?:[.\-_*—–=·…]\s?){7,}")
-_HYPHENATED = re.compile(rf"(\w+)-?{HYPHEN}(\w+)")
-_COMPOUND = re.compile(r"\b\w+-\w+\b")
+_HYPHENATED = re.compile(rf"\b(\w++)-?{HYPHEN}(\w+)")
+_COMPOUND = re.compile(r"\b\w++-\w++")
 _LIGATURES = str.maketrans(
     {
         "\ufb00": "ff",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 from jackfield.errors import DocParserError
 
@@ -16,6 +18,10 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE_BYTES = 64 * 1024
+_FEW = 8
+_LATIN = re.compile(rb"[\xc0-\xd6\xd8-\xf6\xf8-\xff\x80\x85\x91-\x97\xa0\xa3\xa7\xa9\xab\xb0\xb4\xb7\xbb]+")
+_ASIAN = frozenset((0, 0x30, *range(0x4E, 0xA0), *range(0xAC, 0xD8), 0xFF))  # Chinese, kana, Korean and their signs
+_WHITE_AND_FORMAT = re.compile(r"[\s\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\x1a\x1b]")
 # Control characters that texts have: tab, line and page ends, escape (coloured logs), backspace, Ctrl-Z at the end.
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x19\x1c-\x1f\x7f]")
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
@@ -36,12 +42,19 @@ class Decoded:
 
 
 def decode(data: bytes, *, source: str) -> Decoded:
-    """Decode a text file: a byte order mark, then UTF-8, then GB18030, then what statistics say.
+    """Decode a text file: a byte order mark, then UTF-16, UTF-8, GB18030, then what statistics say.
 
     Raises:
         DocParserError: It is no text, or its encoding cannot be told; the text names `source`.
     """
-    encoding = _marked(data) or _utf8(data) or _utf16_without_mark(data) or _chinese_or_korean(data) or _detected(data)
+    encoding = (
+        _marked(data)
+        or _utf16_without_mark(data)  # before UTF-8: zeros between letters are UTF-8, too
+        or _utf8(data)
+        or _short_latin(data)
+        or _chinese_or_korean(data)
+        or _detected(data)
+    )
     if encoding is None:
         raise DocParserError(_no_text(source) if b"\0" in data else _unknown(source))
     try:
@@ -77,15 +90,43 @@ def _utf8(data: bytes) -> str | None:
 
 
 def _utf16_without_mark(data: bytes) -> str | None:
+    if b"\0" not in data.rstrip(b"\0"):
+        return None  # zeros at the end are padding
     sample = data[:_SAMPLE_BYTES]
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    half = len(sample) // 2
-    # Latin letters have a zero byte each, always on the same side.
-    if odd > half // 2 and even < half // 20:
-        return "utf-16-le"
-    if even > half // 2 and odd < half // 20:
-        return "utf-16-be"
+    for high, low, encoding in (
+        (sample[1::2], sample[::2], "utf-16-le"),
+        (sample[::2], sample[1::2], "utf-16-be"),
+    ):
+        zeros = high.count(0)
+        if 2 * low.count(0) < zeros and _are_high_bytes(high, zeros) and _is_printable(data, encoding):
+            return encoding
     return None
+
+
+def _are_high_bytes(high: bytes, zeros: int) -> bool:
+    """Whether these may be the upper halves of characters: zeros of Latin ones, one number for each other alphabet."""
+    usual = sum(count for _, count in Counter(high).most_common(2))
+    return 2 * zeros >= len(high) or 10 * usual >= 9 * len(high) or all(byte in _ASIAN for byte in high)
+
+
+def _is_printable(data: bytes, encoding: str) -> bool:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return _WHITE_AND_FORMAT.sub("", text[:_SAMPLE_BYTES]).rstrip("\0").isprintable()
+
+
+def _short_latin(data: bytes) -> str | None:
+    """CP1252 for a few accents between letters: too little for statistics, and pairs of them are Chinese elsewhere."""
+    runs = list(islice(_HIGH_BYTES.finditer(data), _FEW + 1))
+    if not 0 < sum(run.end() - run.start() for run in runs) <= _FEW:
+        return None
+    for run in runs:
+        letters_beside = data[run.start() - 1 : run.start()].isalpha() or data[run.end() : run.end() + 1].isalpha()
+        if len(run[0]) > 2 or not _LATIN.fullmatch(run[0]) or (len(run[0]) == 2 and not letters_beside):
+            return None
+    return "cp1252"
 
 
 def _chinese_or_korean(data: bytes) -> str | None:

@@ -15,6 +15,10 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
 from jackfield_text.decoding import decode
 
+_MOST_PATH = 200  # characters
+_OUT_PER_BYTE = 8  # of text for each byte of a file, at the most
+_OUT_AT_LEAST = 256 * 1024
+_END = object()
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*$")
 
 
@@ -47,10 +51,11 @@ class JsonParser(Parser):
         decoded = decode(data, source=source)
         value = _value_of(decoded.text, source)
         lines = _records(value)
-        blocks = list(_blocks(islice(lines, self._config.max_values)))
+        within = _Within(lines, self._config.max_values, _OUT_AT_LEAST + _OUT_PER_BYTE * len(data))
+        blocks = list(_blocks(within))
         left_out = next(lines, None) is not None
         if left_out:
-            blocks.append(Block(f"(after {self._config.max_values} values, the rest of {source} is left out)"))
+            blocks.append(Block(f"(after {within.taken} values, the rest of {source} is left out)"))
         return Document(
             source,
             tuple(blocks),
@@ -62,6 +67,26 @@ class JsonParser(Parser):
 
 class _Object(list[tuple[str, Any]]):
     """The pairs of an object: a dict would drop keys that occur twice."""
+
+    __slots__ = ()
+
+
+class _Within:
+    """The first lines, so many and so long; `taken` says how many that were."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]], most: int, chars: int) -> None:
+        self._lines = lines
+        self._most = most
+        self._chars = chars
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        for number, line in islice(self._lines, self._most):
+            self.taken += 1
+            self._chars -= len(line)
+            yield number, line
+            if self._chars < 0:
+                return
 
 
 def _value_of(text: str, source: str) -> Any:
@@ -85,24 +110,18 @@ def _json_lines(text: str) -> list[Any] | None:
         return None
 
 
-def _load(text: str) -> Any:
-    return json.loads(text, strict=False, object_pairs_hook=_Object, parse_int=str, parse_float=str, parse_constant=str)
+_load = json.JSONDecoder(
+    strict=False, object_pairs_hook=_Object, parse_int=str, parse_float=str, parse_constant=str
+).decode
 
 
 def _records(value: Any) -> Iterator[tuple[int, str]]:
     """The lines of a value, each with the number of the record it belongs to."""
-    if isinstance(value, _Object):
-        entries: list[tuple[str, Any]] = [(_key("", key), entry) for key, entry in value]
-    elif isinstance(value, list):
-        entries = [(f"[{place}]", entry) for place, entry in enumerate(value)]
-    else:
-        entries = [("", value)]
     number = 0
-    for path, entry in entries:
+    for path, entry in _children("", value) if isinstance(value, list) else [("", value)]:
         # The entries of a list below a key are records, too: {"users": [{…}, {…}]} is the usual shape of a file.
         listed = isinstance(entry, list) and not isinstance(entry, _Object) and any(isinstance(e, list) for e in entry)
-        nested = [(f"{path}[{place}]", inner) for place, inner in enumerate(entry)] if listed else [(path, entry)]
-        for inner_path, inner in nested:
+        for inner_path, inner in _children(path, entry) if listed else [(path, entry)]:
             for line in _lines(inner_path, inner):
                 yield number, line
             number += 1
@@ -110,16 +129,23 @@ def _records(value: Any) -> Iterator[tuple[int, str]]:
 
 def _lines(path: str, value: Any) -> Iterator[str]:
     """One line for each value, in order; a stack, because files are nested deeper than Python's calls may be."""
-    stack: list[tuple[str, Any]] = [(path, value)]
+    stack: list[Iterator[tuple[str, Any]]] = [iter([(path, value)])]
     while stack:
-        path, value = stack.pop()
-        if isinstance(value, _Object) and value:
-            stack += [(_key(path, key), entry) for key, entry in reversed(value)]
+        path, value = next(stack[-1], ("", _END))
+        if value is _END:
+            stack.pop()
         elif isinstance(value, list) and value:
-            stack += [(f"{path}[{place}]", entry) for place, entry in reversed(list(enumerate(value)))]
+            stack.append(_children(path, value))
         else:
             shown = _shown(value)
             yield f"{path}: {shown}" if path else shown
+
+
+def _children(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The entries of an object or a list with their paths, each made when it is reached."""
+    if isinstance(value, _Object):
+        return ((_key(path, key), entry) for key, entry in value)
+    return ((_short(f"{path}[{place}]"), entry) for place, entry in enumerate(value))
 
 
 def _shown(value: Any) -> str:
@@ -131,9 +157,15 @@ def _shown(value: Any) -> str:
 
 
 def _key(path: str, key: str) -> str:
+    key = _short(key)
     if not _PLAIN_KEY.match(key):
-        return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
-    return f"{path}.{key}" if path else key
+        return _short(f"{path}[{json.dumps(key, ensure_ascii=False)}]")
+    return _short(f"{path}.{key}") if path else key
+
+
+def _short(path: str) -> str:
+    """The end of a path that is longer than anybody reads: it stands before each value below it."""
+    return path if len(path) <= _MOST_PATH else f"…{path[-_MOST_PATH + 1 :]}"
 
 
 def _blocks(lines: Iterator[tuple[int, str]]) -> Iterator[Block]:

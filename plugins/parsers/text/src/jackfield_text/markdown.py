@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 8 * 2**20
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*(?:\n|$)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:\s*(['\"]?)(.+?)\1\s*$", re.MULTILINE)
+_FRONT_TITLE = re.compile(r"^title:[^\S\n]*+(\S[^\n]*+)$", re.MULTILINE)
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
     "bullet_list_open": "list",
@@ -110,6 +110,10 @@ def _title(text: str, blocks: Sequence[Block]) -> str:
     front = _FRONT_MATTER.match(text)
     named = _FRONT_TITLE.search(front[1]) if front else None
     if named:
-        return named[2]
+        return _unquoted(named[1].rstrip())
     headings = [block for block in blocks if block.kind == "heading"]
     return min(headings, key=lambda block: block.level).text if headings else ""
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"" else text

@@ -10,6 +10,9 @@ _CODE = (
 )
 
 
+_SMALL = 256 * 1024  # what these three do is linear, whatever stands in a file
+
+
 @hook.parsers
 def parsers() -> list[ParserSpec]:
     """Parsers for plain text, Markdown and JSON."""
@@ -19,6 +22,7 @@ def parsers() -> list[ParserSpec]:
             target="jackfield_text.plain:TextParser",
             summary="Plain text in any common encoding; a blank line ends a paragraph, a form feed a page.",
             extensions=("txt", "text", "log", "rst", *_CODE.split()),
+            in_process_bytes=_SMALL,
             media_types=("text/plain",),
         ),
         ParserSpec(
@@ -26,6 +30,7 @@ def parsers() -> list[ParserSpec]:
             target="jackfield_text.markdown:MarkdownParser",
             summary="Markdown (CommonMark with tables): headings with levels, lists, tables and code kept whole.",
             extensions=("md", "markdown", "mdown", "mkd"),
+            in_process_bytes=_SMALL,
             media_types=("text/markdown",),
         ),
         ParserSpec(
@@ -34,6 +39,7 @@ def parsers() -> list[ParserSpec]:
             config="jackfield_text.json_values:JsonConfig",
             summary="JSON and JSON Lines, as one line for each value with the path to it.",
             extensions=("json", "jsonl", "ndjson"),
+            in_process_bytes=_SMALL,
             media_types=("application/json", "application/x-ndjson", "application/jsonl"),
         ),
     ]
