@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from typing import ClassVar
 
 from reportlab.pdfgen.canvas import Canvas
@@ -22,6 +23,64 @@ def pdf_of(*pages: str, password: str | None = None) -> bytes:
     return file.getvalue()
 
 
+def written(*objects: bytes) -> bytes:
+    """A PDF of these objects, of which the first is its catalogue."""
+    out = b"%PDF-1.7\n"
+    places = []
+    for number, content in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"trailer <</Size %d /Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(out))
+    return out + b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table) + end
+
+
+def stream(entries: bytes, body: bytes) -> bytes:
+    return b"<<%s/Length %d>>stream\n%s\nendstream" % (entries, len(body), body)
+
+
+TEXT = b"BT /F 12 Tf 50 700 Td (hello world) Tj ET "
+
+
+def page(content: bytes, *forms: bytes, pages: bytes = b"/Kids[3 0 R]/Count 1") -> bytes:
+    """A PDF with one page, which knows its forms as X."""
+    resources = b"/Font<</F 5 0 R>>" + (b"/XObject<</X 6 0 R>>" if forms else b"")
+    return written(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages%s>>" % pages,
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<<%s>>/Contents 4 0 R>>" % resources,
+        content,
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        *forms,
+    )
+
+
+def form(body: bytes, inner: bytes) -> bytes:
+    resources = b"<</Font<</F 5 0 R>>/XObject<<%s>>>>" % inner
+    return stream(b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources" + resources, body)
+
+
+def packed(body: bytes, *, times: int = 1) -> bytes:
+    for _ in range(times):
+        body = zlib.compress(body, 1)
+    return stream(b"/Filter[%s]" % (b"/FlateDecode" * times), body)
+
+
+HOSTILE = {
+    "pages in a circle.pdf": page(stream(b"", TEXT), pages=b"/Kids[2 0 R 3 0 R]/Count 5"),
+    "billions of pages.pdf": page(stream(b"", TEXT), pages=b"/Kids[3 0 R]/Count 2147483647"),
+    "a form in itself.pdf": page(stream(b"", b"/X Do " + TEXT), form(b"/X Do /Y Do " + TEXT, b"/X 6 0 R/Y 6 0 R")),
+    "ten to the twelfth.pdf": page(
+        stream(b"", b"/X Do " * 10), *(form(b"/X Do " * 10, b"/X %d 0 R" % number) for number in range(7, 18)),
+        form(TEXT, b""),
+    ),
+    "packed three times.pdf": page(packed(TEXT + b" " * 30_000_000, times=3)),
+    "states.pdf": page(packed(b"q " * 3_000_000 + TEXT)),
+    "much text.pdf": page(packed(b"BT /F 12 Tf " + b"(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj " * 100_000 + b"ET")),
+    "brackets.pdf": page(stream(b"", b"[" * 100_000 + TEXT)),
+}  # fmt: skip
+
+
 class TestPlugin(PluginSuite):
     dist = "jackfield-pdf"
 
@@ -37,6 +96,7 @@ class TestPdf(ParserSuite):
         "scan.pdf": pdf_of("", ""),
         "text.pdf": b"just a text",
     }
+    hostile: ClassVar = HOSTILE
 
     @staticmethod
     def make_file(count: int) -> bytes:

@@ -66,6 +66,10 @@ class TestJson(ParserSuite):
         "lines.jsonl": (b'{"a": 1}\n{"a": "two"}\n', "two"),
         "lines.ndjson": (b"[1, 2]\n[3]\n", "3"),
     }
+    hostile: ClassVar = {
+        "path.json": b'{"' + b"k" * 200_000 + b'":[' + b"1," * 100_000 + b"1]}",
+        "levels.json": b"[" * 900 + b"1," * 200_000 + b"1" + b"]" * 900,
+    }
     unreadable: ClassVar = {"cut.json": b'{"a": ', "text.json": b"just words", "deep.json": b"[" * 100_000}
 
     @staticmethod

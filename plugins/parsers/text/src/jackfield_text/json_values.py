@@ -52,7 +52,7 @@ class JsonParser(Parser):
         value = _value_of(decoded.text, source)
         lines = _records(value)
         within = _Within(lines, self._config.max_values, _OUT_AT_LEAST + _OUT_PER_BYTE * len(data))
-        blocks = list(_blocks(within))
+        blocks = list(_blocks(iter(within)))
         left_out = next(lines, None) is not None
         if left_out:
             blocks.append(Block(f"(after {within.taken} values, the rest of {source} is left out)"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import re
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from jackfield.errors import DocParserError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ParserSpec
 from jackfield.plugins.host import PluginHost
-from jackfield.retrieval import Block, BlockKind, Document, DocumentReader, Parser
+from jackfield.retrieval import Block, BlockKind, Document, DocumentReader, Parser, ParserLimits
 from jackfield.settings import Settings
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
@@ -32,6 +33,25 @@ _CUTS = 24  # how many beginnings of each sample are tried
 _DAMAGES = 40
 _MOST_MEMORY = 64 * 2**20  # bytes, for a small damaged file
 _BYTES_PER_BYTE = 400
+_REPEATED = (
+    "> ",
+    "- ",
+    "[",
+    "[a]: ",
+    '{"a":',
+    '["',
+    "|a|b|\n|-|-|\n",
+    "`",
+    "<a\n",
+    "a ",
+    "\n",
+    " \n",
+    "\\",
+    "&#",
+    "1,",
+    "a",
+)
+_TIGHT = ParserLimits(cpu_s=4, wall_s=60, memory_bytes=96 * 2**20, answer_bytes=16 * 2**20)
 _EXTENSION = re.compile(r"[a-z0-9][a-z0-9+_-]*")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
@@ -50,6 +70,7 @@ class ParserSuite(Suite):
         config: Its settings.
         samples: Files, small ones: the name, the content, and a text that is in it. At least one.
         unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
+        hostile: Files that are made to exhaust a machine, by name: a form that refers to itself, a bomb of compression.
         make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
     """
 
@@ -57,6 +78,7 @@ class ParserSuite(Suite):
     config: ClassVar[Mapping[str, Any]] = {}
     samples: ClassVar[Samples] = {}
     unreadable: ClassVar[Mapping[str, bytes]] = {}
+    hostile: ClassVar[Mapping[str, bytes]] = {}
     make_file: ClassVar[Callable[[int], bytes] | None] = None
 
     def make_parser(self) -> Parser:
@@ -176,6 +198,36 @@ class ParserSuite(Suite):
         )
         assert long <= 8 * short + 2**20, f"10 parts take {short} bytes, and 40 take {long}"
 
+    def test_a_hostile_file_costs_an_error_and_nothing_else(self, tmp_path: Path) -> None:
+        reader = self._reader(_TIGHT)
+        good, (data, _) = next(iter(self.samples.items()))
+        (tmp_path / good).write_bytes(data)
+        for name, hostile in self.hostile.items():
+            (tmp_path / name).write_bytes(hostile)
+            reading = sync.run(reader.read_all([tmp_path / name]))
+            assert [error for error in reading.errors.values() if name not in str(error)] == []
+            assert sum(len(block.text) for document in reading.documents for block in document.blocks) <= _MOST_MEMORY
+            assert sync.run(self._reader(_TIGHT).read(tmp_path / good)).blocks, (
+                f"after {name}, nothing is read any more"
+            )
+
+    @pytest.mark.parametrize("piece", _REPEATED)
+    def test_what_is_parsed_without_a_process_of_its_own_is_linear(self, piece: str) -> None:
+        if not self._spec().in_process_bytes:
+            pytest.skip("all its files are parsed in a process with limits")
+        parser = self.make_parser()
+        beginnings = {b"", *(data[: len(data) // 2] for data, _ in list(self.samples.values())[:2])}
+        for beginning in beginnings:
+
+            def cpu_s(size: int, beginning: bytes = beginning) -> float:
+                data = beginning + (piece * size)[:size].encode()
+                return min(_cpu_s(lambda: _read_or_refused(parser, data, "long.bin")) for _ in range(2))
+
+            short, long = cpu_s(2_000), cpu_s(24_000)
+            assert long <= 60 * short + 0.2, (
+                f"{piece!r} takes {short:.3f} s, and {long:.3f} s where there is 12 times more"
+            )
+
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:
         with watching() as effects:
             parser = self.make_parser()
@@ -196,10 +248,7 @@ class ParserSuite(Suite):
             assert not spec.magic or data.startswith(tuple(spec.magic)), f"{name} begins with nothing of its `magic`"
 
     def test_files_come_to_it_by_extension_and_by_their_first_bytes(self, tmp_path: Path) -> None:
-        row = self._row()
-        reader = DocumentReader(
-            PluginHost(Settings(allow=frozenset({row.distribution}))), parser_cfg={row.name: self.config}
-        )
+        reader = self._reader()
         for number, (name, (data, _)) in enumerate(self.samples.items()):
             expected = self.make_parser().parse(data, source=name).blocks
             ways = [name, name.upper()]
@@ -210,6 +259,11 @@ class ParserSuite(Suite):
                 assert sync.run(reader.read(tmp_path / way)).blocks == expected, f"as {way!r} it is read otherwise"
 
     # --- parts ---
+
+    def _reader(self, limits: ParserLimits | None = None) -> DocumentReader:
+        row = self._row()
+        host = PluginHost(Settings(allow=frozenset({row.distribution})))
+        return DocumentReader(host, parser_cfg={row.name: self.config}, limits=limits)
 
     def _row(self) -> Row:
         return plain_host().find("parser", self.component)
@@ -254,6 +308,13 @@ def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
             case _:
                 damaged[start:start] = data[start:end]
         yield bytes(damaged)
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    """The processor time that it takes, which other processes do not change."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
 
 
 def _peak_bytes(work: Callable[[], object]) -> int:
