@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -209,15 +210,33 @@ for _name in (
     setattr(CountedText, _name, _counted(_name))
 
 
+HOSTILE_PIECES = ('{"a":', "<tool_call>", "```", "\\", "http://a@", "+49 1", "[1](", "。")
+"""What a model that is led astray repeats: beginnings of what processors and call formats look for."""
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """The processor time that it takes, the shorter of two: for what cannot be counted, such as an expression."""
+    times = []
+    for _ in range(2):
+        started = time.process_time()
+        work()
+        times.append(time.process_time() - started)
+    return min(times)
+
+
 def work_per_character(
-    make_events: Callable[[CountedText], list[ModelEvent]], run: Callable[..., object], n: int
+    make_events: Callable[[CountedText], list[ModelEvent]],
+    run: Callable[..., object],
+    n: int,
+    *,
+    words: str = "word word. ",
 ) -> float:
     """How much is done for each of `n` characters: calls, lines that are run, and characters copied or looked through.
 
-    It is a count and no time, so that it is the same on every machine.
+    It is a count and no time, so that it is the same on every machine. The text is `words` again and again.
     """
     count = [0]
-    letters = [CountedText(letter, count) for letter in ("word word. " * (n // 11 + 1))[:n]]
+    letters = [CountedText(letter, count) for letter in (words * (n // len(words) + 1))[:n]]
     events = [event for letter in letters for event in make_events(letter)]
     steps = 0
 

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
+
+import pytest
 
 from jackfield.config import GenerateConfig
 from jackfield.events import (
@@ -25,7 +27,7 @@ from jackfield.messages import SYSTEM, ContentItem, FunctionCall, Message, Model
 from jackfield.processors import CallFormat, CallFormatProcessor
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.streams import fed, folded, recuts, shown, through, work_per_character
+from jackfield_testkit.streams import HOSTILE_PIECES, cpu_s, fed, folded, recuts, shown, through, work_per_character
 from jackfield_testkit.suites.base import Suite
 
 Calls = list[tuple[str, Any]]
@@ -315,6 +317,26 @@ class CallFormatSuite(Suite):
             short, long = work(400), work(3200)
             assert long <= _GROWTH * short + 20, f"{short:.0f} steps for each of 400 characters, {long:.0f} of 3200"
             assert long <= _MOST_WORK
+
+    @pytest.mark.parametrize("piece", HOSTILE_PIECES)
+    def test_no_text_makes_the_work_grow_faster_than_its_length(self, piece: str) -> None:
+        opening = self.write(("get_weather", {"place": "MIDDLE"})).partition("MIDDLE")[0]
+        for before in ("", opening):  # in plain text, and in the arguments of a call
+
+            def read(events: list[ModelEvent], before: str = before) -> None:
+                fed(self.make_format().reader(_request(HELLO)), [TextDelta(before), *events, ModelFinished("stop")])
+
+            def work(length: int, read: Callable[[list[ModelEvent]], None] = read) -> float:
+                return work_per_character(lambda letter: [TextDelta(letter)], read, length, words=piece)
+
+            work(50)
+            short, long = work(200), work(1600)
+            assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
+            at_once = [
+                cpu_s(lambda size=size, read=read: read([TextDelta((piece * size)[:size])]))  # type: ignore[misc]
+                for size in (4_000, 48_000)
+            ]
+            assert at_once[1] <= 60 * at_once[0] + 0.2, f"{at_once} s for a text in one piece, and one 12 times as long"
 
     # --- parts ---
 

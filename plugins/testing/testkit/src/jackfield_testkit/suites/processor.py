@@ -8,13 +8,14 @@ import asyncio
 import copy
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, get_args
 
 import pytest
 
 from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.errors import ModelRequestError
+from jackfield.errors import JackfieldError, ModelRequestError
 from jackfield.events import (
     FunctionCallDelta,
     MediaDelta,
@@ -34,7 +35,17 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.streams import closing
 from jackfield.testing import ScriptedModel
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.streams import Inner, folded, gathered, recuts, shown, through, work_per_character
+from jackfield_testkit.streams import (
+    HOSTILE_PIECES,
+    Inner,
+    cpu_s,
+    folded,
+    gathered,
+    recuts,
+    shown,
+    through,
+    work_per_character,
+)
 from jackfield_testkit.suites.base import Suite
 
 HARMLESS = "The quick brown fox jumps over the lazy dog. Die Möwe fliegt 🙂, 数据 and all."
@@ -216,6 +227,22 @@ class ProcessorSuite(Suite):
         short, long = work(400), work(3200)
         assert long <= _GROWTH * short + 20, f"{short:.0f} steps for each of 400 characters, {long:.0f} of 3200"
         assert long <= _MOST_WORK
+
+    @pytest.mark.parametrize("piece", HOSTILE_PIECES)
+    def test_no_text_makes_the_work_grow_faster_than_its_length(self, piece: str) -> None:
+        def run(events: list[ModelEvent]) -> None:
+            processor, request = self.make_processor(), self._request()
+            with suppress(JackfieldError):  # to refuse a text early is a bound, too
+                asyncio.run(gathered(processor.wrap(Inner([*events, ModelFinished("stop")]))(request)))
+
+        def work(length: int) -> float:
+            return work_per_character(lambda letter: [TextDelta(letter)], run, length, words=piece)
+
+        work(50)  # what is imported or made at the first call
+        short, long = work(200), work(1600)
+        assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
+        at_once = [cpu_s(lambda size=size: run([TextDelta((piece * size)[:size])])) for size in (4_000, 48_000)]  # type: ignore[misc]
+        assert at_once[1] <= 60 * at_once[0] + 0.2, f"{at_once} s for a text in one piece, and one 12 times as long"
 
     # --- ends before the end, and calls at once ---
 
