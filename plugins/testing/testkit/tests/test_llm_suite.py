@@ -30,6 +30,8 @@ BROKEN = {
     "SendsDefaults": "test_options_that_nobody_set_are_not_sent",
     "IgnoresTheSeed": "test_the_seed_is_sent",
     "RetriesByItself": "test_nothing_is_repeated_unless_asked",
+    "BelievesNumbers": "test_a_pause_that_nobody_can_read_is_no_pause[nan]",
+    "AsksSooner": "test_a_server_cannot_choose_how_long_we_wait[429-1000000000]",
     "OneErrorForAll": "test_a_status_has_its_class_of_error_with_all_facts",
     "NeverTimesOut": "test_silence_for_longer_than_allowed_is_a_time_out[inside]",
     "TellsTheKey": "test_the_key_is_in_no_error_even_if_the_server_repeats_it",

@@ -10,11 +10,10 @@ import base64
 import json
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,6 +43,7 @@ from jackfield.events import (
 )
 from jackfield.messages import Message, Usage, as_messages
 from jackfield.models import BaseChatModel
+from jackfield.models.refusals import retry_after_s
 from jackfield.request import ChatRequest, ModelFacts
 
 OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")
@@ -239,9 +239,12 @@ class Tiny(BaseChatModel):
             backend=self.backend,
             code=told.get("code"),
             status=status,
-            retry_after_s=seconds_of(headers.get("retry-after")),
+            retry_after_s=self.pause(headers),
             request_id=headers.get("x-request-id"),
         )
+
+    def pause(self, headers: Mapping[str, str]) -> float | None:
+        return retry_after_s(headers, datetime.now(UTC))
 
     def without_key(self, text: str) -> str:
         return text.replace(self.key, "[key]")
@@ -313,14 +316,6 @@ def answered(wire: list[dict[str, Any]]) -> list[dict[str, Any]]:
             done.append({"role": "tool", "tool_call_id": call["id"], "content": said})
         done += [{"role": "user", "content": f"{left['name']} gave: {left['content']}"} for left in results]
     return done
-
-
-def seconds_of(retry_after: str | None) -> float | None:
-    if retry_after is None:
-        return None
-    if retry_after.isdigit():
-        return float(retry_after)
-    return parsedate_to_datetime(retry_after).timestamp() - time.time()
 
 
 # --- HTTP ---
@@ -510,6 +505,19 @@ class RetriesByItself(Tiny):
         except ModelOverloadedError:
             async for event in super().stream(request):
                 yield event
+
+
+class BelievesNumbers(Tiny):
+    def pause(self, headers: Mapping[str, str]) -> float | None:
+        return float(headers.get("retry-after") or 0)
+
+
+class AsksSooner(Tiny):
+    """Makes the server's pause shorter, so that it is asked again too early."""
+
+    def pause(self, headers: Mapping[str, str]) -> float | None:
+        asked = super().pause(headers)
+        return None if asked is None else min(asked, 1.0)
 
 
 class OneErrorForAll(Tiny):
