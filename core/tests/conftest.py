@@ -90,12 +90,16 @@ class Terminal:
         self.seen = self.seen.partition(text)[2]
 
     def end(self) -> int:
+        rest = bytearray()
         while True:  # what it still writes must be read, or it never ends
             try:
-                if not os.read(self._file, 4096):
-                    break
+                piece = os.read(self._file, 4096)
             except OSError:
                 break
+            if not piece:
+                break
+            rest += piece
+        self.seen += rest.decode(errors="replace")
         _, status = os.waitpid(self.pid, 0)
         os.close(self._file)
         return os.waitstatus_to_exitcode(status)

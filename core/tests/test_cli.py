@@ -127,7 +127,7 @@ def only(text: str, name: str) -> list[str]:
 @pytest.mark.usefixtures("echo")
 def test_run_prints_the_answer_alone_on_standard_output(jackfield: Jackfield) -> None:
     done = jackfield("run", "-m", "echo:m", "hello")
-    assert (done.returncode, done.stdout) == (0, "you said: hello[31m (1 messages)\n")
+    assert (done.returncode, done.stdout) == (0, "you said: hello\\x1b[31m (1 messages)\n")
     assert "let me see" in done.stderr
 
 
@@ -278,10 +278,10 @@ def chat(tmp_path: Path, environment: dict[str, str], echo: None, open_terminal:
 
 def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Any) -> None:
     chat.type("one\n")
-    chat.wait_for("you said: one[31m (1 messages)")
+    chat.wait_for("you said: one\\x1b[31m (1 messages)")
     chat.wait_for("> ")
     chat.type("two\n")
-    chat.wait_for("you said: two[31m (4 messages)")
+    chat.wait_for("you said: two\\x1b[31m (4 messages)")
     chat.wait_for("> ")
     chat.type("/reset\n")
     chat.wait_for("> ")

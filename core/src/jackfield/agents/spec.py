@@ -59,7 +59,7 @@ def _config_of(file: Path) -> AgentConfig:
         table = _parsed(file, text)
     except json.JSONDecodeError as error:
         # Without the cause, which carries all of the text.
-        raise ConfigError(f"{file} is not JSON: {error}") from None
+        raise ConfigError(f"{file} cannot be read: it is not JSON: {error}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     if not isinstance(table, dict):

@@ -21,6 +21,8 @@ from jackfield.agents.decide import open_calls
 from jackfield.agents.spec import load_agent_config
 from jackfield.cli.approval import Asker, can_ask, load_run, save_run
 from jackfield.cli.render import Renderer
+from jackfield.cli.tables import in_ascii
+from jackfield.cli.terminal import shown_name
 from jackfield.config import Limits
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.events import RunEvent, RunFinished
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         events = agent.astream(history, lang=options.lang, cancel=cancel, resume=resume, approve=asker)
         for event in sync.iterate(events):
             if options.json:
-                print(json.dumps(_as_json(event), ensure_ascii=False), flush=True)
+                print(json.dumps(_as_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
             else:
                 renderer.show(event)
             if isinstance(event.event, RunFinished):
@@ -90,7 +92,7 @@ def _how_to_resume(saved: str | None) -> str:
 def chat(options: argparse.Namespace) -> int:
     """Talk until end of input. Ctrl-C stops an answer; at the prompt it leaves."""
     agent = _make_agent(options)
-    print(f"{agent.model.backend}:{agent.model.config.model}")
+    print(shown_name(f"{agent.model.backend}:{agent.model.config.model}"))
     print("/reset forgets, /exit or Ctrl-D leaves, Ctrl-C stops an answer.")
     asker = Asker() if can_ask() else None
     resources = RunResources()  # kept over all turns: what the code interpreter computed is still there
@@ -131,7 +133,7 @@ def _turn(
                 view.feed(event.event)
     except JackfieldError as error:
         renderer.end_line()
-        sys.stderr.write(f"jackfield: {error}\n")
+        sys.stderr.write(f"jackfield: {shown_name(str(error))}\n")
         return history[:-1]
     return [*history, *view.messages()]
 

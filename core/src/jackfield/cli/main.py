@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from jackfield.cli.terminal import guarded, shown_name, unguarded
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.settings import load_settings
 from jackfield.version import __version__
@@ -20,22 +21,25 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong before how it would be right."""
 
     def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{self.prog}: {message}\nTry: {self.prog} --help\n")
+        sys.stderr.write(f"{self.prog}: {shown_name(message)}\nTry: {self.prog} --help\n")
         raise SystemExit(USAGE_ERROR)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with guarded():
+        return _exit_code(given)
+
+
+def _exit_code(given: list[str]) -> int:
     try:
         try:
             return _run(given)
         finally:
             sys.stdout.flush()  # here, and not at the exit of the interpreter, where an error has nobody to handle it
     except JackfieldError as error:
-        from jackfield.cli.tables import printable
-
-        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+        sys.stderr.write(f"jackfield: {shown_name(str(error))}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("\n")
@@ -107,7 +111,8 @@ def _run_plugin_command(command: str, arguments: list[str]) -> int:
         hint = closest(command, [*_OWN_COMMANDS, *host.names("command")])
         raise ConfigError(f"there is no command {command!r}{hint}{install_hint('command', command)}") from None
     try:
-        code = handler(arguments)
+        with unguarded():
+            code = handler(arguments)
     except (JackfieldError, BrokenPipeError):
         raise
     except Exception as error:

@@ -85,7 +85,7 @@ def _ask(newcomers: Sequence[Newcomer]) -> list[str]:
 
 def _answer(question: str, allowed: str) -> str:
     while True:
-        sys.stderr.write(question)
+        sys.stderr.write(printable(question))
         sys.stderr.flush()
         line = sys.stdin.readline()
         if not line:

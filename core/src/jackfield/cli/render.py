@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TextIO
 
 from jackfield.agents.run import Event
+from jackfield.cli.terminal import Terminal, shown_name, shown_text
 from jackfield.events import (
     ApprovalNeeded,
     HistoryTrimmed,
@@ -21,7 +21,6 @@ from jackfield.events import (
     ToolStarted,
 )
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _WIDTH = 100
 
@@ -51,14 +50,15 @@ class Renderer:
         self._notes = notes
         self._colour = colour
         self._open: TextIO | None = None  # the stream whose line is not finished
+        self._last = ""  # the character it ends in
 
     def show(self, event: RunEvent) -> None:
         """Show one event."""
         match event.event:
             case TextDelta(text):
-                self._write(self._answers, visible(text))
+                self._write(self._answers, text)
             case ReasoningDelta(text):
-                self._write(self._notes, visible(text), dim=True)
+                self._write(self._notes, text, dim=True)
             case RunFinished(stop_reason):
                 self.end_line()
                 if stop_reason in _ENDINGS:
@@ -77,8 +77,14 @@ class Renderer:
     def _write(self, stream: TextIO, text: str, *, dim: bool = False) -> None:
         if self._open is not None and self._open is not stream:
             self.end_line()
-        stream.write(f"{_DIM}{text}{_PLAIN}" if dim and self._colour else text)
+        # What came before in this line: a joiner at the beginning of a piece belongs to it.
+        shown = shown_text(text, self._last if self._open is stream else "")
+        if dim and self._colour and isinstance(stream, Terminal):
+            stream.styled(shown, before=_DIM, after=_PLAIN)
+        else:
+            stream.write(f"{_DIM}{shown}{_PLAIN}" if dim and self._colour else shown)
         stream.flush()
+        self._last = text[-1:]
         self._open = None if text.endswith("\n") else stream
 
     def _note(self, text: str) -> None:
@@ -91,12 +97,12 @@ def _notes_on(event: Event) -> list[str]:
     """The lines that tell of an event, if anything does."""
     match event:
         case ToolStarted(_, _, call):
-            return [f"→ {call.name} {_one_line(call.arguments)}"]
+            return [f"→ {shown_name(call.name)} {_one_line(call.arguments)}"]
         case ToolProgress(_, _, text):
             return [f"  … {_one_line(text)}"]
         case ToolFinished(_, _, message, seconds, error, metadata):
             how = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
-            lines = [f"← {message.name} ({how}) {_one_line(message.get_text_content())}"]
+            lines = [f"← {shown_name(message.name or '')} ({how}) {_one_line(message.get_text_content())}"]
             isolation = metadata.get("isolation")
             return [*lines, f"  isolation: {_one_line(str(isolation))}"] if isolation else lines
         case RetryScheduled(_, delay_s, error):
@@ -104,21 +110,16 @@ def _notes_on(event: Event) -> list[str]:
         case StreamReset():
             return ["! the answer begins again"]
         case ApprovalNeeded(calls):
-            return [f"! needs approval: {', '.join(call.name for call in calls)}"]
+            return [f"! needs approval: {', '.join(shown_name(call.name) for call in calls)}"]
         case HistoryTrimmed(dropped, shortened, before, after):
             what = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
             return [f"! the conversation is too long: {what}"]
         case PluginEvent(_, data) if data.get("note"):
-            return [f"! {visible(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
+            return [f"! {shown_name(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
         case _:
             return []
 
 
-def visible(text: str) -> str:
-    """A text without control characters: what a model or a tool says must not steer the terminal."""
-    return _CONTROL.sub("", text)
-
-
 def _one_line(text: str) -> str:
-    line = visible(" ".join(text.split()))
+    line = shown_name(" ".join(text.split()))
     return line if len(line) <= _WIDTH else line[:_WIDTH] + " …"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
+
+from jackfield.cli.terminal import shown_name
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -18,14 +20,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def printable(text: str) -> str:
-    """Metadata comes from anybody: no escape sequence of it reaches the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "�" for char in text)
+    """A line of metadata, which comes from anybody, as a terminal may have it."""
+    return shown_name(text)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; for a terminal, which obeys some characters that JSON leaves as they are, in ASCII."""
     import json  # not for tables
 
-    print(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()))
+    print(json.dumps(value, indent=2, ensure_ascii=in_ascii(sys.stdout)))
+
+
+def in_ascii(stream: TextIO) -> bool:
+    """Whether JSON goes there in ASCII: to a terminal, and to what has no UTF-8."""
+    return stream.isatty() or (stream.encoding or "").lower().replace("-", "") != "utf8"

@@ -1,0 +1,191 @@
+"""Nothing that a model, a tool, a file or a plugin names reaches a terminal raw."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.cli.render import Renderer
+from jackfield.cli.terminal import Terminal, shown_name, shown_text
+from jackfield.events import RunEvent, TextDelta
+
+HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"
+PRINTED_RAW = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+OURS = re.compile(r"\x1b\[(2|0)m")  # the Renderer's own, which dim a line
+
+PLUGIN = f"""
+HOSTILE = {HOSTILE!r}
+"""
+HOOK = """
+from jackfield.plugins import LLMSpec, ToolSpec, hook
+from bad_plugin import HOSTILE
+
+@hook.llms
+def llms():
+    return [LLMSpec(name="bad", target="bad_plugin.backend:Bad", summary=HOSTILE)]
+
+@hook.tools
+def tools():
+    return [ToolSpec(name="fail", target="bad_plugin.backend:Fail", description=HOSTILE)]
+"""
+BACKEND = """
+from bad_plugin import HOSTILE
+from jackfield.errors import ModelRequestError, ToolServiceError
+from jackfield.events import FunctionCallDelta, ModelFinished, PluginEvent, ReasoningDelta, TextDelta
+from jackfield.models import BaseChatModel
+from jackfield.tools import BaseTool
+
+class Bad(BaseChatModel):
+    backend = "bad"
+
+    async def stream(self, request):
+        last = request.messages[-1]
+        if last.get_text_content() == "fail":
+            raise ModelRequestError(HOSTILE, backend="bad")
+        if last.role == "user" and request.functions:
+            yield FunctionCallDelta(0, id="c0", name="fail", arguments='{"a": "' + HOSTILE + '"}')
+            yield FunctionCallDelta(1, id="c1", name=HOSTILE, arguments=HOSTILE)
+            yield ModelFinished("tool_calls")
+            return
+        yield PluginEvent("bad", {"note": HOSTILE})
+        for char in HOSTILE:
+            yield ReasoningDelta(char)
+        for char in HOSTILE:
+            yield TextDelta(char)
+        yield ModelFinished("stop")
+
+class Fail(BaseTool):
+    def call(self, params, *, context=None):
+        raise ToolServiceError(HOSTILE)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    package = tmp_path / "bad_plugin"
+    package.mkdir()
+    for name, source in {"__init__": PLUGIN, "plugin": HOOK, "backend": BACKEND}.items():
+        (package / f"{name}.py").write_text(source, encoding="utf-8")
+    info = tmp_path / "acme_bad-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-bad\nVersion: 1.0\nSummary: {HOSTILE}\n")
+    lines = "llm.bad = bad_plugin.plugin\ntool.fail = bad_plugin.plugin\n"
+    (info / "entry_points.txt").write_text(f"[jackfield.v1]\n{lines}tool.\x1b[31mx = y\n")
+    odd = tmp_path / "evil_\x1b[31m-1.0.dist-info"
+    odd.mkdir()
+    (odd / "METADATA").write_text(f"Metadata-Version: 2.1\nName: evil-{HOSTILE}\nVersion: {HOSTILE}\n")
+    (odd / "entry_points.txt").write_text("[jackfield.v1]\ntool.evil = evil.plugin\n")
+    (tmp_path / "agent.json").write_text(json.dumps({"llm": "bad:m", "function_list": [HOSTILE]}))
+    (tmp_path / "odd.json").write_text(json.dumps({HOSTILE: 1}))
+    (tmp_path / "\x1b[31m.json").write_text("{")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "-m", "bad:m", "hello"),
+        ("run", "-m", "bad:m", "-t", "fail", "hello"),
+        ("run", "--json", "-m", "bad:m", "-t", "fail", "hello"),
+        ("run", "-m", "bad:m", "fail"),
+        ("run", "-m", "bad:\x1b[31mm\x9b", "hello"),
+        ("run", "-m", "\x1b[31m:m", "hello"),
+        ("run", "-m", "bad:m", "-t", "\x1b[31m\u202e", "hello"),
+        ("run", "--lang", "\x1b[31m\u202e", "hello"),
+        ("run", "--\x1b[31m\u202e", "hello"),
+        ("\x1b[31m\u202e",),
+        ("pipeline", "-m", "bad:\x1b[31m\u202e"),
+        ("pipeline", "--json", "-m", "bad:\x9b\u202e"),
+        ("pipeline", "agent.json"),
+        ("requirements", "agent.json"),
+        ("requirements", "odd.json"),
+        ("run", "-c", "\x1b[31m.json", "hello"),
+        ("run", "-c", "agent.json", "hello"),
+        ("plugins", "list"),
+        ("plugins", "list", "--json"),
+        ("plugins", "info", "bad"),
+        ("plugins", "info", "\x1b[31m\u202e"),
+        ("plugins", "search", "\x1b[31m\u202e"),
+        ("plugins", "why", "\x1b[31m\u202e"),
+    ],
+    ids=lambda given: re.sub(r"[^a-z]+", "-", " ".join(given)),
+)
+def test_what_reaches_a_terminal_has_no_order_of_others(
+    folder: Path, arguments: tuple[str, ...], open_terminal: Callable[..., Any], environment_of: Any
+) -> None:
+    said = everything(open_terminal(arguments, folder, environment_of(folder)))
+    raw = PRINTED_RAW.search(OURS.sub("", said).replace("\r\n", "\n").replace("\r", ""))
+    assert raw is None, said[max(0, raw.start() - 80) : raw.end() + 40]
+    assert said.strip()
+    assert "Traceback" not in said
+
+
+@pytest.fixture
+def environment_of() -> Callable[[Path], dict[str, str]]:
+    import os
+
+    def of(folder: Path) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD") and "KEY" not in key}
+        homes = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        return {**kept, **homes, "PYTHONPATH": str(folder), "LANG": "C.UTF-8"}
+
+    return of
+
+
+def everything(terminal: Any) -> str:
+    """All that a command prints, and yes to whatever it asks."""
+    terminal.type("y\n" * 5)
+    terminal.end()
+    return str(terminal.seen)
+
+
+# --- the function -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["می‌خواهم", "क्‍ष", "👩‍👩‍👧", "❤️", "1️⃣ one", "葛󠄀", "naïve\tcafé\n你好　世界", "100 %"])
+def test_what_people_write_stays_as_it_is(text: str) -> None:
+    assert shown_text(text) == text
+
+
+@pytest.mark.parametrize("text", ["ad\u200dmin", "read\ufe0f", "\u200d", "é\u200d\u200d\u200dx", "❤\ufe0f\ufe0e\ufe0f"])
+def test_a_joiner_that_joins_nothing_is_shown(text: str) -> None:
+    assert "\\u" in shown_text(text)
+
+
+@given(st.text() | st.text(st.sampled_from(HOSTILE + "ab é")))
+def test_no_text_has_an_order_in_it(text: str) -> None:
+    for shown in (shown_text(text), shown_name(text)):
+        assert not PRINTED_RAW.search(shown)
+        assert not [char for char in shown if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
+    assert "\n" not in shown_name(text)
+
+
+@given(st.lists(st.text(st.sampled_from(HOSTILE + "ab é👩\u200d\ufe0f"), max_size=4), max_size=5))
+def test_how_a_text_is_cut_does_not_matter(pieces: list[str]) -> None:
+    # But for a carriage return before a line feed: the piece has gone when the other comes.
+    pieces = [piece.replace("\r", "") for piece in pieces]
+    whole, cut = io.StringIO(), io.StringIO()
+    Terminal(whole).write("".join(pieces))
+    terminal = Terminal(cut)
+    for piece in pieces:
+        terminal.write(piece)
+    assert cut.getvalue() == whole.getvalue()
+
+
+def test_an_answer_in_a_pipe_has_no_orders_either() -> None:
+    out = io.StringIO()
+    renderer = Renderer(out, io.StringIO(), colour=False)
+    for char in "\x1b[31mred":
+        renderer.show(RunEvent("r", 1, "a", 0, TextDelta(char)))
+    assert out.getvalue() == "\\x1b[31mred"
