@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from jackfield import sync
 from jackfield.errors import (
@@ -367,6 +369,143 @@ def test_tls_is_spoken_and_the_certificate_is_checked(
     no_proxies.setenv("SSL_CERT_FILE", str(certificate))
     client = make_client(url)
     assert [ask(client, url).body for _ in range(2)] == [BODY, BODY]
+
+
+def test_a_tls_connection_that_ended_while_the_loop_was_busy_is_not_used_again(
+    tls_echo: tuple[str, Path], make_client: MakeClient, no_proxies: pytest.MonkeyPatch
+) -> None:
+    url, certificate = tls_echo
+    no_proxies.setenv("SSL_CERT_FILE", str(certificate))
+    client = make_client(f"{url}/closing")
+
+    async def several() -> list[bytes]:
+        bodies = []
+        for _ in range(5):
+            bodies.append((await exchange(client, f"{url}/closing")).body)
+            time.sleep(0.05)
+        return bodies
+
+    assert sync.run(several()) == [BODY] * 5
+
+
+# --- answers that are released ---
+
+
+async def released(client: HTTPClient, url: str) -> bytes:
+    """The pieces up to `[DONE]`, as a backend reads them."""
+    got = b""
+    async with client.post(f"{url}/a", BODY, [], timeout_s=20) as response:
+        async for piece in response.pieces:
+            got += piece
+            if b"[DONE]" in got:
+                break
+        response.release()
+    return got
+
+
+def test_a_released_connection_is_used_again_though_the_end_came_in_another_packet(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text("hello").ended_apart(0.001)
+    client = make_client(server.url)
+
+    async def several() -> None:
+        for _ in range(20):
+            await released(client, server.url)
+
+    sync.run(several())
+    # Not exactly one: on a machine that is busy, the end may come later than a new connection.
+    assert (len(server.requests), server.connections < 10) == (20, True)
+
+
+def test_nobody_waits_for_a_server_that_holds_a_finished_stream_open(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text("hello").held_open()
+    client = make_client(server.url)
+
+    async def ask_and_look() -> bool:
+        await released(client, server.url)
+        # In the way of the event loop: what it would do in the background, it has not done when the caller goes on.
+        return server.wait_until(lambda s: s.disconnects > 0, timeout_s=0.3)
+
+    assert not sync.run(ask_and_look()), "the answer ended only when the connection was closed"
+    assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=10), "the connection stays open for ever"
+
+
+def test_an_event_loop_that_ends_leaves_no_released_connection_open(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text("hello").held_open()
+    client = make_client(server.url)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(released(client, server.url))
+        gc.collect()
+    assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=0.9)
+
+
+def test_closing_a_client_closes_released_connections(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello").held_open()
+    client = make_client(server.url)
+
+    async def ask_and_close() -> bool:
+        await released(client, server.url)
+        await client.aclose()
+        return await asyncio.to_thread(server.wait_until, lambda s: s.open_connections == 0, timeout_s=0.9)
+
+    assert sync.run(ask_and_close())
+
+
+# --- answers that nobody asked for ---
+
+
+@given(cut=st.integers(1, 1500), pieces=st.integers(1, 5))
+@settings(max_examples=40, deadline=None)
+def test_what_follows_an_answer_is_never_the_next_one_wherever_the_packets_end(cut: int, pieces: int) -> None:
+    one = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"5\r\nright\r\n" * pieces + b"0\r\n\r\n"
+    two = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
+    assume(cut != len(one))  # then it may come after the next request, and nobody can tell it from its answer
+    both = one + two
+    with _packets(both[:cut], both[cut:]) as url:
+        client = HTTPClient(url, backend="acme")
+
+        async def twice() -> list[bytes]:
+            try:
+                return [(await exchange(client, url)).body for _ in range(2)]
+            finally:
+                await client.aclose()
+
+        assert asyncio.run(twice()) == [b"right" * pieces] * 2
+
+
+@contextlib.contextmanager
+def _packets(*packets: bytes) -> Iterator[str]:
+    """The URL of a server that sends these for each request."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(BODY):
+                for packet in packets:
+                    writer.write(packet)
+                    await asyncio.sleep(0)
+        writer.close()
+
+    async def run(started: threading.Event) -> None:
+        async with await asyncio.start_server(serve, sock=listener):
+            started.set()
+            await asyncio.to_thread(over.wait)
+
+    over, started = threading.Event(), threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=lambda: asyncio.run(run(started)))
+    thread.start()
+    started.wait()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        over.set()
+        thread.join()
 
 
 # --- cost ---

@@ -200,9 +200,9 @@ class ChatCompletionsModel(BaseChatModel):
                     yield event
                 if reader.done:
                     break
+            response.release()
             for event in reader.finish():
                 yield event
-            await response.rest()
 
     async def aclose(self) -> None:
         """Close the idle connections; the next call opens new ones, with the key as it is then."""

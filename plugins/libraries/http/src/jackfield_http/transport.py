@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
@@ -24,9 +25,18 @@ import httpx2
 CONNECT_TIMEOUT_S = 15.0
 KEEPALIVE_S = 4.0  # less than the five seconds after which many servers close an idle connection
 REST_S = 1.0
+GRACE_S = 0.1  # for a connection that is about to be free; a new one to another continent costs as much
 MAX_REST_BYTES = 1_000_000
 MAX_KNOWN_URLS = 64
 MAX_BUFFERED_BYTES = 1_000_000  # read ahead of a slow consumer
+
+_log = logging.getLogger(__name__)
+_LAST_CHUNK = b"\r\n0"  # how its first line begins; before it is the end of another chunk, or of the headers
+_LAST_BYTES = b"0\r\n\r\n"
+
+
+class NoAnswerError(httpcore2.ReadError):
+    """The connection ended, or was found spoilt, before the first byte of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +86,22 @@ def _proxy(url: str) -> httpcore2.Proxy:
     return httpcore2.Proxy(raw, auth=proxy.raw_auth, headers=proxy.headers.raw)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Response:
     """An HTTP answer, its body not yet read; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     pieces: AsyncIterator[bytes]
+    is_released: bool = field(default=False, init=False)
+
+    def release(self) -> None:
+        """Say that all that matters has been read, so that the connection can be used again.
+
+        The caller does not wait for the end of the response: a server that holds it open, as some do after `[DONE]`,
+        has a second for it in the background, and then the connection is closed.
+        """
+        self.is_released = True
 
     async def read(self, *, limit: int | None = None) -> bytes:
         """The body, or at most about `limit` bytes of it."""
@@ -94,9 +113,10 @@ class Response:
         return bytes(body)
 
     async def rest(self) -> bytes:
-        """What follows a complete answer, so that the connection can be used again.
+        """What follows the end of an answer and belongs to it, so that the connection can be used again.
 
-        A server that does not end its response soon, or breaks off, has nothing more to say: the connection is closed.
+        Where nothing can follow, `release` is better: it does not wait. A server that does not end its response soon,
+        or breaks off, has nothing more to say: the connection is closed.
         """
         body = bytearray()
         try:
@@ -111,7 +131,11 @@ class Response:
 
 
 class Connections:
-    """Idle connections of one event loop, and new ones without limit. They are closed when the loop ends."""
+    """Idle connections of one event loop, and new ones without limit. They are closed when the loop ends.
+
+    A server may end an idle connection at any time. It is looked at before it is used again, and if it ends even so
+    before the first byte of an answer, the request is sent once more, on a new one: RFC 9112, section 9.3.1.
+    """
 
     def __init__(self, route: Route) -> None:
         self._route = route
@@ -125,6 +149,8 @@ class Connections:
         self._urls: dict[str, httpcore2.URL] = {}
         self._idle: deque[httpcore2.AsyncConnectionInterface] = deque()
         self._keeper: AsyncGenerator[None, None] | None = None
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._holds_open = False  # whether waiting for a connection to be free was in vain
 
     @asynccontextmanager
     async def request(
@@ -143,18 +169,49 @@ class Connections:
             content=body,
             extensions={"timeout": {"connect": min(timeout_s, CONNECT_TIMEOUT_S), "read": timeout_s}},
         )
-        connection = await self._take()
+        taken, is_kept = await self._take()
+        connection: httpcore2.AsyncConnectionInterface | None = taken
         try:
-            response = await connection.handle_async_request(request)
-            pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
             try:
-                yield Response(response.status, _as_text(response.headers), pieces)
+                response = await taken.handle_async_request(request)
+            except NoAnswerError as error:
+                if not is_kept:
+                    raise
+                _log.debug("a kept connection to %s has ended (%s): asking on a new one", self._route.origin, error)
+                await taken.aclose()
+                connection = taken = self._factory.create_connection(self._route.origin)
+                response = await taken.handle_async_request(request)
+            used = _Used(taken, response, aiter(cast("AsyncIterable[bytes]", response.stream)))
+            answer = Response(response.status, _as_text(response.headers), used.pieces)
+            if answer.headers.get("transfer-encoding", "").lower() == "chunked":
+                used.socket.expect_chunks()
+            try:
+                yield answer
             finally:
-                if isinstance(pieces, AsyncGenerator):
-                    await pieces.aclose()
-                await response.aclose()
+                if answer.is_released and used.may_wait():
+                    self._finish_later(used)
+                    connection = None
+                else:
+                    await used.aclose(read_on=answer.is_released)
         finally:
-            await self._give_back(connection)
+            if connection is not None:
+                await self._give_back(connection)
+
+    def _finish_later(self, used: _Used) -> None:
+        task = asyncio.ensure_future(self._finish(used))
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+    async def _finish(self, used: _Used) -> None:
+        try:
+            async with asyncio.timeout(REST_S):
+                await used.aclose(read_on=True)
+            self._holds_open = False
+        except TimeoutError:
+            self._holds_open = True
+        finally:
+            await used.aclose()
+            await self._give_back(used.connection)
 
     def _parsed(self, url: str) -> httpcore2.URL:
         parsed = httpcore2.URL(url)
@@ -164,19 +221,24 @@ class Connections:
             self._urls[url] = parsed
         return parsed
 
-    async def _take(self) -> httpcore2.AsyncConnectionInterface:
+    async def _take(self) -> tuple[httpcore2.AsyncConnectionInterface, bool]:
+        """A connection, and whether it was used before."""
         if self._keeper is None:
             self._keeper = _close_at_the_end(self._idle)
             await anext(self._keeper)
+        if not self._idle and self._finishing and not self._holds_open:
+            done, _ = await asyncio.wait(self._finishing, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+            self._holds_open = not done
         while self._idle:
             connection = self._idle.pop()
             if not connection.has_expired():
-                return connection
+                return connection, True
             await connection.aclose()
-        return self._factory.create_connection(self._route.origin)
+        return self._factory.create_connection(self._route.origin), False
 
     async def _give_back(self, connection: httpcore2.AsyncConnectionInterface) -> None:
-        if connection.is_available() and self._keeper is not None:  # not closed meanwhile
+        # Not if it was closed meanwhile, or if the server has said more than it was asked for.
+        if connection.is_available() and self._keeper is not None and not connection.has_expired():
             self._idle.append(connection)
         else:
             await connection.aclose()
@@ -188,6 +250,48 @@ class Connections:
         if self._keeper is not None:
             await self._keeper.aclose()
             self._keeper = None
+        for task in self._finishing:
+            task.cancel()
+        if self._finishing:
+            await asyncio.wait(self._finishing)
+
+
+@dataclass(slots=True)
+class _Used:
+    """A connection on which an answer is being read."""
+
+    connection: httpcore2.AsyncConnectionInterface
+    response: httpcore2.Response
+    pieces: AsyncIterator[bytes]
+
+    @property
+    def socket(self) -> _Socket:
+        """What is below it."""
+        return cast("_Socket", self.response.extensions["network_stream"])
+
+    def may_wait(self) -> bool:
+        """Whether reading on may have to wait for the server."""
+        return not self.socket.is_at_end
+
+    async def aclose(self, *, read_on: bool = False) -> None:
+        """Close the answer; the connection is closed with it unless all of the answer was read."""
+        try:
+            if read_on:
+                await self._read_on()
+        finally:
+            if isinstance(self.pieces, AsyncGenerator):
+                await self.pieces.aclose()
+            await self.response.aclose()
+
+    async def _read_on(self) -> None:
+        size = 0
+        try:
+            async for piece in self.pieces:
+                size += len(piece)
+                if size > MAX_REST_BYTES:
+                    return
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException):
+            return
 
 
 async def _close_at_the_end(idle: deque[httpcore2.AsyncConnectionInterface]) -> AsyncGenerator[None, None]:
@@ -241,7 +345,12 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
+        self._tail = b""  # the last bytes that were read
+        self._is_chunked = False  # whether the answer is known to come in chunks
+        self._may_end = False  # whether the last chunk may have begun
         self._unsent = b""
+        self._was_sent = False  # whether anything was
+        self._heard = False  # whether anything came since something was sent
         self._transport: asyncio.Transport | None = None
         self._reader: asyncio.Future[None] | None = None
         self._silent_at = 0.0  # when the read that waits has waited too long, in the loop's time
@@ -285,18 +394,48 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as above
         if self._unsent:
-            self._connected().write(self._unsent)
-            self._unsent = b""
+            self._send()
         if not self._received and not self._ended:
             await self._more(timeout)
-        if not self._received and self._error is not None:
-            raise httpcore2.ReadError(str(self._error)) from self._error
-        data = bytes(self._received[:max_bytes])
-        del self._received[:max_bytes]
+        if not self._received:
+            return self._nothing_more()
+        self._heard = True
+        size = self._size_of_next(max_bytes)
+        data = bytes(self._received[:size])
+        self._tail = (self._tail + data[-4:])[-4:]
+        del self._received[:size]
         if self._paused and len(self._received) < MAX_BUFFERED_BYTES:
             self._paused = False
             self._connected().resume_reading()
         return data
+
+    def _size_of_next(self, max_bytes: int) -> int:
+        """How much the next read gives.
+
+        Where an answer may end, the last byte is kept for a read of its own. So what follows its end never
+        leaves here whole, and `is_readable` tells: httpcore2 would take it for the beginning of the next answer.
+        """
+        if not self._may_end:
+            across = self._tail[-2:] + self._received[:2]
+            self._may_end = _LAST_CHUNK in across or self._received.find(_LAST_CHUNK, 0, max_bytes) >= 0
+        if self._is_chunked and not self._may_end:
+            return max_bytes
+        return min(max_bytes, len(self._received) - 1) or 1
+
+    def _send(self) -> None:
+        if self._was_sent and (self._received or self._ended):
+            raise NoAnswerError("the server has ended it" if self._ended else "the server has spoken unasked")
+        self._connected().write(self._unsent)
+        self._unsent = b""
+        self._was_sent = True
+        self._heard = self._is_chunked = self._may_end = False
+
+    def _nothing_more(self) -> bytes:
+        if not self._heard:
+            raise NoAnswerError(str(self._error or "it ended without an answer")) from self._error
+        if self._error is not None:
+            raise httpcore2.ReadError(str(self._error)) from self._error
+        return b""
 
     async def _more(self, timeout_s: float | None) -> None:
         self._reader = self._loop.create_future()
@@ -360,11 +499,37 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":  # asked of idle connections: something to read is the end, or not HTTP
-            return self._ended or bool(self._received)
+            return self._ended or bool(self._received) or _has_news(self._connected())
         names = {"client_addr": "sockname", "server_addr": "peername"}
         return self._connected().get_extra_info(names.get(info, info))
+
+    # Called by connections.
+
+    def expect_chunks(self) -> None:
+        """The answer that is being read comes in chunks: only the last one can end it."""
+        self._is_chunked = True
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the end of an answer in chunks is here, or that of the connection: reading on does not wait."""
+        return self._ended or (self._tail + self._received).endswith(_LAST_BYTES)
 
     def _connected(self) -> asyncio.Transport:
         if self._transport is None:
             raise httpcore2.ConnectError("the connection was closed while it was made")
         return self._transport
+
+
+def _has_news(transport: asyncio.Transport) -> bool:
+    """Whether the other side has sent something, or left, that the event loop has not noticed: it may have been busy.
+
+    Below TLS, too: whatever a server sends to who has not asked, the connection is better not used again.
+    """
+    connection = transport.get_extra_info("socket")
+    if transport.is_closing() or connection is None or connection.fileno() < 0:
+        return True
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([connection], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

@@ -42,6 +42,7 @@ class AnswerReader:
 
     Attributes:
         complete: Whether the end of the answer has come; what may follow is its usage.
+        done: Whether that has come, too: nothing follows.
     """
 
     def __init__(self, backend: str, model: str, *, key: str | Secrets = "", request_id: str | None = None) -> None:
@@ -55,6 +56,7 @@ class AnswerReader:
         self._reason = ""
         self._began = False
         self._told_of_search = False
+        self.done = False
 
     @property
     def complete(self) -> bool:
@@ -138,6 +140,7 @@ class AnswerReader:
             if text := output.get("text"):
                 events.append(TextDelta(_text_of(text)))
             self._note_reason(output.get("finish_reason"))
+        self.done = bool(usage and self._reason)
         return events
 
     def _note_reason(self, reason: str | None) -> None:

@@ -89,8 +89,10 @@ class QwenChat(BaseChatModel):
                     yield event
                 if reader.complete:
                     break
-            for event in reader.feed(await response.rest()):
-                yield event
+            if not reader.done:
+                for event in reader.feed(await response.rest()):
+                    yield event
+            response.release()
             for event in reader.finish():
                 yield event
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from jackfield_testkit import replies
 from jackfield_testkit.embeddings import embeddings_of, tokens_in
-from jackfield_testkit.replies import Chunk, Reply
+from jackfield_testkit.replies import Chunk, Reply, wire_json
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 __all__ = ["DashScopeRequest", "FakeDashScope", "relevance"]
@@ -207,10 +207,10 @@ class _NativeReply(Reply):
         if "error" in chunk:
             problem = chunk["error"]
             native = {"code": problem.get("code"), "message": problem.get("message"), "request_id": "req_in_stream"}
-            return self._frame(number, "error", 500, _json(native))
+            return self._frame(number, "error", 500, wire_json(native))
         # It grows with the answer, and only the last one is right.
         usage = _usage(self.usage, share=number / len(self.chunks))
-        return self._frame(number, "result", 200, _json(self._answer(chunk.get("choices", ()), "delta", usage)))
+        return self._frame(number, "result", 200, wire_json(self._answer(chunk.get("choices", ()), "delta", usage)))
 
     def _frame(self, number: int, kind: str, status: int, data: bytes) -> bytes:
         head = (b"id:%d" % number, b"event:" + kind.encode(), b":HTTP_STATUS/%d" % status, b"data:" + data)
@@ -259,11 +259,11 @@ def _native_body(reply: Reply, request: DashScopeRequest) -> Reply:
     said = _object_in(reply.body or b"")
     problem = said.get("error")
     if reply.status < 400 and isinstance(said.get("data"), list):
-        return replace(reply, body=_json({**_native_embeddings(said), "request_id": request.request_id}))
+        return replace(reply, body=wire_json({**_native_embeddings(said), "request_id": request.request_id}))
     if reply.status < 400 or not isinstance(problem, dict):
         return reply
     code = problem.get("code") or _CODES_BY_STATUS.get(reply.status, "InternalError")
-    native = _json(
+    native = wire_json(
         {"code": _CODES.get(code, code), "message": problem.get("message", ""), "request_id": request.request_id}
     )
     if not request.streams:
@@ -278,10 +278,6 @@ def _object_in(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 # --- embeddings and rankings ------------------------------------------------------------------------------------------
@@ -308,7 +304,7 @@ def _ranking(request: DashScopeRequest) -> Reply:
     ]
     best = sorted(results, key=lambda result: -result["relevance_score"])[: asked.get("top_n")]
     usage = {"total_tokens": tokens_in([query, *documents])}
-    return replies.raw(_json({"output": {"results": best}, "usage": usage, "request_id": request.request_id}))
+    return replies.raw(wire_json({"output": {"results": best}, "usage": usage, "request_id": request.request_id}))
 
 
 def _native_embeddings(said: Mapping[str, Any]) -> dict[str, Any]:

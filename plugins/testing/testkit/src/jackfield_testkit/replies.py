@@ -21,9 +21,10 @@ DEFAULT_USAGE: Mapping[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5,
 DEFAULT_CHARS = 8
 MALFORMED = b'data: {"choices": [{"index": 0, "delta": {"content": "cut o\n\n'
 _CREATED = 1_767_225_600  # 2026-01-01, so that a reply is the same bytes every time
+_BOM = b"\xef\xbb\xbf"
 _INSIDE_A_CHARACTER = re.compile(rb"[\x80-\xbf]")
 
-Ending: TypeAlias = Literal["end", "reset", "stall"]
+Ending: TypeAlias = Literal["end", "reset", "stall", "comment", "flood"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,13 @@ class Reply:
         ends_after: After how many events the answer breaks off; None for at its end.
         ending: How it ends there.
         malformed_at: Before which event one of broken JSON is put; None for nowhere.
+        bom: Whether a byte order mark stands before the body.
+        drops: Whether the connection is closed in place of an answer.
+        closes: Whether the connection is closed after the answer, although nothing announced that.
+        holds_open: Whether a stream stays open when all of it was sent.
+        end_delay_s: Silence between the last event and the end of the response, which is then a packet of its own.
+        surplus: A whole answer that nobody asked for, sent behind this one; None for none.
+        surplus_delay_s: Silence before it; 0 for one packet with the end of this one.
     """
 
     chunks: tuple[Chunk, ...] = ()
@@ -71,6 +79,13 @@ class Reply:
     ends_after: int | None = None
     ending: Ending = "end"
     malformed_at: int | None = None
+    bom: bool = False
+    drops: bool = False
+    closes: bool = False
+    holds_open: bool = False
+    end_delay_s: float = 0.0
+    surplus: Reply | None = None
+    surplus_delay_s: float = 0.0
 
     # --- how it is delivered ---
 
@@ -96,7 +111,35 @@ class Reply:
         """Cut the body between all the bytes of every character that has more than one."""
         return replace(self, cuts_characters=True)
 
+    def closing(self) -> Reply:
+        """Close the connection after the answer without having announced it, as llama.cpp does."""
+        return replace(self, closes=True)
+
+    def ended_apart(self, delay_s: float) -> Reply:
+        """Send the end of the response in a packet of its own, as many servers do; only a stream has such an end."""
+        return replace(self, end_delay_s=delay_s)
+
+    def held_open(self) -> Reply:
+        """Never end the response of a stream, although all of it, `[DONE]` included, was sent."""
+        return replace(self, holds_open=True)
+
     # --- what is wrong with it ---
+
+    def dropped(self) -> Reply:
+        """Close the connection when the request has arrived, and answer nothing."""
+        return replace(self, drops=True)
+
+    def followed_by(self, surplus: Reply, *, delay_s: float = 0.0) -> Reply:
+        """Send a whole answer behind this one that nobody asked for; without a delay in one packet with its end."""
+        return replace(self, surplus=surplus, surplus_delay_s=delay_s)
+
+    def commenting_after(self, n: int) -> Reply:
+        """Send nothing but comments after n events, one every 50 ms, until the client leaves."""
+        return replace(self, ends_after=n, ending="comment")
+
+    def flooding_after(self, n: int) -> Reply:
+        """Send one line after n events that does not end, until the client leaves."""
+        return replace(self, ends_after=n, ending="flood")
 
     def reset_after(self, n: int) -> Reply:
         """Reset the connection (TCP RST) after n events."""
@@ -129,6 +172,14 @@ class Reply:
     def with_crlf(self) -> Reply:
         """End the lines of the stream as HTTP does."""
         return replace(self, newline=b"\r\n")
+
+    def with_cr(self) -> Reply:
+        """End the lines of the stream by a carriage return alone."""
+        return replace(self, newline=b"\r")
+
+    def with_bom(self) -> Reply:
+        """Put a byte order mark before the body."""
+        return replace(self, bom=True)
 
     def with_empty_chunks(self) -> Reply:
         """Put between the events such as say nothing: an empty delta, one of nulls, no choices at all."""
@@ -176,7 +227,9 @@ class Reply:
         elif self.is_stream(stream):
             whole = self._events(model, with_usage=with_usage)
         else:
-            whole = [] if self.ends_after == 0 else [_json(self._completion(model))]
+            whole = [] if self.ends_after == 0 else [wire_json(self._completion(model))]
+        if self.bom:
+            whole[:1] = [_BOM + b"".join(whole[:1])]
         return self._recut(whole)
 
     def _events(self, model: str, *, with_usage: bool) -> list[bytes]:
@@ -249,6 +302,12 @@ def reasoning(
     return _answer(deltas, "stop", usage)
 
 
+def in_halves(content: str) -> list[str]:
+    """A text in pieces that are cut inside of each character that JSON's escapes write as two, an emoji for example."""
+    units = content.encode("utf-16-le")
+    return [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
+
+
 def tool_call(
     name: str,
     arguments: Mapping[str, Any] | str | None,
@@ -312,7 +371,7 @@ def error(
 ) -> Reply:
     """An error, in the form that OpenAI's servers give it."""
     body = {"error": {"message": message, "type": type or "invalid_request_error", "param": None, "code": code}}
-    return Reply(body=_json(body), status=status, headers=tuple((headers or {}).items()))
+    return Reply(body=wire_json(body), status=status, headers=tuple((headers or {}).items()))
 
 
 def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Reply:
@@ -360,12 +419,16 @@ def _shared(model: str, kind: str) -> dict[str, Any]:
 
 
 def _chunk_bytes(chunk: Chunk, shared: Mapping[str, Any]) -> bytes:
-    return chunk.encode() if isinstance(chunk, str) else _json({**shared, **chunk})
+    return chunk.encode() if isinstance(chunk, str) else wire_json({**shared, **chunk})
 
 
-def _json(value: Any) -> bytes:
-    # As servers of Chinese models send it: other alphabets as UTF-8, which is what can be cut in the middle.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+def wire_json(value: Any) -> bytes:
+    """A value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
+    # As servers of Chinese models send it: UTF-8 is what can be cut in the middle.
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:

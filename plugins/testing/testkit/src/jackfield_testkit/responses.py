@@ -15,12 +15,11 @@ translated on its way out, and what it looks at on its way in. `chunks` takes ev
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from jackfield_testkit.replies import Chunk, Reply
+from jackfield_testkit.replies import Chunk, Reply, wire_json
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 __all__ = ["FakeResponses", "ResponsesRequest"]
@@ -204,7 +203,7 @@ class _NativeReply(Reply):
             return b"data: " + chunk.encode() + end
         events = writer.events_of(chunk)
         return b"".join(
-            b"event: " + event["type"].encode() + self.newline + b"data: " + _json(event) + end for event in events
+            b"event: " + event["type"].encode() + self.newline + b"data: " + wire_json(event) + end for event in events
         )
 
     def _completion(self, model: str) -> Wire:
@@ -392,8 +391,3 @@ def _usage(usage: Mapping[str, Any] | None) -> Wire | None:
         "output_tokens_details": dict(usage.get("completion_tokens_details") or {"reasoning_tokens": 0}),
         "total_tokens": usage.get("total_tokens", 0),
     }
-
-
-def _json(value: Any) -> bytes:
-    # As servers of Chinese models send it: other alphabets as UTF-8, which is what can be cut in the middle.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

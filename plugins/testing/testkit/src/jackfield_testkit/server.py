@@ -56,6 +56,9 @@ __all__ = [
 MAX_HEAD_BYTES = 1 << 18
 _RESET_PAUSE_S = 0.03  # a reset may overtake what the client has not read yet
 _CACHED_ANSWERS = 64
+_LAST_CHUNK = b"0\r\n\r\n"
+_COMMENT_EVERY_S = 0.05
+_FLOOD = b"x" * 1_000_000
 _RESET = struct.pack("ii", 1, 0)  # linger on, for 0 s: closing sends RST instead of FIN
 _SCRIPT_IS_OVER = "the script is over: the server has no reply for this request; queue one with server.reply(...)"
 
@@ -256,7 +259,8 @@ class FakeOpenAI:
         else:
             request = self._record(method, path, headers, body, connection)
             answer = self._next_reply(request)
-        sending = _Sending(answer, request, self._pieces(answer, request), reader, writer)
+        surplus = None if answer.surplus is None else (answer.surplus, self._pieces(answer.surplus, request))
+        sending = _Sending(answer, request, self._pieces(answer, request), reader, writer, surplus=surplus)
         self._count(open_streams=1)
         left = 0
         try:
@@ -302,8 +306,8 @@ class FakeOpenAI:
             pieces = reply.pieces(request.model, stream=request.streams, with_usage=request.wants_usage)
             if reply.is_framed(request.streams):
                 pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
-                if not reply.breaks_off:
-                    pieces[-1:] = [b"".join([*pieces[-1:], b"0\r\n\r\n"])]
+                if not (reply.breaks_off or reply.holds_open or reply.end_delay_s):
+                    pieces[-1:] = [b"".join([*pieces[-1:], _LAST_CHUNK])]
                 if not reply.pace_s:
                     pieces = [b"".join(pieces)]
             self._answers[key] = pieces
@@ -320,12 +324,15 @@ class _Sending:
         pieces: Sequence[bytes],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        *,
+        surplus: tuple[Reply, Sequence[bytes]] | None = None,
     ) -> None:
         self._reply = reply
         self._request = request
         self._pieces = pieces
         self._reader = reader
         self._writer = writer
+        self._surplus = surplus
 
     async def run(self) -> bool:
         """Send it.
@@ -339,23 +346,56 @@ class _Sending:
         reply = self._reply
         if reply.delay_s:
             await self._be_silent(reply.delay_s)
+        if reply.drops:
+            return False
         # With the first piece, because most clients see one packet then.
-        head, own_length = self._head()
-        first = self._pieces[0] if self._pieces else b""
-        await self._send(head + first)
-        for piece in self._pieces[1:]:
-            if reply.pace_s:
+        head, own_length = self._head(reply, self._pieces)
+        pieces = [head + b"".join(self._pieces[:1]), *self._pieces[1:]]
+        if self._surplus and not reply.surplus_delay_s:
+            pieces[-1] += self._unasked(*self._surplus)
+        for number, piece in enumerate(pieces):
+            if number and reply.pace_s:
                 await self._be_silent(reply.pace_s)
             await self._send(piece)
-        if reply.breaks_off and reply.ending == "stall":
-            await self._be_silent(None)
-        if reply.breaks_off:
-            await self._reset()
-        return own_length
+        await self._end()
+        if self._surplus and reply.surplus_delay_s:
+            await asyncio.sleep(reply.surplus_delay_s)
+            await self._send(self._unasked(*self._surplus))
+        return own_length and not reply.closes
 
-    def _head(self) -> tuple[bytes, bool]:
-        """The status line and the headers, and whether the length they give is true."""
+    async def _end(self) -> None:
+        """What comes, or does not, after the last piece."""
         reply = self._reply
+        if reply.breaks_off:
+            match reply.ending:
+                case "stall":
+                    await self._be_silent(None)
+                case "comment":
+                    await self._repeat(b": still there" + reply.newline * 2, every_s=_COMMENT_EVERY_S)
+                case "flood":
+                    await self._repeat(b"data: " + _FLOOD, then=_FLOOD)
+                case _:
+                    await self._reset()
+        elif reply.is_framed(self._request.streams):
+            if reply.holds_open:
+                await self._be_silent(None)
+            if reply.end_delay_s:
+                await self._be_silent(reply.end_delay_s)
+                await self._send(_LAST_CHUNK)
+
+    async def _repeat(self, piece: bytes, *, then: bytes = b"", every_s: float = 0.0) -> None:
+        while True:
+            framed = self._reply.is_framed(self._request.streams)
+            await self._send(b"%x\r\n%b\r\n" % (len(piece), piece) if framed else piece)
+            piece = then or piece
+            if every_s:
+                await self._be_silent(every_s)
+
+    def _unasked(self, reply: Reply, pieces: Sequence[bytes]) -> bytes:
+        return b"".join([self._head(reply, pieces)[0], *pieces])
+
+    def _head(self, reply: Reply, pieces: Sequence[bytes]) -> tuple[bytes, bool]:
+        """The status line and the headers, and whether the length they give is true."""
         is_stream = reply.is_stream(self._request.streams)
         headers = {
             "Content-Type": "text/event-stream; charset=utf-8" if is_stream else "application/json",
@@ -366,7 +406,7 @@ class _Sending:
             headers["Transfer-Encoding"] = "chunked"
         else:
             missing = 1 if reply.breaks_off else 0
-            headers["Content-Length"] = str(sum(map(len, self._pieces)) + missing)
+            headers["Content-Length"] = str(sum(map(len, pieces)) + missing)
         kept = [(name, value) for name, value in headers.items() if name.lower() not in given]
         lines = [f"{name}: {value}\r\n" for name, value in (*kept, *reply.headers)]
         status = f"HTTP/1.1 {reply.status} {_phrase(reply.status)}\r\n"

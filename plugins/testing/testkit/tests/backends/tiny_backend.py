@@ -10,7 +10,8 @@ import base64
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import select
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -77,11 +78,8 @@ class Tiny(BaseChatModel):
         timeout_s = request.config.request_timeout or 1
         reusable = False
         with self.translated():
-            connection = await self.connect()
+            connection, status, headers = await self.ask(request, timeout_s)
             try:
-                self.send(connection, request)
-                async with asyncio.timeout(timeout_s):
-                    status, headers = await read_head(connection[0])
                 body = read_body(connection[0], headers, timeout_s)
                 if status != 200:
                     raise self.failure(status, headers, b"".join([part async for part in body]))
@@ -91,7 +89,7 @@ class Tiny(BaseChatModel):
                 else:
                     for event in self.read_whole(b"".join([part async for part in body])):
                         yield event
-                reusable = True
+                reusable = await has_ended(body) and await self.is_clean(connection)
             finally:
                 self.give_back(connection, reusable=reusable)
 
@@ -102,10 +100,48 @@ class Tiny(BaseChatModel):
 
     # --- connections ---
 
-    async def connect(self) -> Connection:
+    async def ask(self, request: ChatRequest, timeout_s: float) -> tuple[Connection, int, dict[str, str]]:
+        """Send the request, once more if a kept connection ends without an answer."""
+        kept = await self.kept()
+        connection = kept or await self.connect()
+        try:
+            return connection, *await self.begin(connection, request, timeout_s)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            if not self.may_ask_again(kept) or getattr(error, "partial", b""):
+                raise
+        connection = await self.connect()
+        return connection, *await self.begin(connection, request, timeout_s)
+
+    def may_ask_again(self, kept: Connection | None) -> bool:
+        return kept is not None
+
+    async def begin(self, connection: Connection, request: ChatRequest, timeout_s: float) -> tuple[int, dict[str, str]]:
+        try:
+            self.send(connection, request)
+            async with asyncio.timeout(timeout_s):
+                return await read_head(connection[0])
+        except BaseException:
+            self.give_back(connection, reusable=False)
+            raise
+
+    async def kept(self) -> Connection | None:
+        """A connection that nothing has happened to."""
         idle = self._idle.setdefault(asyncio.get_running_loop(), [])
-        if idle:
-            return idle.pop()
+        while idle:
+            connection = idle.pop()
+            if await self.is_clean(connection):
+                return connection
+            self.give_back(connection, reusable=False)
+        return None
+
+    async def is_clean(self, connection: Connection) -> bool:
+        """Whether the server has neither left nor said anything."""
+        socket = connection[1].get_extra_info("socket")
+        if socket.fileno() < 0 or select.select([socket], [], [], 0)[0]:
+            return False
+        return not await is_there(connection[0].read(1))
+
+    async def connect(self) -> Connection:
         target = urlsplit(self.config.server_url or "")
         address = urlsplit(self.proxy() or self.config.server_url or "")
         return await asyncio.open_connection(address.hostname, address.port, ssl=target.scheme == "https")
@@ -192,8 +228,6 @@ class Tiny(BaseChatModel):
                 yield event
         else:
             data = b""
-        async for _ in parts:  # what is left belongs to this answer: the connection is to be reused
-            pass
         if reader.end is None:
             raise ModelResponseError("the stream ended in the middle", backend=self.backend)
         yield reader.end
@@ -321,6 +355,25 @@ def answered(wire: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # --- HTTP ---
 
 
+async def is_there(read: Awaitable[bytes], wait_s: float = 0.0) -> bool:
+    """Whether something, or its end, can be read at once."""
+    try:
+        async with asyncio.timeout(wait_s):
+            await read
+    except TimeoutError:
+        return False
+    return True
+
+
+async def has_ended(body: AsyncIterator[bytes]) -> bool:
+    """Whether a body ends soon; some servers never end that of a stream."""
+
+    async def rest() -> bytes:
+        return b"".join([part async for part in body])
+
+    return await is_there(rest(), 0.05)
+
+
 async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines if line)
@@ -430,10 +483,27 @@ class ConnectsAnew(Tiny):
 
 
 class ReusesBlindly(Tiny):
-    """Takes a connection for the next call that still has the rest of the last answer in it."""
+    """Takes a connection for the next call that still has something in it."""
+
+    async def is_clean(self, connection: Connection) -> bool:
+        return True
 
     def give_back(self, connection: Connection, *, reusable: bool) -> None:
         super().give_back(connection, reusable=True)
+
+
+class AsksOnce(Tiny):
+    """Gives up when a kept connection ends."""
+
+    def may_ask_again(self, kept: Connection | None) -> bool:
+        return False
+
+
+class AlwaysAsksAgain(Tiny):
+    """Sends a request once more that a server refused to answer."""
+
+    def may_ask_again(self, kept: Connection | None) -> bool:
+        return True
 
 
 class SharesState(Tiny):

@@ -119,9 +119,9 @@ class OpenAIResponses(BaseChatModel):
                     yield event
                 if reader.done:
                     break
+            response.release()
             for event in reader.finish():
                 yield event
-            await response.rest()
 
     async def aclose(self) -> None:
         """Close the idle connections; the next call opens new ones, with the key as it is then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jackfield_testkit.suites.llm_connections import ConnectionTests
 from jackfield_testkit.suites.llm_faults import FaultTests
 from jackfield_testkit.suites.llm_hygiene import HygieneTests
 from jackfield_testkit.suites.llm_messages import MediaTests, MessageTests, OptionTests
@@ -9,7 +10,9 @@ from jackfield_testkit.suites.llm_stream import StreamTests
 from jackfield_testkit.suites.llm_tools import ToolTests
 
 
-class LLMBackendSuite(StreamTests, MessageTests, OptionTests, ToolTests, MediaTests, FaultTests, HygieneTests):
+class LLMBackendSuite(
+    StreamTests, ConnectionTests, MessageTests, OptionTests, ToolTests, MediaTests, FaultTests, HygieneTests
+):
     """What every backend must do that speaks Chat Completions over HTTP.
 
     A subclass names its backend, and gets all tests against a server on 127.0.0.1:
