@@ -157,6 +157,9 @@ class GenerateConfig(Config):
         description="The longest wait before another attempt, in seconds; a server that asks for more gets none",
     )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds the server may be silent")
+    event_timeout: float | None = Field(
+        default=None, gt=0, description="Seconds without an event, comments or not; unset: ten times request_timeout"
+    )
     deadline: float | None = Field(default=None, gt=0, description="Seconds for the whole call, retries included")
     lang: Lang | None = Field(default=None, description="Of the texts Jackfield adds; found from the messages if unset")
     function_choice: str = Field(default="auto", description="auto, none, required, or the name of a function")

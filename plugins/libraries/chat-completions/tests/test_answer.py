@@ -111,7 +111,7 @@ def test_content_in_parts_is_text() -> None:
 
 def test_half_a_surrogate_pair_is_replaced_and_not_an_error() -> None:
     body = rb'data: {"choices": [{"delta": {"content": "a\ud83d"}, "finish_reason": "stop"}]}' + b"\n\n"
-    assert fold(read(body)).get_content() == "a?"
+    assert fold(read(body)).get_content() == "a\ufffd"
 
 
 def test_only_the_first_of_several_choices_is_read() -> None:

@@ -250,7 +250,7 @@ def test_a_local_image_is_sent_inside_the_request(tmp_path: Path) -> None:
 def test_text_that_no_utf8_has_is_sent_with_a_replacement() -> None:
     broken = Message.model_construct(role="user", content="a\ud83d")
     body = request_bytes(ChatRequest("m", (broken,)), Dialect())
-    assert json.loads(body)["messages"][0]["content"] == "a?"
+    assert json.loads(body)["messages"][0]["content"] == "a\ufffd"
 
 
 # --- options ---

@@ -17,7 +17,9 @@ def test_the_public_names_are_these() -> None:
     assert sorted(jackfield_http.__all__) == [
         "DataLineDecoder",
         "HTTPClient",
+        "Halves",
         "HeaderPairs",
+        "PATIENCE",
         "Reply",
         "SSEDecoder",
         "SSE_END",
@@ -25,6 +27,7 @@ def test_the_public_names_are_these() -> None:
         "class_of_status",
         "header_pairs",
         "json_bytes",
+        "json_piece",
         "json_value",
         "key_for_header",
         "translated",
@@ -90,8 +93,8 @@ def test_json_comes_back_as_it_was(value: object) -> None:
 
 
 def test_half_a_surrogate_pair_is_replaced_and_nothing_else() -> None:
-    assert json_bytes({"a": "b\ud83d"}) == b'{"a": "b?"}'
-    assert json_value(rb'{"a": "b\ud83d"}') == {"a": "b?"}
+    assert json_bytes({"a": "b\ud83d"}) == b'{"a": "b\xef\xbf\xbd"}'
+    assert json_value(rb'{"a": "b\ud83d"}') == {"a": "b\ufffd"}
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 200_000, b"plain"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Callable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield_http import SSE_END, DataLineDecoder, SSEDecoder
+from jackfield_http import SSE_END, DataLineDecoder, SSEDecoder, sse
+from jackfield_http.sse import NoEventError, StreamTooLongError
 
 payloads = st.lists(
     st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1), max_size=5
@@ -25,11 +28,12 @@ def cut(body: bytes, offsets: Sequence[int]) -> list[bytes]:
 
 
 @settings(max_examples=60)
-@given(payloads, st.sampled_from(["\n", "\r\n"]), st.lists(st.integers(0, 10_000), max_size=8))
+@given(payloads, st.sampled_from(["\n", "\r\n", "\r"]), st.lists(st.integers(0, 10_000), max_size=8))
 def test_cutting_the_bytes_elsewhere_never_changes_the_events(
     payloads: list[str], newline: str, offsets: list[int]
 ) -> None:
     body = "".join(f": ping{newline}{newline}data: {payload}{newline}{newline}" for payload in payloads).encode()
+    assert decoded([codecs.BOM_UTF8 + body]) == decoded(cut(codecs.BOM_UTF8 + body, offsets)) == decoded([body])
     whole = decoded([body])
     assert whole == [payload.encode().strip() for payload in payloads]
     assert decoded(cut(body, offsets)) == whole
@@ -58,6 +62,70 @@ def test_a_line_in_many_pieces_is_joined_once() -> None:
     assert decoded(pieces) == [b"y" * 10_000_000]
 
 
+def test_an_event_is_there_when_its_line_ends_by_a_carriage_return() -> None:
+    # Not only when the next byte says that no line feed follows: that may be the next event's, and seconds later.
+    decoder = SSEDecoder()
+    assert [decoder.feed(piece) for piece in (b"data: 1\r", b"\r", b"data: 2\r\n\r", b"\ndata: 3\n\n")] == [
+        [],
+        [b"1"],
+        [b"2"],
+        [b"3"],
+    ]
+
+
+# --- bounds ---
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize("make", [SSEDecoder, DataLineDecoder])
+def test_what_is_no_event_is_waited_for_so_long_and_no_longer(make: type[SSEDecoder]) -> None:
+    clock = Clock()
+    decoder = make(patience_s=60, clock=clock)
+    for second in range(0, 600, 15):
+        clock.now_s = second
+        decoder.feed(b": queued\n\n")
+        if second % 60 == 45:
+            assert decoder.feed(b"data: 1\n\n") == [b"1"]
+
+    def drip() -> None:
+        for second in range(600, 700, 15):
+            clock.now_s = second
+            decoder.feed(b"data: half of a line that comes drop by drop")
+
+    with pytest.raises(NoEventError):
+        drip()
+    assert clock.now_s == 675
+
+
+@pytest.mark.parametrize("make", [SSEDecoder, DataLineDecoder])
+def test_a_line_and_a_stream_have_a_longest_size(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], SSEDecoder]
+) -> None:
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
+    monkeypatch.setattr(sse, "MAX_STREAM_BYTES", 5000)
+    with pytest.raises(StreamTooLongError, match="a line of more than 1,000 bytes"):
+        _feed_for_ever(make(), b"x" * 100)
+    with pytest.raises(StreamTooLongError, match="a stream of more than 5,000 bytes"):
+        _feed_for_ever(make(), b"data: 1\n\n")
+
+
+def test_an_event_of_many_lines_has_a_longest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
+    with pytest.raises(StreamTooLongError, match="an event of more than 1,000 bytes"):
+        _feed_for_ever(SSEDecoder(), b"data: 1\n")
+
+
+def _feed_for_ever(decoder: SSEDecoder, piece: bytes) -> None:
+    for _ in range(100_000):
+        decoder.feed(piece)
+
+
 # --- a line is an event ---
 
 
@@ -67,7 +135,7 @@ def lines_of(pieces: Sequence[bytes]) -> list[bytes]:
 
 
 @settings(max_examples=60)
-@given(payloads, st.sampled_from(["\n", "\r\n", "\n\n"]), st.lists(st.integers(0, 10_000), max_size=8))
+@given(payloads, st.sampled_from(["\n", "\r\n", "\n\n", "\r"]), st.lists(st.integers(0, 10_000), max_size=8))
 def test_lines_of_data_are_events_with_and_without_blank_lines(
     payloads: list[str], newline: str, offsets: list[int]
 ) -> None:

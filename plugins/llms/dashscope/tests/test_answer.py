@@ -191,4 +191,4 @@ def test_no_stream_at_all_is_an_error() -> None:
 def test_half_a_character_costs_no_answer() -> None:
     data = b'{"output":{"choices":[{"message":{"content":"a\\ud83d"},"finish_reason":"stop"}]}}'
     response = fold(read(b"data:" + data + b"\n\n"))
-    assert response.get_content() == "a?"
+    assert response.get_content() == "a\ufffd"

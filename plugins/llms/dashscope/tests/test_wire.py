@@ -226,4 +226,4 @@ def test_a_call_wins_over_the_model_and_extra_body_over_all() -> None:
 
 def test_half_a_character_costs_no_request() -> None:
     request = ChatRequest("m", (Message("user", "a\ud83d"),))
-    assert json.loads(request_bytes(request, TEXT))["input"]["messages"][0]["content"] == "a?"
+    assert json.loads(request_bytes(request, TEXT))["input"]["messages"][0]["content"] == "a\ufffd"

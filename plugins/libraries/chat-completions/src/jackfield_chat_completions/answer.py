@@ -23,9 +23,10 @@ from jackfield.messages import ContentItem, Usage
 from jackfield.models.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
-from jackfield_http import SSE_END, SSEDecoder, json_value
+from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
 
 _DONE = b"[DONE]"
+_TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "text", "thinking", "arguments"})
 _decode = msgspec.json.Decoder().decode
 
 
@@ -43,6 +44,7 @@ class AnswerReader:
         request_id: The server's id of the request, for errors.
         sound_format: The format of sound that was asked for, '' if none was.
         cost_currency: In which currency the usage's `cost` is, '' if that is no cost.
+        patience_s: For how many seconds there may be comments without an event; None for the default.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class AnswerReader:
         request_id: str | None = None,
         sound_format: str = "",
         cost_currency: str = "",
+        patience_s: float | None = None,
     ) -> None:
         self._backend = backend
         self._key = key
@@ -61,7 +64,8 @@ class AnswerReader:
         self._request_id = request_id
         self._sound_format = sound_format
         self._cost_currency = cost_currency
-        self._sse = SSEDecoder()
+        self._sse = SSEDecoder(patience_s=patience_s)
+        self._halves: Halves | None = None  # once a chunk had half a character
         self._calls = _Calls()
         self._sound: list[str] = []
         self._wrote = False  # text of its own, so that no transcript stands for it
@@ -104,6 +108,8 @@ class AnswerReader:
             yield from self.feed(SSE_END)
         if not (self._began or self.done):
             raise self._error("the server sent no answer: check base_url, and that it speaks Chat Completions")
+        if self._halves is not None:
+            yield from self._halves.rest()
         if self._reason is None and not self.done:
             raise self._error("the stream ended in the middle of the answer; try again")
         if self._reason == "content_filter" and not (self._wrote or self._showed or self._calls or self._sound):
@@ -128,7 +134,8 @@ class AnswerReader:
             if usage := chunk.get("usage"):
                 self._usage = usage_of(usage, cost_currency=self._cost_currency)
             choices = chunk.get("choices")
-            return list(self._choice(choices[0])) if choices else []
+            events = list(self._choice(choices[0])) if choices else []
+            return events if self._halves is None else self._halves.mended(events)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._unreadable(data) from error
 
@@ -143,9 +150,11 @@ class AnswerReader:
 
     def _odd_json(self, data: bytes) -> Any:
         try:
-            return json_value(data)
+            chunk = json_piece(data, _TEXTS)
         except ValueError as error:
             raise self._unreadable(data) from error
+        self._halves = self._halves or Halves()
+        return chunk
 
     def _read_head(self, chunk: Mapping[str, Any]) -> None:
         if isinstance(chunk.get("id"), str):

@@ -24,7 +24,7 @@ from jackfield_chat_completions.config import ChatCompletionsConfig
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.profiles import Dialect, ServerProfile
 from jackfield_chat_completions.wire import request_bytes
-from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs
+from jackfield_http import PATIENCE, HeaderPairs, HTTPClient, checked_url, header_pairs
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_ERROR_BYTES = 65_536
@@ -191,6 +191,7 @@ class ChatCompletionsModel(BaseChatModel):
                 request_id=response.headers.get("x-request-id"),
                 sound_format=_sound_format(request, server.dialect),
                 cost_currency=server.dialect.cost_currency,
+                patience_s=request.config.event_timeout or timeout_s * PATIENCE,
             )
             if response.headers.get("content-type", "").startswith("application/json"):
                 for event in reader.whole(await opened.client.body_of(response)):

@@ -2,6 +2,7 @@
 
 - `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
 - `sse`: server-sent events out of bytes.
+- `halves`: characters that are cut in two by the end of a chunk.
 - `failures`: what the network and a status mean, as Jackfield's errors.
 - `headers`: keys that a header can carry, and headers as they are sent.
 - `jsonbytes`: JSON as it is sent and received, half surrogate pairs included.
@@ -10,14 +11,17 @@
 
 from jackfield_http.client import HTTPClient, Reply, checked_url
 from jackfield_http.failures import class_of_status, translated
+from jackfield_http.halves import Halves
 from jackfield_http.headers import HeaderPairs, header_pairs, key_for_header
-from jackfield_http.jsonbytes import json_bytes, json_value
-from jackfield_http.sse import SSE_END, DataLineDecoder, SSEDecoder
+from jackfield_http.jsonbytes import json_bytes, json_piece, json_value
+from jackfield_http.sse import PATIENCE, SSE_END, DataLineDecoder, SSEDecoder
 
 __all__ = [
+    "PATIENCE",
     "SSE_END",
     "DataLineDecoder",
     "HTTPClient",
+    "Halves",
     "HeaderPairs",
     "Reply",
     "SSEDecoder",
@@ -25,6 +29,7 @@ __all__ = [
     "class_of_status",
     "header_pairs",
     "json_bytes",
+    "json_piece",
     "json_value",
     "key_for_header",
     "translated",

@@ -12,11 +12,13 @@ from jackfield.errors import (
     ModelNotFoundError,
     ModelOverloadedError,
     ModelRequestError,
+    ModelResponseError,
     ModelServiceError,
     ModelTimeoutError,
     RateLimitedError,
 )
 from jackfield.models.refusals import shown
+from jackfield_http.sse import NoEventError, StreamTooLongError
 
 _STATUSES: dict[int, type[ModelServiceError]] = {
     401: ModelAuthError,
@@ -54,8 +56,20 @@ def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None
     try:
         yield
     except httpcore2.ReadTimeout as error:
+        took = str(error) or f"was silent for {timeout_s:g} s"
         raise ModelTimeoutError(
-            f"{backend}: {address} was silent for {timeout_s:g} s: raise request_timeout, or try again", backend=backend
+            f"{backend}: {address} {took}: raise request_timeout, or try again", backend=backend
+        ) from error
+    except NoEventError as error:
+        raise ModelTimeoutError(
+            f"{backend}: {address} sent nothing but comments for {error.patience_s:g} s: raise event_timeout, or try "
+            "again",
+            backend=backend,
+        ) from error
+    except StreamTooLongError as error:
+        raise ModelResponseError(
+            f"{backend}: {address} sent {error}: ask for less at once, and check that it is the right server",
+            backend=backend,
         ) from error
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
         raise ModelConnectionError(

@@ -1,71 +1,176 @@
-"""Server-sent events, from bytes as they arrive."""
+"""Server-sent events, from bytes as they arrive.
+
+Whatever the server does, there are bounds: of a line, an event and the whole stream in bytes, and of the time for which
+it may send something without ever completing an event.
+"""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 
 SSE_END = b"\n\n"
 """Fed at the end of a stream, it completes the last event: many servers leave out its blank line."""
 
+MAX_EVENT_BYTES = 32_000_000  # several large images in base64
+MAX_STREAM_BYTES = 300_000_000  # a hundred thousand tokens with their alternatives
+PATIENCE = 10  # how many times the silence that is allowed may pass without an event, with comments in it
+PATIENCE_S = 120.0 * PATIENCE
+
+_BOM = b"\xef\xbb\xbf"
 _DATA_LINE = re.compile(rb"^data:(.*)$", re.MULTILINE)
 _STATUS = b":HTTP_STATUS/"
 
 
-class SSEDecoder:
-    """Gives the `data` of each event, however the bytes are cut. Comments and other fields are left out.
+class StreamTooLongError(ValueError):
+    """A line, an event or the whole stream is longer than `max_bytes`."""
 
-    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, without its lone carriage returns as ends
-    of lines, which no server sends.
+    def __init__(self, what: str, max_bytes: int) -> None:
+        super().__init__(f"{what} of more than {max_bytes:,} bytes")
+
+
+class NoEventError(ValueError):
+    """Something came for `patience_s` seconds, comments for example, but no event."""
+
+    def __init__(self, patience_s: float) -> None:
+        super().__init__(f"no event in {patience_s:g} s")
+        self.patience_s = patience_s
+
+
+class _Lines:
+    """What all decoders share: the lines of a stream, however the bytes are cut.
+
+    Args:
+        patience_s: For how many seconds comments and the like may come without an event.
+        clock: Seconds, for tests.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
+        self._clock = clock
+        self._waits_since: float | None = None
         self._cut_line: list[bytes] = []  # pieces: joining them at each feed would be quadratic in a long line
+        self._cut_bytes = 0
+        self._bytes = 0
+        self._head: bytes | None = b""  # what may be the beginning of a byte order mark; None when that is decided
+        self._after_cr = False
+
+    def _lines(self, piece: bytes) -> bytes:
+        """The lines that a piece completes, each with a line feed at its end."""
+        self._bytes += len(piece)
+        if self._bytes > MAX_STREAM_BYTES:
+            raise StreamTooLongError("a stream", MAX_STREAM_BYTES)
+        if self._head is not None:
+            piece = self._without_bom(piece)
+        if self._after_cr or b"\r" in piece:
+            piece = self._with_line_feeds(piece)
+        end = piece.rfind(b"\n") + 1
+        lines, rest = piece[:end], piece[end:]
+        if end:
+            if self._cut_line:
+                lines = b"".join([*self._cut_line, lines])
+            self._cut_line = []
+            self._cut_bytes = 0
+        if rest:
+            self._cut_line.append(rest)
+            self._cut_bytes += len(rest)
+            if self._cut_bytes > MAX_EVENT_BYTES:
+                raise StreamTooLongError("a line", MAX_EVENT_BYTES)
+        return lines
+
+    def _without_bom(self, piece: bytes) -> bytes:
+        head = (self._head or b"") + piece
+        if len(head) < len(_BOM) and _BOM.startswith(head):
+            self._head = head
+            return b""
+        self._head = None
+        return head.removeprefix(_BOM)
+
+    def _with_line_feeds(self, piece: bytes) -> bytes:
+        """A carriage return ends a line; a line feed behind it belongs to it, even if it comes in the next piece."""
+        if self._after_cr and piece:
+            piece = piece.removeprefix(b"\n")
+        self._after_cr = piece.endswith(b"\r")
+        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _wait_on(self) -> None:
+        """A piece has completed no event."""
+        now = self._clock()
+        if self._waits_since is None:
+            self._waits_since = now
+        elif now - self._waits_since > self._patience_s:
+            raise NoEventError(self._patience_s)
+
+
+class SSEDecoder(_Lines):
+    """Gives the `data` of each event, however the bytes are cut. Comments and other fields are left out.
+
+    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+    """
+
+    def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(patience_s=patience_s, clock=clock)
         self._data: list[bytes] = []
+        self._more_bytes = 0  # of an event, behind its first line
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that this piece completes."""
-        if b"\n" not in piece:
-            self._cut_line.append(piece)
-            return []
-        if self._cut_line:
-            piece = b"".join([*self._cut_line, piece])
-        lines = piece.split(b"\n")
-        last = lines.pop()
-        self._cut_line = [last] if last else []
+        """The data of the events that this piece completes.
+
+        Raises:
+            StreamTooLongError: A line, an event or the stream is too long.
+            NoEventError: There is no event in `patience_s` seconds.
+        """
         complete: list[bytes] = []
+        lines = self._lines(piece).split(b"\n")
+        lines.pop()  # what is behind the last line feed: nothing
         for line in lines:
             if line.startswith(b"data:"):
-                self._data.append(line[5:].strip())  # JSON: space around it means nothing, a carriage return neither
-            elif line in (b"", b"\r") and self._data:
+                if self._data:
+                    self._count_more(line)
+                self._data.append(line[5:].strip())  # JSON: space around it means nothing
+            elif not line and self._data:
                 complete.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
                 self._data = []
+                self._more_bytes = 0
+        if complete:
+            self._waits_since = None
+        else:
+            self._wait_on()
         return complete
 
+    def _count_more(self, line: bytes) -> None:
+        self._more_bytes += len(line)
+        if self._more_bytes > MAX_EVENT_BYTES:
+            raise StreamTooLongError("an event", MAX_EVENT_BYTES)
 
-class DataLineDecoder:
+
+class DataLineDecoder(_Lines):
     """The same for servers whose events are one line of data each: it needs no blank line between them.
 
     Some gateways leave that out; where a line is a whole object, its end is the end of the event. DashScope gives the
     status of an event in a comment before it, `:HTTP_STATUS/400`.
     """
 
-    def __init__(self) -> None:
-        self._cut_line: list[bytes] = []  # as above
+    def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(patience_s=patience_s, clock=clock)
         self._status = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the lines that this piece completes."""
-        end = piece.rfind(b"\n") + 1
-        if not end:
-            self._cut_line.append(piece)
-            return []
-        lines = piece[:end]
-        if self._cut_line:
-            lines = b"".join([*self._cut_line, lines])
-        rest = piece[end:]
-        self._cut_line = [rest] if rest else []
+        """The data of the lines that this piece completes.
+
+        Raises:
+            StreamTooLongError: A line or the stream is too long.
+            NoEventError: There is no event in `patience_s` seconds.
+        """
+        lines = self._lines(piece)
         self._note_status(lines)
-        return [data for found in _DATA_LINE.findall(lines) if (data := found.strip())]
+        complete = [data for found in _DATA_LINE.findall(lines) if (data := found.strip())]
+        if complete:
+            self._waits_since = None
+        else:
+            self._wait_on()
+        return complete
 
     def end(self) -> list[bytes]:
         """The data of a last line that nothing ended."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import select
 import ssl
 from collections import deque
@@ -22,6 +23,8 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2
 import httpx2
 
+from jackfield_http.sse import PATIENCE
+
 CONNECT_TIMEOUT_S = 15.0
 KEEPALIVE_S = 4.0  # less than the five seconds after which many servers close an idle connection
 REST_S = 1.0
@@ -32,6 +35,7 @@ MAX_BUFFERED_BYTES = 1_000_000  # read ahead of a slow consumer
 
 _log = logging.getLogger(__name__)
 _LAST_CHUNK = b"\r\n0"  # how its first line begins; before it is the end of another chunk, or of the headers
+_JSON = "application/json"
 _LAST_BYTES = b"0\r\n\r\n"
 
 
@@ -183,8 +187,9 @@ class Connections:
                 response = await taken.handle_async_request(request)
             used = _Used(taken, response, aiter(cast("AsyncIterable[bytes]", response.stream)))
             answer = Response(response.status, _as_text(response.headers), used.pieces)
-            if answer.headers.get("transfer-encoding", "").lower() == "chunked":
-                used.socket.expect_chunks()
+            is_stream = answer.status == 200 and not answer.headers.get("content-type", "").startswith(_JSON)
+            is_chunked = answer.headers.get("transfer-encoding", "").lower() == "chunked"
+            used.socket.expect(chunks=is_chunked, stream=is_stream)
             try:
                 yield answer
             finally:
@@ -353,6 +358,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._heard = False  # whether anything came since something was sent
         self._transport: asyncio.Transport | None = None
         self._reader: asyncio.Future[None] | None = None
+        self._answer_by = math.inf  # when an answer that is no stream must be whole, in the loop's time
         self._silent_at = 0.0  # when the read that waits has waited too long, in the loop's time
         self._alarm: asyncio.TimerHandle | None = None
         self._ended = False
@@ -394,7 +400,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as above
         if self._unsent:
-            self._send()
+            self._send(timeout)
         if not self._received and not self._ended:
             await self._more(timeout)
         if not self._received:
@@ -422,13 +428,14 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             return max_bytes
         return min(max_bytes, len(self._received) - 1) or 1
 
-    def _send(self) -> None:
+    def _send(self, timeout_s: float | None) -> None:
         if self._was_sent and (self._received or self._ended):
             raise NoAnswerError("the server has ended it" if self._ended else "the server has spoken unasked")
         self._connected().write(self._unsent)
         self._unsent = b""
         self._was_sent = True
         self._heard = self._is_chunked = self._may_end = False
+        self._answer_by = math.inf if timeout_s is None else self._loop.time() + PATIENCE * timeout_s
 
     def _nothing_more(self) -> bytes:
         if not self._heard:
@@ -442,7 +449,11 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         if timeout_s is None:
             self._stop_alarm()
         else:
-            self._silent_at = self._loop.time() + timeout_s
+            now = self._loop.time()
+            if now > self._answer_by:
+                self._reader = None
+                raise httpcore2.ReadTimeout(f"has not come to the end of its answer in {PATIENCE * timeout_s:g} s")
+            self._silent_at = now + timeout_s
             # Never late: an alarm set for an earlier read finds out that there is a later one. Setting one for each
             # read costs more than reading.
             if self._alarm is None or self._alarm.when() > self._silent_at:
@@ -463,7 +474,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         if self._loop.time() < self._silent_at:
             self._set_alarm()
         else:
-            self._wake(httpcore2.ReadTimeout("silence"))
+            self._wake(httpcore2.ReadTimeout())
 
     def _stop_alarm(self) -> None:
         if self._alarm is not None:
@@ -505,9 +516,16 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     # Called by connections.
 
-    def expect_chunks(self) -> None:
-        """The answer that is being read comes in chunks: only the last one can end it."""
-        self._is_chunked = True
+    def expect(self, *, chunks: bool, stream: bool) -> None:
+        """How the rest of the answer comes.
+
+        Args:
+            chunks: Whether it comes in chunks: then only the last one can end it.
+            stream: Whether it may take as long as it likes, if it is never silent: who reads it has bounds for that.
+        """
+        self._is_chunked = chunks
+        if stream:
+            self._answer_by = math.inf
 
     @property
     def is_at_end(self) -> bool:

@@ -22,9 +22,10 @@ from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
 from jackfield.models.refusals import Secrets, shown
 from jackfield_dashscope.errors import error_in_answer
-from jackfield_http import DataLineDecoder, json_value
+from jackfield_http import DataLineDecoder, Halves, json_piece
 
 SEARCH_EVENT = "jackfield-dashscope.search"
+_TEXTS = frozenset({"content", "reasoning_content", "text", "arguments"})
 _decode = msgspec.json.Decoder().decode
 
 
@@ -39,18 +40,28 @@ class AnswerReader:
         model: Which model was asked; answers do not say.
         key: The secrets that were sent; they are taken out of what errors show.
         request_id: The server's id of the request, for what has none.
+        patience_s: For how many seconds there may be comments without an event; None for the default.
 
     Attributes:
         complete: Whether the end of the answer has come; what may follow is its usage.
         done: Whether that has come, too: nothing follows.
     """
 
-    def __init__(self, backend: str, model: str, *, key: str | Secrets = "", request_id: str | None = None) -> None:
+    def __init__(
+        self,
+        backend: str,
+        model: str,
+        *,
+        key: str | Secrets = "",
+        request_id: str | None = None,
+        patience_s: float | None = None,
+    ) -> None:
         self._backend = backend
         self._model = model
         self._key = key
         self._request_id = request_id
-        self._events = DataLineDecoder()
+        self._events = DataLineDecoder(patience_s=patience_s)
+        self._halves: Halves | None = None  # once a chunk had half a character
         self._calls = _Calls()
         self._usage: Mapping[str, Any] | None = None
         self._reason = ""
@@ -83,6 +94,8 @@ class AnswerReader:
         """
         for data in self._events.end():
             yield from self._chunk(data)
+        if self._halves is not None:
+            yield from self._halves.rest()
         if not self._began:
             raise self._error("the server sent no answer: check base_url, which usually ends in /api/v1")
         if not self.complete:
@@ -98,7 +111,8 @@ class AnswerReader:
                 chunk, self._backend, status=self._events.status, key=self._key, request_id=self._request_id
             )
         try:
-            return self._read(chunk)
+            events = self._read(chunk)
+            return events if self._halves is None else self._halves.mended(events)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise self._unreadable(data) from error
 
@@ -113,9 +127,11 @@ class AnswerReader:
 
     def _odd_object(self, data: bytes) -> Any:
         try:
-            return json_value(data)
+            chunk = json_piece(data, _TEXTS)
         except ValueError as error:
             raise self._unreadable(data) from error
+        self._halves = self._halves or Halves()
+        return chunk
 
     def _read(self, chunk: dict[str, Any]) -> list[ModelEvent]:
         output = chunk["output"]

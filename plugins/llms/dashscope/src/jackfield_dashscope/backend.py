@@ -28,7 +28,7 @@ from jackfield_dashscope.families import (
 from jackfield_dashscope.media import is_local
 from jackfield_dashscope.server import Access, Server
 from jackfield_dashscope.wire import dialect_of, request_bytes
-from jackfield_http import HeaderPairs
+from jackfield_http import PATIENCE, HeaderPairs
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_ERROR_BYTES = 65_536
@@ -79,8 +79,13 @@ class QwenChat(BaseChatModel):
             if response.status >= 300:
                 refusal = await response.read(limit=MAX_ERROR_BYTES)
                 raise error_of_response(response.status, response.headers, refusal, self.backend, key=secrets)
-            request_id = response.headers.get("x-request-id")
-            reader = AnswerReader(self.backend, request.model, key=secrets, request_id=request_id)
+            reader = AnswerReader(
+                self.backend,
+                request.model,
+                key=secrets,
+                request_id=response.headers.get("x-request-id"),
+                patience_s=request.config.event_timeout or timeout_s * PATIENCE,
+            )
             if response.headers.get("content-type", "").startswith("application/json"):
                 for event in reader.whole(await server.http.body_of(response)):
                     yield event

@@ -19,7 +19,16 @@ FORMAT = 1
 
 # How to wait, and for whom, changes no answer; headers carry keys. Whatever else a newer core adds is in the key.
 _LEFT_OUT = frozenset(
-    {"max_retries", "max_retry_delay", "request_timeout", "deadline", "extra_headers", "max_input_tokens", "lang"}
+    {
+        "max_retries",
+        "max_retry_delay",
+        "request_timeout",
+        "event_timeout",
+        "deadline",
+        "extra_headers",
+        "max_input_tokens",
+        "lang",
+    }
 )
 
 

@@ -281,7 +281,7 @@ def text(
 
     Args:
         content: The text, or the text of each chunk.
-        chars: How many characters of one text are in a chunk.
+        chars: How many characters of one text are in a chunk; 0: half a one, see `in_halves`.
         finish_reason: None for a stream that never says it is over.
         usage: What it says it cost.
     """
@@ -342,7 +342,7 @@ def tool_calls(
     Args:
         calls: In the order of their indices.
         content: The text before them.
-        chars: How many characters of the arguments are in a chunk.
+        chars: How many characters of the arguments are in a chunk; 0: half a one, see `in_halves`.
         interleaved: Whether the arguments come in turns, a piece of each call, instead of one call after the other.
         usage: What it says it cost.
     """
@@ -411,6 +411,8 @@ def _call_deltas(index: int, call: ToolCall, chars: int) -> list[dict[str, Any]]
 def _split(content: str | Sequence[str], chars: int) -> list[str]:
     if not isinstance(content, str):
         return list(content)
+    if chars == 0:
+        return in_halves(content)
     return [content[start : start + chars] for start in range(0, len(content), chars)]
 
 

@@ -39,7 +39,8 @@ _SHORT = 200  # longer media are written as their digest, in requests
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # What says how to wait, and for whom, changes no answer; headers carry keys.
 _LEFT_OUT = {
-    "max_retries", "max_retry_delay", "request_timeout", "deadline", "lang", "max_input_tokens", "extra_headers",
+    "max_retries", "max_retry_delay", "request_timeout", "event_timeout", "deadline", "lang", "max_input_tokens",
+    "extra_headers",
 }  # fmt: skip
 _ERROR_FACTS = ("backend", "code", "status", "retry_after_s", "request_id", "partial_text")
 Json = dict[str, Any]

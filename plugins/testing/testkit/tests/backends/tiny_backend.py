@@ -1,4 +1,4 @@
-"""A backend in the standard library alone that keeps the contract, and ones that each break it in one place.
+"""A backend on plain streams that keeps the contract, and ones that each break it in one place.
 
 It exists to test the suite: every test must pass for the first, and some must fail for each of the others.
 """
@@ -10,6 +10,7 @@ import base64
 import json
 import logging
 import os
+import re
 import select
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -46,6 +47,7 @@ from jackfield.messages import Message, Usage, as_messages
 from jackfield.models import BaseChatModel
 from jackfield.models.refusals import retry_after_s
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield_http import Halves
 
 OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")
 CLASSES: Mapping[int, type[ModelServiceError]] = {
@@ -84,7 +86,7 @@ class Tiny(BaseChatModel):
                 if status != 200:
                     raise self.failure(status, headers, b"".join([part async for part in body]))
                 if "event-stream" in headers["content-type"]:
-                    async for event in self.read_stream(body):
+                    async for event in self.read_stream(body, request.config.event_timeout or 10 * timeout_s):
                         yield event
                 else:
                     for event in self.read_whole(b"".join([part async for part in body])):
@@ -216,11 +218,15 @@ class Tiny(BaseChatModel):
 
     # --- the answer ---
 
-    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
+    async def read_stream(self, parts: AsyncIterator[bytes], patience_s: float) -> AsyncIterator[ModelEvent]:
         reader = ChunkReader()
+        last_at = time.monotonic()
         async for line in lines_of(parts):
             if not line.startswith(b"data:"):
+                if time.monotonic() - last_at > patience_s:
+                    raise ModelTimeoutError("the server sends comments alone", backend=self.backend)
                 continue
+            last_at = time.monotonic()
             data = line[5:].strip()
             if data == b"[DONE]":
                 break
@@ -228,6 +234,8 @@ class Tiny(BaseChatModel):
                 yield event
         else:
             data = b""
+        for event in reader.halves.rest():
+            yield event
         if reader.end is None:
             raise ModelResponseError("the stream ended in the middle", backend=self.backend)
         yield reader.end
@@ -298,8 +306,12 @@ class ChunkReader:
 
     def __init__(self) -> None:
         self.end: ModelFinished | None = None
+        self.halves = Halves()
 
     def read(self, chunk: Mapping[str, Any]) -> Iterator[ModelEvent]:
+        yield from self.halves.mended(self.events_of(chunk))
+
+    def events_of(self, chunk: Mapping[str, Any]) -> Iterator[ModelEvent]:
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             reasoning = delta.get("reasoning_content") or delta.get("reasoning")
@@ -395,11 +407,15 @@ async def read_body(reader: asyncio.StreamReader, headers: Mapping[str, str], ti
 
 
 async def lines_of(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    rest = b""
+    rest, first = b"", True
     async for part in parts:
-        *lines, rest = (rest + part).split(b"\n")
+        # Whether a carriage return is the whole end of a line does not matter: empty lines mean nothing here.
+        *lines, rest = re.split(rb"[\r\n]", rest + part)
+        if len(rest) > 1_000_000:
+            raise ModelResponseError("the server sent a line without an end", backend="tiny")
         for line in lines:
-            yield line
+            yield line.removeprefix(b"\xef\xbb\xbf") if first else line
+            first = False
     if rest:
         yield rest
 
@@ -417,9 +433,9 @@ class EndsTwice(Tiny):
 class EndsEarly(Tiny):
     """Calls every stream complete, wherever it ends."""
 
-    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
+    async def read_stream(self, parts: AsyncIterator[bytes], patience_s: float) -> AsyncIterator[ModelEvent]:
         try:
-            async for event in super().read_stream(parts):
+            async for event in super().read_stream(parts, patience_s):
                 yield event
         except ModelResponseError:
             yield ModelFinished("stop")
@@ -428,16 +444,18 @@ class EndsEarly(Tiny):
 class DecodesPieces(Tiny):
     """Decodes each piece by itself, and so breaks characters that come in two."""
 
-    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
-        async for event in super().read_stream(part.decode(errors="replace").encode() async for part in parts):
+    async def read_stream(self, parts: AsyncIterator[bytes], patience_s: float) -> AsyncIterator[ModelEvent]:
+        async for event in super().read_stream(
+            (part.decode(errors="replace").encode() async for part in parts), patience_s
+        ):
             yield event
 
 
 class SplitsPieces(Tiny):
     """Takes it that no line is ever cut."""
 
-    async def read_stream(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ModelEvent]:
-        async for event in super().read_stream(part + b"\n" async for part in parts):
+    async def read_stream(self, parts: AsyncIterator[bytes], patience_s: float) -> AsyncIterator[ModelEvent]:
+        async for event in super().read_stream((part + b"\n" async for part in parts), patience_s):
             yield event
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import (
     FunctionCallDelta,
@@ -17,12 +19,13 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, Usage
 from jackfield.models.refusals import Secrets, shown
-from jackfield_http import SSE_END, SSEDecoder, json_value
+from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
 from jackfield_openai.responses.errors import error_of_failure
 from jackfield_openai.responses.growing import Channel, GrowingItem, Items
 from jackfield_openai.responses.items import Item, arguments_of, call_id_of, image_of, parts_of
 
 _DONE = b"[DONE]"
+_decode = msgspec.json.Decoder().decode
 # Why an answer stopped short, in the words that Chat Completions has for it.
 _REASONS = {"max_output_tokens": "length"}
 
@@ -39,6 +42,7 @@ class AnswerReader:
         key: The secrets that were sent; they are taken out of what errors show.
         variable: The environment variable that it may be set in, for the advice in errors.
         request_id: The server's id of the request, for errors.
+        patience_s: For how many seconds there may be comments without an event; None for the default.
 
     Attributes:
         done: Whether the answer is complete; nothing after that is read.
@@ -52,13 +56,15 @@ class AnswerReader:
         key: str | Secrets = "",
         variable: str = "",
         request_id: str | None = None,
+        patience_s: float | None = None,
     ) -> None:
         self._backend = backend
         self._server = server
         self._key = key
         self._variable = variable
         self._request_id = request_id
-        self._sse = SSEDecoder()
+        self._sse = SSEDecoder(patience_s=patience_s)
+        self._halves: Halves | None = None  # once a piece had half a character
         self._items = Items()
         self._text = Channel()
         self._reasoning = Channel()
@@ -100,6 +106,8 @@ class AnswerReader:
             yield from self.feed(SSE_END)
         if not self._began:
             raise self._error("the server sent no answer: check base_url, and that it has the Responses API")
+        if self._halves is not None:
+            yield from self._halves.rest()
         if not self.done:
             yield from self._told()
             raise self._error("the stream ended in the middle of the answer; try again")
@@ -120,7 +128,8 @@ class AnswerReader:
         self, read: Callable[[Mapping[str, Any]], list[ModelEvent]], value: Mapping[str, Any], data: bytes
     ) -> list[ModelEvent]:
         try:
-            return read(value)
+            events = read(value)
+            return events if self._halves is None else self._halves.mended(events)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._unreadable(data) from error
 
@@ -167,11 +176,19 @@ class AnswerReader:
 
     def _object(self, data: bytes) -> dict[str, Any]:
         try:
-            value = json_value(data)
-        except ValueError as error:
-            raise self._unreadable(data) from error
+            value = _decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = self._odd_json(data)
         if not isinstance(value, dict):
             raise self._unreadable(data)
+        return value
+
+    def _odd_json(self, data: bytes) -> Any:
+        try:
+            value = json_piece(data, ("delta",))
+        except ValueError as error:
+            raise self._unreadable(data) from error
+        self._halves = self._halves or Halves()
         return value
 
     def _unreadable(self, data: bytes) -> ModelServiceError:
@@ -186,19 +203,19 @@ class AnswerReader:
     def _text_delta(self, event: Mapping[str, Any]) -> list[ModelEvent]:
         item = self._items.of(event)
         delta = event["delta"]
-        item.told["content"] += len(delta)
+        item.count("content", delta)
         return _texts(self._text.say(item, item, delta))
 
     def _reasoning_delta(self, event: Mapping[str, Any], where: str) -> list[ModelEvent]:
         item = self._items.of(event)
         delta = event["delta"]
-        item.told[where] += len(delta)
+        item.count(where, delta)
         return _thoughts(self._reasoning.say(item, (item, where, event.get(f"{where}_index")), delta))
 
     def _call(self, item: GrowingItem, said: Mapping[str, Any], delta: str = "") -> list[ModelEvent]:
         """More of a call: a piece of its arguments, or what is new in all that was said of it."""
         arguments = delta or arguments_of(said.get("arguments"))[item.told["arguments"] :]
-        item.told["arguments"] += len(arguments)
+        item.count("arguments", arguments)
         new_id = "" if item.call_id else call_id_of(said)
         new_name = "" if item.name else str(said.get("name") or "")
         item.call_id = item.call_id or new_id

@@ -19,7 +19,7 @@ from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_chat_completions.errors import error_of_response
-from jackfield_http import HTTPClient, header_pairs, json_bytes
+from jackfield_http import PATIENCE, HTTPClient, header_pairs, json_bytes
 from jackfield_openai.responses.answer import AnswerReader
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import reads_files, request_body
@@ -110,6 +110,7 @@ class OpenAIResponses(BaseChatModel):
                 key=secrets,
                 variable=KEY_VARIABLE,
                 request_id=response.headers.get("x-request-id"),
+                patience_s=request.config.event_timeout or timeout_s * PATIENCE,
             )
             if response.headers.get("content-type", "").startswith("application/json"):
                 for event in reader.whole(await server.http.body_of(response)):

@@ -20,15 +20,26 @@ class GrowingItem:
         wire: The whole item, once it is there.
     """
 
-    __slots__ = ("call_id", "index", "name", "number", "told", "wire")
+    __slots__ = ("call_id", "cut", "index", "name", "number", "told", "wire")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.told: Counter[str] = Counter()
+        self.cut: set[str] = set()  # where the last piece ended with half a character
         self.call_id = ""
         self.name = ""
         self.number: int | None = None
         self.wire: Item | None = None
+
+    def count(self, where: str, piece: str) -> None:
+        """Note that a piece has arrived; the second half of a character is none of its own."""
+        self.told[where] += len(piece)
+        if where in self.cut and "\udc00" <= piece[:1] <= "\udfff":
+            self.told[where] -= 1
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            self.cut.add(where)
+        else:
+            self.cut.discard(where)
 
 
 class Items:

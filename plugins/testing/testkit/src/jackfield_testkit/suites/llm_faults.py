@@ -175,6 +175,34 @@ class FaultTests(LLMTests):
             "its connection is still open"
         )
 
+    @pytest.mark.parametrize("config", [{"request_timeout": 0.2}, {"request_timeout": 60, "event_timeout": 0.5}])
+    def test_comments_do_not_prolong_an_answer_for_ever(
+        self, server: FakeOpenAI, model: BaseChatModel, config: dict[str, float]
+    ) -> None:
+        # Ten times the silence that is allowed, unless `event_timeout` says otherwise.
+        server.reply(replies.text(["half", "x"]).commenting_after(1))
+        with pytest.raises(ModelTimeoutError) as caught:
+            answer_of(model, config=config)
+        assert caught.value.partial_text == "half"
+        assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
+            "its connection is still open"
+        )
+
+    def test_comments_are_no_silence(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        waiting = replies.text(["tick "] * 30).with_comments().paced(0.03)
+        server.reply(waiting)
+        assert answer_of(model, config={"request_timeout": 1, "event_timeout": 1}).get_content() == "tick " * 30
+
+    def test_a_line_without_an_end_is_an_error_with_the_text_so_far(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        server.reply(replies.text(["half", "x"]).flooding_after(1))
+        error = self._failure(model)
+        assert error.partial_text == "half"
+        assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
+            "its connection is still open"
+        )
+
     def test_a_slow_stream_that_is_never_silent_is_no_time_out(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["tick "] * 9).paced(0.1))
         assert answer_of(model, config={"request_timeout": 0.6}).get_content() == "tick " * 9

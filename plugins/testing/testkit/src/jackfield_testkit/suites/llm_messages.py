@@ -43,7 +43,8 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "extra_body": ({"extra_body": {"enable_thinking": False}}, {"enable_thinking": False}),
 }
 OURS_ALONE = {
-    "max_input_tokens", "max_retries", "max_retry_delay", "request_timeout", "deadline", "lang", "function_choice",
+    "max_input_tokens", "max_retries", "max_retry_delay", "request_timeout", "event_timeout", "deadline", "lang",
+    "function_choice",
     "thought_in_content",
     "parallel_function_calls", "fncall_prompt_type", "use_raw_api", "extra_body", "extra_headers",
 }  # fmt: skip

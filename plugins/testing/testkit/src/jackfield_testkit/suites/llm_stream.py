@@ -30,6 +30,10 @@ DELIVERIES: dict[str, Callable[[Reply], Reply]] = {
     "inside of characters": lambda reply: reply.cut_inside_utf8(),
     "crlf": lambda reply: reply.with_crlf(),
     "crlf, 1 byte": lambda reply: reply.with_crlf().cut(1),
+    "cr": lambda reply: reply.with_cr(),
+    "cr, 1 byte": lambda reply: reply.with_cr().cut(1),
+    "byte order mark": lambda reply: reply.with_bom(),
+    "byte order mark, 1 byte": lambda reply: reply.with_bom().cut(1),
     "comments": lambda reply: reply.with_comments(),
     "empty chunks": lambda reply: reply.with_empty_chunks(),
     "no [DONE]": lambda reply: reply.without_done(),
@@ -44,6 +48,18 @@ ANSWERS: dict[str, Reply] = {
         [ToolCall("get_weather", {"place": "北京 🙂"}, "a"), ToolCall("get_weather", {"place": "Zürich"}, "b")],
         content="two calls: ",
         chars=3,
+        interleaved=True,
+    ),
+}
+
+
+IN_HALVES: dict[str, Reply] = {
+    "text": replies.text(TEXT, chars=0),
+    "reasoning": replies.reasoning("先想一想 🤔", then=TEXT, chars=0),
+    "calls": replies.tool_calls(
+        [ToolCall("get_weather", {"place": "北京 🙂"}, "a"), ToolCall("get_weather", {"place": "Zürich"}, "b")],
+        content="two calls: ",
+        chars=0,
         interleaved=True,
     ),
 }
@@ -86,6 +102,22 @@ class StreamTests(LLMTests):
         plain = answer_of(model, functions=[WEATHER])
         assert plain.messages
         assert answer_of(model, functions=[WEATHER]) == plain
+
+    @pytest.mark.parametrize("answer", IN_HALVES)
+    def test_characters_that_come_in_two_chunks_are_whole(
+        self, server: FakeOpenAI, model: BaseChatModel, answer: str
+    ) -> None:
+        # JSON writes an emoji as two escapes; some servers cut between them.
+        server.reply(ANSWERS[answer], IN_HALVES[answer])
+        plain = answer_of(model, functions=[WEATHER])
+        events = events_of(model, functions=[WEATHER])
+        assert fold(events, model.backend) == plain
+        for event in events:
+            str(event).encode()  # nobody who writes it down fails
+
+    def test_half_a_character_that_stays_alone_is_replaced(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["a\ud83d", "b", "\ude00c", "d\ud83d"]))
+        assert answer_of(model).get_content() == "a\ufffdb\ufffdcd\ufffd"
 
     @pytest.mark.parametrize("answer", ANSWERS)
     def test_a_server_that_does_not_stream_is_understood(

@@ -1,0 +1,53 @@
+"""Characters that are cut in two: JSON writes an emoji as two escapes, and some servers send these in two chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jackfield.events import FunctionCallDelta, ModelEvent, ReasoningDelta, TextDelta
+from jackfield_http.jsonbytes import well_formed
+
+
+class Halves:
+    """Joins them: the first half is held back until the other comes, in the text, the thoughts and each call apart.
+
+    What leaves here can be written as UTF-8: a half that stays alone becomes U+FFFD.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[object, str] = {}
+
+    def mended(self, events: Iterable[ModelEvent]) -> list[ModelEvent]:
+        """The events with whole characters."""
+        return [mended for event in events for mended in self._mended(event)]
+
+    def rest(self) -> list[ModelEvent]:
+        """What is left at the end of the answer."""
+        held, self._held = self._held, {}
+        return [_event_of(channel, well_formed(half)) for channel, half in held.items()]
+
+    def _mended(self, event: ModelEvent) -> Iterator[ModelEvent]:
+        match event:
+            case TextDelta() | ReasoningDelta():
+                if text := self._joined(type(event), event.text):
+                    yield type(event)(text)
+            case FunctionCallDelta():
+                arguments = self._joined(event.index, event.arguments)
+                yield FunctionCallDelta(event.index, event.id, event.name, arguments)
+            case _:
+                yield event
+
+    def _joined(self, channel: object, text: str) -> str:
+        if not text:
+            return ""
+        whole = self._held.pop(channel, "") + text
+        if "\ud800" <= whole[-1] <= "\udbff":
+            self._held[channel] = whole[-1]
+            whole = whole[:-1]
+        return well_formed(whole)
+
+
+def _event_of(channel: object, text: str) -> ModelEvent:
+    if isinstance(channel, int):
+        return FunctionCallDelta(channel, arguments=text)
+    return ReasoningDelta(text) if channel is ReasoningDelta else TextDelta(text)
