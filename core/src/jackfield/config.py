@@ -65,7 +65,9 @@ def _shows_no_user(address: str) -> bool:
 
 def _without_user(address: str) -> str:
     if not _shows_no_user(address):
-        raise ValueError("an address has no user name and no password in it: set api_key, or a header in extra_headers")
+        raise ValueError(
+            "an address must not contain a user name or a password: set api_key, or a header in extra_headers"
+        )
     return address
 
 

@@ -291,6 +291,7 @@ def test_options_of_the_core_alone_are_not_sent() -> None:
         "max_retries": 1,
         "lang": "zh",
         "request_timeout": 1,
+        "event_timeout": 1,
         "use_raw_api": True,
         "fncall_prompt_type": "nous",
     }

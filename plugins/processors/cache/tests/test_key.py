@@ -40,6 +40,7 @@ CHANGES: dict[str, Any] = {
 NO_CHANGES: dict[str, Any] = {
     "max_retries": 3,
     "request_timeout": 9.0,
+    "event_timeout": 90.0,
     "deadline": 9.0,
     "lang": "zh",
     "max_input_tokens": 9,

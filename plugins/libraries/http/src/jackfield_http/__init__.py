@@ -1,5 +1,6 @@
 """HTTP for backends of Jackfield. Importing it loads no HTTP stack: the first request does.
 
+- `addresses`: whether a URL can lead to a server, and by which proxy.
 - `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
 - `sse`: server-sent events out of bytes.
 - `halves`: characters that are cut in two by the end of a chunk.

@@ -15,6 +15,7 @@ from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.models.refusals import Secrets, shown
 from jackfield.tracebacks import LocalsForgotten, forget_locals
+from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated
 from jackfield_http.headers import HeaderPairs
 from jackfield_http.jsonbytes import json_value
@@ -37,25 +38,15 @@ def checked_url(url: str, *, setting: str = "base_url") -> str:
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
-    try:
-        parts = urlsplit(url)
-        usable = bool(parts.hostname) and _is_plain(url) and parts.port != 0 and not (parts.query or parts.fragment)
-    except ValueError:
-        usable = False
-    if usable and "@" in url.partition("://")[2].partition("/")[0]:
+    if not has_server(url) or "?" in url or "#" in url:
         raise ConfigError(
-            f"{setting} has no user name and no password in it: set api_key, or a header in extra_headers"
+            f"{setting} is not the address of a server: it needs a host, and no query: http://127.0.0.1:8000/v1"
         )
-    if not usable:
+    if "@" in urlsplit(url).netloc:
         raise ConfigError(
-            f"{setting} is no address of a server: it needs a host, and no query: http://127.0.0.1:8000/v1"
+            f"{setting} must not contain a user name or a password: set api_key, or a header in extra_headers"
         )
     return url.rstrip("/")
-
-
-def _is_plain(url: str) -> bool:
-    """Whether nobody takes it for another address: URL libraries disagree on spaces, controls and backslashes."""
-    return url.isascii() and url.isprintable() and not set(url) & set(" \\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +89,14 @@ class HTTPClient:
     Args:
         url: Any URL at the server: its scheme, host and port count.
         backend: Who asks, for errors.
+
+    Raises:
+        ConfigError: No server can have that address.
     """
 
     def __init__(self, url: str, *, backend: str) -> None:
+        if not has_server(url):
+            raise ConfigError(f"{backend}: its URL is not the address of a server: it needs a host that can be one")
         parts = urlsplit(url)
         self.address = f"{parts.scheme}://{_host(parts)}"
         self._url = url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jackfield.errors import ConfigError
 from jackfield.models.keys import key_for_header
 
 __all__ = ["HeaderPairs", "header_pairs", "key_for_header"]
@@ -17,6 +18,13 @@ class HeaderPairs(list[tuple[bytes, bytes]]):
 
 
 def header_pairs(*headers: Mapping[str, str]) -> HeaderPairs:
-    """The headers as they are sent, names in lower case; of two with one name the later is."""
+    """The headers as they are sent, names in lower case; of two with one name the later is.
+
+    Raises:
+        ConfigError: One has half a character, which nothing can carry.
+    """
     joined = {name.lower(): value for some in headers for name, value in some.items()}
-    return HeaderPairs((name.encode(), value.encode()) for name, value in joined.items())
+    try:
+        return HeaderPairs((name.encode(), value.encode()) for name, value in joined.items())
+    except UnicodeEncodeError:
+        raise ConfigError("a header has half a character, which cannot be sent: check extra_headers") from None

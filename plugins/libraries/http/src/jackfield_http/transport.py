@@ -18,11 +18,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
 
+from jackfield.errors import ConfigError
+from jackfield_http.addresses import proxy_for
 from jackfield_http.sse import PATIENCE
 
 CONNECT_TIMEOUT_S = 15.0
@@ -59,19 +60,20 @@ class Route:
 
     @classmethod
     def to(cls, url: str) -> Route:
-        """The route to a URL's server that the environment asks for: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …"""
+        """The route to a URL's server that the environment asks for: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …
+
+        Raises:
+            ConfigError: Its proxy or its certificates cannot be used.
+        """
         logging.getLogger("httpcore2.http11").addFilter(_without_headers)
         parts = urlsplit(url)
-        proxies = getproxies()
-        proxy_url = proxies.get(parts.scheme) or proxies.get("all")
-        if proxy_url and proxy_bypass(parts.netloc.rpartition("@")[2]):
-            proxy_url = None
+        proxy_url = proxy_for(url)
         wants_tls = parts.scheme == "https" or (proxy_url or "").startswith("https:")
         return cls(
             origin=httpcore2.URL(url).origin,
             host=parts.netloc.rpartition("@")[2].encode(),
             proxy=_proxy(proxy_url) if proxy_url else None,
-            ssl_context=httpx2.create_ssl_context() if wants_tls else None,
+            ssl_context=_ssl_context() if wants_tls else None,
         )
 
 
@@ -82,8 +84,23 @@ def _without_headers(record: logging.LogRecord) -> bool:
     return True
 
 
+def _ssl_context() -> ssl.SSLContext:
+    try:
+        return httpx2.create_ssl_context()
+    except (OSError, ValueError) as error:  # those of TLS are OSErrors
+        raise ConfigError(
+            f"the certificates cannot be loaded ({type(error).__name__}): check SSL_CERT_FILE and SSL_CERT_DIR"
+        ) from error
+
+
 def _proxy(url: str) -> httpcore2.Proxy:
-    proxy = httpx2.Proxy(url if "://" in url else f"http://{url}")
+    try:
+        proxy = httpx2.Proxy(url)
+    except (ValueError, httpx2.InvalidURL):
+        # Without the cause: it may show the password.
+        raise ConfigError(
+            "the proxy of the environment has a URL that cannot be read: write http://host:port"
+        ) from None
     raw = httpcore2.URL(
         scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=proxy.url.raw_path
     )
@@ -336,7 +353,7 @@ class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
                 _, stream = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout("no connection in time") from error
-        except OSError as error:
+        except (OSError, ValueError, OverflowError) as error:  # the latter two for names and ports that none can be
             raise httpcore2.ConnectError(str(error)) from error
         return stream
 

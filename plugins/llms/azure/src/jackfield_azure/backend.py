@@ -95,7 +95,7 @@ def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Ma
 
     client = openai.AsyncAzureOpenAI(
         azure_endpoint=endpoint,
-        azure_deployment=quote(deployment, safe=""),
+        azure_deployment=quote(deployment, safe="", errors="replace"),
         api_version=version,
         api_key="unused",  # it asks for one, and sends nothing
         max_retries=0,

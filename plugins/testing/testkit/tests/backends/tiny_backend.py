@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import select
+import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace

@@ -1,0 +1,65 @@
+"""Whether a URL can lead to a server, and which proxy the environment puts before it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from jackfield.errors import ConfigError
+
+# No space and no control character, which cannot be in a request; no backslash, which others take for a slash.
+_VISIBLE = re.compile(r"[!-\[\]-~]+")
+_IN_BRACKETS = re.compile(r"\[[0-9A-Fa-f:.]+(%[\w.%-]+)?\](:\d*)?")
+_MAX_NAME = 253
+_MAX_LABEL = 63
+
+
+def has_server(url: str) -> bool:
+    """Whether a URL names a host and a port that can be connected to, and nothing that no request can carry."""
+    if not _VISIBLE.fullmatch(url):
+        return False
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or port == 0:
+        return False
+    address = parts.netloc.rpartition("@")[2]
+    if "[" in address or "]" in address:
+        return _IN_BRACKETS.fullmatch(address) is not None
+    name = host.removesuffix(".")
+    return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in name.split("."))
+
+
+def proxy_for(url: str) -> str | None:
+    """The URL of the proxy that the environment names for a server; None for none.
+
+    Raises:
+        ConfigError: There is one that cannot be used. Nothing of its URL is shown: a password may be in it.
+    """
+    parts = urlsplit(url)
+    proxies = getproxies()
+    kind = parts.scheme if proxies.get(parts.scheme) else "all"
+    proxy = proxies.get(kind)
+    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if problem := _problem_of(proxy):
+        raise ConfigError(f"{kind.upper()}_PROXY names a proxy that {problem}, or put the server's host into NO_PROXY")
+    return proxy
+
+
+def _problem_of(proxy: str) -> str:
+    scheme = proxy.partition("://")[0].lower()
+    if scheme in ("socks5", "socks5h"):
+        installed = importlib.util.find_spec("socksio") is not None
+        problem = "" if installed else "speaks SOCKS: install socksio for that (pip install socksio)"
+    else:
+        problem = "" if scheme in ("http", "https") else "is of an unknown kind: use http://, https:// or socks5://"
+    if not problem and not has_server(proxy):
+        problem = "is not the address of a server: write http://host:port"
+    return problem

@@ -1,0 +1,127 @@
+"""Whatever somebody writes where an address belongs, it is understood or refused in our own words."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, ModelServiceError
+from jackfield_http import HTTPClient, Reply, checked_url, header_pairs
+
+# Names that are none, or end in .invalid: nobody is asked for them.
+odd = st.text(st.sampled_from("a.-_~%[]:@/\\?#\x00\n \t*ä١\ud83d1"), max_size=8)
+hosts = (
+    st.sampled_from(["", "127.0.0.1", "[::1]", "[::1", "::1", "a..b", "..", "[v1.x]", "[::1]x", "x" * 64 + ".invalid"])
+    | odd.map(lambda text: f"{text}.invalid")
+    | odd.map(lambda text: f"[{text}]")
+)
+ports = st.sampled_from(["", ":", ":1", ":0", ":99999", ":-1", ":+1", ": 1", ":x", ":1:1", ":" + "9" * 5000])
+urls = st.builds(
+    "{}{}{}{}{}".format,
+    st.sampled_from(["http://", "https://", "HTTP://", "http:", "", "socks5://", "ftp://", "://"]),
+    st.just("") | odd.map(lambda text: f"u:se{text}cret@"),
+    hosts,
+    ports,
+    st.just("") | odd.map(lambda text: f"/{text}"),
+)
+
+
+def asked(url: str) -> Reply:
+    """What comes of asking a URL that somebody configured; nobody listens at port 1."""
+
+    async def ask() -> Reply:
+        base = checked_url(url)
+        client = HTTPClient(base, backend="acme")
+        try:
+            return await client.exchange("POST", f"{base}/a", b"{}", [], timeout_s=5)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(ask())
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(urls)
+def test_any_text_as_an_address_is_used_or_refused_in_our_own_words(no_proxies: pytest.MonkeyPatch, url: str) -> None:
+    no_proxies.setenv("NO_PROXY", "*")
+    with suppress(ConfigError, ModelServiceError):
+        asked(url)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(urls)
+def test_any_text_as_a_proxy_is_used_or_refused_in_our_own_words_and_not_shown(
+    no_proxies: pytest.MonkeyPatch, url: str
+) -> None:
+    try:
+        no_proxies.setenv("ALL_PROXY", url)
+    except (UnicodeEncodeError, ValueError):
+        return  # no environment can have it
+    try:
+        asked("http://127.0.0.1:1")
+    except (ConfigError, ModelServiceError) as error:
+        shown: BaseException | None = error
+        while shown is not None:
+            assert "cret@" not in str(shown)
+            shown = shown.__cause__
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://a..b", "http://.a", "http://[::1", "http://[::1]x", "http://h:99999", "http://h/a b", "http://h/\n",
+     "http://\x00", f"http://{'x' * 64}.invalid", f"http://{'x.' * 127}invalid", "http://h:+1"],
+)  # fmt: skip
+def test_an_address_that_no_server_has_is_refused_where_it_is_configured(url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        checked_url(url)
+
+
+@pytest.mark.parametrize("url", ["http://h.", "http://my_host:1/v1", "http://[fe80::1%25eth0]:1", "http://xn--a.b"])
+def test_an_odd_address_that_a_server_may_have_is_taken(url: str) -> None:
+    assert checked_url(url) == url
+
+
+@pytest.mark.parametrize(
+    ("proxy", "says"),
+    [
+        ("socks4://u:secret@127.0.0.1:1", "unknown kind"),
+        ("ftp://u:secret@127.0.0.1:1", "unknown kind"),
+        ("http://u:secret@a..b", "not the address"),
+        ("http://u:secret@[::1", "not the address"),
+        ("u:secret@127.0.0.1:99999", "not the address"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
+    no_proxies: pytest.MonkeyPatch, proxy: str, says: str
+) -> None:
+    no_proxies.setenv("ALL_PROXY", proxy)
+    with pytest.raises(ConfigError, match=f"ALL_PROXY names a proxy that is .*{says[-5:]}") as caught:
+        asked("http://127.0.0.1:1")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_socks_proxy_says_what_it_needs(no_proxies: pytest.MonkeyPatch) -> None:
+    no_proxies.setenv("HTTP_PROXY", "socks5://127.0.0.1:1")
+    no_proxies.delenv("REQUEST_METHOD", raising=False)
+    with pytest.raises((ConfigError, ModelConnectionError)) as caught:
+        asked("http://127.0.0.1:1")
+    if isinstance(caught.value, ConfigError):  # without socksio
+        assert "HTTP_PROXY" in str(caught.value)
+        assert "socksio" in str(caught.value)
+
+
+def test_certificates_that_are_not_there_are_named_by_their_variable(no_proxies: pytest.MonkeyPatch) -> None:
+    no_proxies.setenv("SSL_CERT_FILE", "/no/such/file.pem")
+    with pytest.raises(JackfieldError, match="SSL_CERT_FILE"):
+        asked("https://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("header", [{"X-A": "b\ud83d"}, {"X-\ud83d": "b"}])
+def test_a_header_with_half_a_character_is_refused_and_not_shown(header: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="extra_headers") as caught:
+        header_pairs(header)
+    assert caught.value.__cause__ is None
