@@ -13,7 +13,6 @@ from jackfield.errors import ModelServiceError
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
-    ModelEvent,
     RunFinished,
     StopReason,
     StreamReset,
@@ -79,12 +78,15 @@ class Loop:
                 return
 
     async def _next_action(self, run: Run, state: _State) -> Action:
-        names: frozenset[str] = frozenset()
-        if (run.approve or self.approve) is None and (state.spent.turns or run.resume):
-            calls = open_calls(state.history)
-            if calls:
-                async with closing(run.guarded(self._needing_approval(calls))) as found:
-                    names = await anext(aiter(found))
+        action = self._decided(run, state)
+        if isinstance(action, RunTools) and (run.approve or self.approve) is None:
+            # Only now, because it may load what is called: a class may ask for more than its descriptor.
+            async with closing(run.guarded(self._needing_approval(action.calls))) as found:
+                names = await anext(aiter(found))
+            return self._decided(run, state, names) if names else action
+        return action
+
+    def _decided(self, run: Run, state: _State, names: frozenset[str] = frozenset()) -> Action:
         return decide(
             state.history, state.spent, run.limits, needs_approval=names, resume=run.resume, answered=run.answers
         )
@@ -94,12 +96,14 @@ class Loop:
 
     async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
+        named = _Named()
         yield TurnStarted(state.spent.turns + 1)
         try:
             # The language is the conversation's: documents that an agent adds must not change it.
             asked = self.model.astream(state.history, self.functions, config=run.config, lang=run.lang)
             async with closing(run.guarded(asked)) as events:
-                async for event in _with_ids(events):
+                async for got in events:
+                    event = named.with_id(got) if isinstance(got, FunctionCallDelta | StreamReset) else got
                     answer.feed(event)
                     yield event
             self.model.check_complete(answer)
@@ -137,17 +141,21 @@ class Loop:
             state.history += [results[index] for index in sorted(results)]
 
 
-async def _with_ids(events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """The events of an answer, each call in them with an id: a call that has none could not be told from another."""
-    named: set[int] = set()
-    async for event in events:
-        if isinstance(event, FunctionCallDelta) and event.index not in named:
-            named.add(event.index)
-            yield event if event.id else replace(event, id=f"call_{uuid.uuid4().hex[:24]}")
-            continue
+class _Named:
+    """Gives each call of an answer an id that has none: it could not be told from another."""
+
+    def __init__(self) -> None:
+        self._indexes: set[int] = set()
+
+    def with_id(self, event: FunctionCallDelta | StreamReset) -> FunctionCallDelta | StreamReset:
+        """The event; the first one of a call with an id."""
         if isinstance(event, StreamReset):
-            named.clear()
-        yield event
+            self._indexes.clear()
+            return event
+        if event.index in self._indexes:
+            return event
+        self._indexes.add(event.index)
+        return event if event.id else replace(event, id=f"call_{uuid.uuid4().hex[:24]}")
 
 
 class _State:

@@ -93,7 +93,9 @@ def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
     Only the user, and who wrote the system message, may have a file read and sent. A path elsewhere is a text that
     somebody wrote; what a tool made in this run stands in its result as a `data:` URI.
     """
-    if not any(map(_names_files, history)):
+    # A history is long, and most of it is plain text.
+    in_items = [m for m in history if isinstance(m.content, list) or isinstance(m.reasoning_content, list)]
+    if not any(map(_names_files, in_items)):
         return history
     return tuple(_with_notes(message) if _names_files(message) else message for message in history)
 

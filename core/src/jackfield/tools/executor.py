@@ -149,8 +149,9 @@ class ToolExecutor:
             for planned in open_calls.values():
                 yield not_run(planned, NO_RESULT_TEXT, "NoResult")
         finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+            if not work.done():
+                work.cancel()
+                await asyncio.wait((work,))
 
     async def _run_all(
         self, calls: Sequence[tuple[PlannedCall, _Ready | None]], context: ToolContext, events: _Events
@@ -165,6 +166,9 @@ class ToolExecutor:
                 events.put_nowait(await self._finish(planned, scoped, ready))
 
         try:
+            if len(calls) == 1:  # most turns have one call, which needs no group
+                await one(*calls[0])
+                return
             async with asyncio.TaskGroup() as group:
                 for planned, ready in calls:
                     group.create_task(one(planned, ready))
@@ -329,16 +333,33 @@ async def _apart(work: Coroutine[Any, Any, T], *, name: str, timeout_s: float | 
         ToolTimeoutError: It took too long. If it goes on all the same, nobody waits for it any more.
         Exception: Its own; what is no `Exception` comes as `_Escaped`.
     """
-    task = asyncio.create_task(_caught(work))
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[_Outcome[T] | None] = loop.create_future()
+    task = loop.create_task(_told(waiter, work))
+    # However the task ends, even before it begins, whoever waits is told.
+    task.add_done_callback(lambda _: _tell(waiter, _Outcome(error=asyncio.CancelledError())))
+    timer = None if timeout_s is None else loop.call_later(timeout_s, _tell, waiter, None)
     try:
-        await asyncio.wait((task,), timeout=timeout_s)
+        outcome = await waiter
     except BaseException:
         await _end(task, name)
         raise
-    if not task.done():
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if outcome is None:
         await _end(task, name)
         raise ToolTimeoutError(f"Tool {name} did not finish in {timeout_s:g} s; ask it for less at once")
-    return task.result().value()
+    return outcome.value()
+
+
+def _tell(waiter: asyncio.Future[T], value: T) -> None:
+    if not waiter.done():
+        waiter.set_result(value)
+
+
+async def _told(waiter: asyncio.Future[_Outcome[T] | None], work: Coroutine[Any, Any, T]) -> None:
+    _tell(waiter, await _caught(work))
 
 
 async def _content_from(
