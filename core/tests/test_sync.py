@@ -687,6 +687,13 @@ def test_calls_that_are_shared_run_once_for_the_tasks_of_all_loops() -> None:
     assert asyncio.run(sync.shared_in_worker(opening)) == 2  # what is kept is kept by the function
 
 
+def test_calls_with_other_arguments_are_not_shared() -> None:
+    async def ask() -> list[int]:
+        return await asyncio.gather(*(sync.shared_in_worker(abs, number) for number in (-1, -2, -1)))
+
+    assert sync.run(ask()) == [1, 2, 1]
+
+
 def test_a_shared_call_that_failed_is_tried_again_by_who_asks_next() -> None:
     errors = iter([KeyError("first"), None])
 
@@ -727,7 +734,7 @@ def test_work_in_the_background_is_done_even_if_nobody_waits_for_it_any_more() -
 
 # In a process of their own, with fewer threads than there are.
 FEW = """
-    import asyncio, functools, threading, time
+    import asyncio, functools, logging, threading, time
     from jackfield import sync
     from jackfield.errors import JackfieldError
     sync.MAX_WORKERS = 4
@@ -800,6 +807,8 @@ def test_a_call_that_is_cancelled_before_its_turn_never_runs() -> None:
 
 def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs() -> None:
     script = """
+        logging.disable()
+
         async def hang():
             tasks = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(4)]
             waiting = asyncio.create_task(outcome(sync.in_worker(ran.append, "waiting")))
@@ -807,7 +816,8 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
             for task in tasks: task.cancel()
             print(await waiting)
             print(await outcome(sync.in_worker(ran.append, "later")))
-            print(await outcome(sync.shared_in_worker(functools.partial(ran.append, "shared"))))
+            print(await outcome(sync.shared_in_worker(ran.append, "shared")))
+            print(sync.in_background(functools.partial(ran.append, "background")).exception())
             goes_on.set()
             while await outcome(sync.in_worker(ran.append, "again")) is not None:
                 await asyncio.sleep(0.001)
@@ -820,7 +830,7 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         "no thread for a plain function: all 4 worker threads are held by functions that were given up (timed out or "
         "cancelled) and still run: give what they wait for a time-out, or restart the process"
     )
-    assert with_few_workers(script) == [told, told, told, "['again']"]
+    assert with_few_workers(script) == [told, told, told, told, "['again']"]
 
 
 def test_idle_threads_end() -> None:

@@ -346,30 +346,31 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         raise
 
 
-async def shared_in_worker(function: Callable[[], T]) -> T:
-    """As `in_worker`; who asks for the same function while it runs waits for that one call, in whatever event loop.
+async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `in_worker`; who asks for the same while it runs waits for that one call, in whatever event loop.
 
-    For what is opened or loaded at first use, and kept by the function itself. Who is cancelled stops no other. An
-    error is everybody's, and the next call tries again.
+    For what is opened or loaded at first use, and kept by the function itself. The arguments are hashable. Who is
+    cancelled stops no other. An error is everybody's, and the next call tries again.
     """
+    asked = (function, args, *sorted(kwargs.items()))
     flights = _this_process().flights
     mine: concurrent.futures.Future[T] = concurrent.futures.Future()
-    flight: concurrent.futures.Future[T] = flights.setdefault(function, mine)
+    flight: concurrent.futures.Future[T] = flights.setdefault(asked, mine)
     if flight is mine:
         mine.set_running_or_notify_cancel()  # from now on, a waiting task that is cancelled cannot cancel it
         context = contextvars.copy_context()
 
         def fail(error: BaseException) -> None:
-            flights.pop(function, None)
+            flights.pop(asked, None)
             mine.set_exception(_arriving(error))
 
         def work() -> None:
             try:
-                result = context.run(function)
+                result = context.run(function, *args, **kwargs)
             except BaseException as error:  # noqa: BLE001 - handed to the waiting tasks, which raise it
                 fail(error)
             else:
-                flights.pop(function, None)
+                flights.pop(asked, None)
                 mine.set_result(result)
 
         _this_process().workers.submit(_Job(work, fail))
@@ -380,7 +381,8 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
     """Run a plain function in a worker thread and forget it; what it raises is logged.
 
     Returns:
-        Is done when it has run. Cancelling it, or the wait for it, has no effect.
+        Is done when it has run, with an error only if it never will, because there is no thread for it. Cancelling
+        it, or the wait for it, has no effect.
     """
     over: concurrent.futures.Future[None] = concurrent.futures.Future()
     over.set_running_or_notify_cancel()
@@ -395,7 +397,7 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
 
     def refuse(error: JackfieldError) -> None:
         _log.warning("work in the background was not done: %s", error)
-        over.set_result(None)
+        over.set_exception(error)
 
     _this_process().workers.submit(_Job(work, refuse))
     return over

@@ -269,6 +269,30 @@ def test_a_client_works_on_several_event_loops_at_once(server: FakeOpenAI, make_
     assert statuses == [200] * 20
 
 
+def test_first_requests_at_once_share_one_opening(
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    way, opened, all_wait = client._way, list[int](), threading.Event()
+
+    def noting() -> object:
+        opened.append(1)
+        assert all_wait.wait(20)
+        return way()
+
+    monkeypatch.setattr(client, "_way", noting)
+
+    async def several() -> list[int]:
+        asking = [asyncio.create_task(exchange(client, server.url)) for _ in range(30)]
+        await asyncio.sleep(0)
+        all_wait.set()
+        return [reply.status for reply in await asyncio.gather(*asking)]
+
+    assert asyncio.run(several()) == [200] * 30
+    assert opened == [1]
+
+
 def test_a_closed_client_has_no_connections_and_can_be_used_again(server: FakeOpenAI, make_client: MakeClient) -> None:
     server.default = text("hello")
     client = make_client(server.url)

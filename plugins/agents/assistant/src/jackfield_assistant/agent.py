@@ -94,7 +94,7 @@ class Assistant(FnCallAgent):
         query = _question(run.messages)
         if not files or not query:
             return _Knowledge("")
-        retriever = cast(Retriever, await sync.in_worker(self._retrieval.load))
+        retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
         found = await retriever.retrieve(query, files)
         if found.errors and len(found.errors) == len(files):
             raise DocParserError("no document could be read: " + "; ".join(str(error) for error in found.errors))

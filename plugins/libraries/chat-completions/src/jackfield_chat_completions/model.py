@@ -165,7 +165,7 @@ class ChatCompletionsModel(BaseChatModel):
         # In a thread: it may import an SDK, which takes most of a second, in which the event loop has others to serve.
         opened = self._opened
         if opened is None:
-            opened = await sync.in_worker(self._open)
+            opened = await sync.shared_in_worker(self._open)
         server = opened.server
         body = await _request_bytes(request, server.dialect)
         headers = opened.headers_with(request.config.extra_headers)

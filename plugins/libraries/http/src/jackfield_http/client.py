@@ -139,7 +139,7 @@ class HTTPClient:
         connections = self._connections.get(asyncio.get_running_loop())
         if connections is None:
             # In a thread: loading the HTTP stack and certificates takes long, and the event loop has others to serve.
-            connections = self._connections_here(await sync.in_worker(self._way))
+            connections = self._connections_here(await sync.shared_in_worker(self._way))
         with translated(self._backend, self.address, timeout_s=timeout_s):
             async with connections.request(method, url, body, headers, timeout_s=timeout_s) as response:
                 yield response

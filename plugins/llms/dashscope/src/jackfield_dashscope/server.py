@@ -88,7 +88,7 @@ class Access:
         """
         server = self._server
         # In a thread: importing the SDK takes most of a second, in which the event loop has others to serve.
-        return server if server is not None else await sync.in_worker(self._opened)
+        return server if server is not None else await sync.shared_in_worker(self._opened)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -157,7 +157,7 @@ class OpenAIEmbedder(Embedder):
         # In a thread: it may import the SDK, which takes most of a second, in which the event loop has others to serve.
         opened = self._opened
         if opened is None:
-            opened = await sync.in_worker(self._open)
+            opened = await sync.shared_in_worker(self._open)
         as_base64 = self._takes_base64
         body = json_bytes(self._body(batch, as_base64=as_base64))
         reply = await opened.client.exchange(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 from jackfield import sync
@@ -112,7 +114,7 @@ class TransformersChat(BaseChatModel):
     async def _generated(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         loaded = self._models.get(request.model)
         if loaded is None:
-            loaded = await sync.in_worker(self._load, request.model)
+            loaded = await sync.shared_in_worker(self._load, request.model)
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
         left = threading.Event()
@@ -131,7 +133,7 @@ class TransformersChat(BaseChatModel):
             else:
                 tell(None)
 
-        sync.in_background(work)
+        sync.in_background(work).add_done_callback(partial(_tell_if_refused, tell))
         try:
             while (item := await _next(items, request.config.request_timeout)) is not None:
                 if isinstance(item, BaseException):
@@ -210,3 +212,9 @@ async def _next(items: asyncio.Queue[_Item], timeout_s: float | None) -> _Item:
         f"{BACKEND}: no new token in {timeout_s:g} s, the wait for other calls included: raise request_timeout",
         backend=BACKEND,
     )
+
+
+def _tell_if_refused(tell: Callable[[_Item], None], over: Future[None]) -> None:
+    error = over.exception()
+    if error is not None:  # there is no thread for it, and nobody else will say so
+        tell(error)

@@ -158,7 +158,7 @@ class Fallback(Processor):
         """The events of a model: of the rest of this chain, or of another one."""
         if model is None:
             return call.call_next(call.request)
-        other = await sync.in_worker(model.model)  # it may have to import a backend
+        other = await sync.shared_in_worker(model.model)  # it may have to import a backend
         left_s = call.time_left(self._clock())
         return other.astream(
             call.request.messages,

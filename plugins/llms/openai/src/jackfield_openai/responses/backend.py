@@ -87,7 +87,7 @@ class OpenAIResponses(BaseChatModel):
         # In a thread: importing the SDK takes most of a second, in which the event loop has others to serve.
         server = self._opened
         if server is None:
-            server = await sync.in_worker(self._server)
+            server = await sync.shared_in_worker(self._server)
         body = await self._body(request)
         headers = header_pairs(server.headers, request.config.extra_headers)
         secrets = Secrets(server.key.value, headers={**server.headers, **request.config.extra_headers})
