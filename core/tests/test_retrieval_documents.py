@@ -12,7 +12,8 @@ import pytest
 
 from jackfield.errors import DocParserError
 from jackfield.plugins.host import PluginHost
-from jackfield.retrieval import Document, DocumentReader, Reading
+from jackfield.retrieval import Document, DocumentReader, Reading, chunk_document, passages
+from jackfield.retrieval.documents import _bytes_of
 from jackfield.settings import Settings
 
 PARSER = """
@@ -240,3 +241,35 @@ def test_a_url_is_refused_with_what_to_do_instead(site: Site, url: str) -> None:
         DocParserError, match="URLs need a fetcher, which this version has not; download the file first"
     ):
         read(site.reader(), url)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not take such names")
+def test_a_name_that_is_no_text_is_read_and_can_be_shown(site: Site, tmp_path: Path) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    for data in (b"text", b"broken"):
+        path = os.fsdecode(bytes(tmp_path) + b"/caf\xe9\n.ln")
+        Path(path).write_bytes(data)
+        reading = read_all(site.reader(), path)
+        if data == b"text":
+            assert reading.documents[0].source == path
+            shown = passages(chunk_document(reading.documents[0]))[0]["url"]
+        else:
+            shown = str(reading.errors[path])
+        assert shown.encode().decode().isprintable()
+        assert r"caf\udce9\n.ln" in shown
+
+
+@pytest.mark.parametrize("name", ["", "a\0b.ln", "\ud800.ln", "x" * 300 + ".ln", "y/" * 3000 + "a.ln", "\x1b[2J.ln"])
+def test_whatever_a_path_is_it_is_read_or_refused(site: Site, tmp_path: Path, name: str) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    with pytest.raises(DocParserError) as caught:
+        read(site.reader(), f"{tmp_path}/missing/{name}" if name else "")
+    assert str(caught.value).encode().decode().isprintable()
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes with names")
+def test_a_file_that_becomes_a_pipe_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.ln")
+    with pytest.raises(DocParserError, match="no regular file"):
+        _bytes_of(str(tmp_path / "a.ln"), 1000)

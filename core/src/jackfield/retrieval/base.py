@@ -32,6 +32,12 @@ class Block:
     level: int = 0
 
 
+def shown_path(path: str) -> str:
+    """A path or URL that can be sent and shown: bytes that are no UTF-8, and what cannot be seen, are escaped."""
+    text = path.encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document. `source` is its path or URL, `content_hash` the SHA-256 of its bytes, in hex."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
-from jackfield.retrieval.base import Chunk, Corpus, Hit
+from jackfield.retrieval.base import Chunk, Corpus, Hit, shown_path
 from jackfield.retrieval.chunking import page_line
 from jackfield.retrieval.cutting import head_that_fits
 from jackfield.tokens import TokenCounter, estimate_tokens
@@ -66,7 +66,7 @@ def passages(chunks: Iterable[Chunk]) -> list[Passage]:
     grouped: dict[str, Passage] = {}
     before: Chunk | None = None
     for chunk in chunks:
-        entry = grouped.setdefault(chunk.source, {"url": chunk.source, "text": []})
+        entry = grouped.setdefault(chunk.source, {"url": shown_path(chunk.source), "text": []})
         entry["text"].append(_without_overlap(chunk, before) if before else chunk.text)
         before = chunk
     return list(grouped.values())

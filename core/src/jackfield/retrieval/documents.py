@@ -20,7 +20,7 @@ from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ParserSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import install_hint, parser_of_extension
-from jackfield.retrieval.base import Document, Parser
+from jackfield.retrieval.base import Document, Parser, shown_path
 from jackfield.retrieval.keep import Kept
 from jackfield.retrieval.parsing import ParseJob, ParserLimits, ParserUnavailableError, can_start_processes, parse_apart
 from jackfield.settings import normalise
@@ -31,6 +31,7 @@ _KEPT_CHARS = 50_000_000
 _AT_ONCE = 4
 _MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
+_MOST_NAME = 200  # characters
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -88,11 +89,11 @@ class DocumentReader:
         Raises:
             DocParserError: It cannot be read; the text names the file by its last part, for a model may read it.
         """
-        return await in_worker(self._read, os.fspath(path))
+        return await in_worker(self._read, os.fsdecode(path))
 
     async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int = _AT_ONCE) -> Reading:
         """Read several files side by side, each once; one that cannot be read does not stop the others."""
-        names = list(dict.fromkeys(os.fspath(path) for path in paths))
+        names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
         turn = asyncio.Semaphore(at_once)
 
         async def attempt(name: str) -> Document | DocParserError:
@@ -123,7 +124,7 @@ class DocumentReader:
         return replace(document, source=path)
 
     def _parse(self, path: str, key: _Key, data: bytes | None) -> Document:
-        name = basename_of(path)
+        name = _name(path)
         if data is None:
             data = _bytes_of(path, self._max_bytes)
             if hashlib.sha256(data).hexdigest() != key.content_hash:
@@ -188,7 +189,7 @@ class DocumentReader:
             return fitting[0]
         if fitting:
             raise DocParserError(
-                f"{basename_of(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
+                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
                 f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
             )
         raise DocParserError(self._absence(path, specs))
@@ -202,7 +203,7 @@ class DocumentReader:
         install = install_hint("parser", parser_of_extension(suffix) or "")
         kind = f"'.{suffix}' files" if suffix else "files of its kind"
         return (
-            f"{basename_of(path)} cannot be read: no parser for {kind} is installed; "
+            f"{_name(path)} cannot be read: no parser for {kind} is installed; "
             f"installed parsers read: {readable}{told}{install}"
         )
 
@@ -242,7 +243,7 @@ def _is_text(head: bytes) -> bool:
 
 def _signature(path: str) -> tuple[int, ...]:
     """What changes whenever a file does, its contents unread."""
-    name = basename_of(path)
+    name = _name(path)
     if _URL.match(path):
         raise DocParserError(
             f"{name} is a URL: URLs need a fetcher, which this version has not; download the file first"
@@ -253,11 +254,15 @@ def _signature(path: str) -> tuple[int, ...]:
         raise DocParserError(f"{name} does not exist: check its name") from None
     except (OSError, ValueError) as error:
         raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
+    _check_kind(found, name)
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)
+
+
+def _check_kind(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise DocParserError(f"{name} is a folder: name the files in it")
     if not stat.S_ISREG(found.st_mode):
         raise DocParserError(f"{name} is no regular file: copy what it holds into one")
-    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)
 
 
 def _is_settled(signature: tuple[int, ...]) -> bool:
@@ -266,17 +271,28 @@ def _is_settled(signature: tuple[int, ...]) -> bool:
 
 
 def _bytes_of(path: str, max_bytes: int) -> bytes:
-    name = basename_of(path)
+    name = _name(path)
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(max_bytes + 1)
-    except OSError as error:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            _check_kind(os.fstat(file.fileno()), name)  # it may be another one by now
+            data = file.read(max_bytes + 1) or b""  # None where there is nothing to read yet, as in /proc
+    except (OSError, ValueError) as error:
         raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
     if len(data) > max_bytes:
         raise DocParserError(f"{name} is larger than {max_bytes / 2**20:g} MiB: split it, or raise max_bytes")
     if not data:
         raise DocParserError(f"{name} is empty")
     return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to would keep its reader waiting."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _name(path: str) -> str:
+    """The last part of a path, as it can be shown and sent: file names may hold any bytes."""
+    return shown_path(basename_of(path))[:_MOST_NAME] or "''"
 
 
 def _reason(error: OSError | ValueError) -> str:
