@@ -259,8 +259,7 @@ class Connections:
         return self._factory.create_connection(self._route.origin), False
 
     async def _give_back(self, connection: httpcore2.AsyncConnectionInterface) -> None:
-        # Not if it was closed meanwhile, or if the server has said more than it was asked for.
-        if connection.is_available() and self._keeper is not None and not connection.has_expired():
+        if connection.is_available() and self._keeper is not None:  # not closed meanwhile
             self._idle.append(connection)
         else:
             await connection.aclose()
