@@ -94,9 +94,10 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     while start and history[start - 1].role == ASSISTANT:
         start -= 1
     calls = [message for message in history[start:end] if message.function_call]
-    if not calls:
+    given_results = history[end:]
+    if not calls or _answered_in_order(calls, given_results):
         return ()
-    results = results_of(calls, history[end:])
+    results = results_of(calls, given_results) if given_results else [None] * len(calls)
     taken = {message.function_id for message in history[start:]}
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     planned: dict[str, PlannedCall] = {}
@@ -106,6 +107,14 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
             call_id = next(fresh) if given is None or given in planned else given
             planned[call_id] = PlannedCall(index, call_id, message.function_call)
     return tuple(planned.values())
+
+
+def _answered_in_order(calls: Sequence[Message], results: Sequence[Message]) -> bool:
+    """Whether there is one result for each call, as a run makes them: then nothing need be looked for."""
+    return len(calls) == len(results) and all(
+        call.function_id is not None and call.function_id == result.function_id
+        for call, result in zip(calls, results, strict=True)
+    )
 
 
 def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:

@@ -80,9 +80,11 @@ class Loop:
     async def _next_action(self, run: Run, state: _State) -> Action:
         action = self._decided(run, state)
         if isinstance(action, RunTools) and (run.approve or self.approve) is None:
-            # Only now, because it may load what is called: a class may ask for more than its descriptor.
-            async with closing(run.guarded(self._needing_approval(action.calls))) as found:
-                names = await anext(aiter(found))
+            if self.executor.must_load(action.calls):  # a class may ask for more than its descriptor
+                async with closing(run.guarded(self._needing_approval(action.calls))) as found:
+                    names = await anext(aiter(found))
+            else:
+                names = await self.executor.needing_approval(action.calls)
             return self._decided(run, state, names) if names else action
         return action
 

@@ -89,6 +89,11 @@ class ToolExecutor:
 
     # --- approval ---
 
+    def must_load(self, calls: Sequence[PlannedCall]) -> bool:
+        """Whether a called tool has not been loaded, which takes its time."""
+        tools = (self._tools.get(planned.call.name) for planned in calls)
+        return any(isinstance(tool, PluginTool) and not tool.is_loaded for tool in tools)
+
     async def needing_approval(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
         """The names of the called tools that need approval.
 

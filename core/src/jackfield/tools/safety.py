@@ -93,6 +93,9 @@ def claims_of(source: Claims, *, name: str) -> Safety:
     )
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 def _of_class(cls: type, attribute: str, default: Any = None) -> Any:
     """What the class itself says; a property or a slot says nothing without an instance."""
     value = getattr(cls, attribute, default)
@@ -108,6 +111,8 @@ def _seconds(value: Any, name: str) -> float | None:
 
 
 def _effects(value: Any, name: str) -> frozenset[str]:
+    if value == _NONE:
+        return _NONE
     if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
         return frozenset(value)
     raise BrokenPluginError(f"tool {name!r}: effects must be a set of texts, not {value!r}")
