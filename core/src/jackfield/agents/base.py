@@ -213,17 +213,22 @@ class Agent:
             view.feed(event.event)
         return _as_given(view.messages(), want_dicts(messages))
 
-    def run(self, messages: Sequence[MessageLike], **options: Any) -> Iterator[list[Any]]:
+    def run(self, messages: Sequence[MessageLike], **options: Any) -> sync.Stream[list[Any]]:
         """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
-        Options are those of `astream`. A consumer slower than the run gets fewer, longer items.
+        Options are those of `astream`. A consumer slower than the run gets fewer, longer items. Leaving it early
+        cancels the run; `close`, or the end of a `with`, also waits until all that the run opened is closed.
         """
         view = RunView(self.name)
         dicts = want_dicts(messages)
-        for batch in sync.batches(self.astream(messages, **options)):
-            changed = [view.feed(event.event) for event in batch]
-            if any(changed):
-                yield _as_given(view.messages(), dicts)
+
+        def lists(batches: Iterator[list[RunEvent]]) -> Iterator[list[Any]]:
+            for batch in batches:
+                changed = [view.feed(event.event) for event in batch]
+                if any(changed):
+                    yield _as_given(view.messages(), dicts)
+
+        return sync.stream(self.astream(messages, **options), lists)
 
     def run_nonstream(self, messages: Sequence[MessageLike], **options: Any) -> list[Any]:
         """The whole response, as dicts if the messages are dicts. Options are those of `astream`."""

@@ -114,17 +114,20 @@ class QwenStyleChat(ABC):
     def _snapshots(
         self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool
     ) -> Iterator[list[Any]]:
-        answer = Fold(self.backend)
-        last: list[Message] = []
-        # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
-        for batch in sync.batches(self.astream(messages, functions, config=config)):
-            for event in batch:
-                answer.feed(event)
-            now = answer.messages()
-            if now and now != last:
-                last = now
-                yield _dumped(now, dicts)
-        self.check_complete(answer)
+        def growing(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
+            answer = Fold(self.backend)
+            last: list[Message] = []
+            # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
+            for batch in batches:
+                for event in batch:
+                    answer.feed(event)
+                now = answer.messages()
+                if now and now != last:
+                    last = now
+                    yield _dumped(now, dicts)
+            self.check_complete(answer)
+
+        return sync.stream(self.astream(messages, functions, config=config), growing)
 
     def _deltas(
         self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool

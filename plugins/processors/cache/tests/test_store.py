@@ -212,6 +212,23 @@ def test_a_locked_file_is_waited_for_once_and_used_again_after_a_rest(
     clock.now += REST_S
     assert _kept(store) == [0]
     assert len(caplog.records) == 1
+    assert "in use by others" in caplog.text
+    assert "move it away" not in caplog.text
+
+
+def test_an_answer_that_is_there_waits_for_no_writer(
+    make: MakeStore, path: Path, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = make(busy_s=30)
+    store.put(KEYS[0], b"events")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    clock.now += 2 * TOUCH_S  # its use would be written down, if nobody else wrote
+    assert _kept(store) == [0]
+    other.execute("ROLLBACK")
+    other.close()
+    assert _kept(store) == [0]
+    assert caplog.records == []
 
 
 def test_a_file_that_was_mended_is_used_again(make: MakeStore, path: Path, clock: Any) -> None:
