@@ -5,7 +5,9 @@ Tools that report errors write down the local variables of every frame. Where a 
 
 from __future__ import annotations
 
+import sys
 import traceback
+from itertools import zip_longest
 from types import TracebackType
 from typing import Self
 
@@ -13,48 +15,46 @@ from typing import Self
 class LocalsForgotten:
     """A context, for `with` and `async with`, that an error leaves without the local variables of what it went through.
 
-    The frame that has the `with` is left out of the traceback, because it cannot be emptied while it runs; those below
-    it stay, with their lines. The same is done for all that the error was raised from.
+    A frame that still runs cannot be emptied and is left out of the traceback: that of the `with` itself. Those below
+    it stay, with their lines. The same is done for all that the error was raised from, inside of the context.
     """
 
     def __enter__(self) -> Self:
+        self._outside = sys.exception()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            forget_locals(error)
+            forget_locals(error, outside=self._outside)
 
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            forget_locals(error)
+        self.__exit__(kind, error, trace)
 
 
-def forget_locals(error: BaseException) -> None:
-    """Empty the frames of an error and of all it was raised from, and leave out the first: that of who calls this.
+def forget_locals(error: BaseException, *, outside: BaseException | None = None) -> None:
+    """Empty the frames of an error and of all it was raised from; leave out those that still run.
 
     What was left out with `from None` is forgotten, too.
+
+    Args:
+        error: It is changed.
+        outside: An error that was being handled before; it is its handler's, and stays as it is.
     """
-    if error.__traceback__ is not None:
-        traceback.clear_frames(error.__traceback__)
-        error.__traceback__ = error.__traceback__.tb_next
-    seen = {id(error)}
-    waiting = _behind(error)
+    seen = {id(outside)}
+    waiting = [error]
     while waiting:
-        other = waiting.pop()
-        if id(other) in seen:
-            continue
-        seen.add(id(other))
-        if other.__traceback__ is not None:
-            traceback.clear_frames(other.__traceback__)
-            other.__traceback__ = _finished(other.__traceback__)
-        waiting += _behind(other)
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = _emptied(one.__traceback__)
+            waiting += _behind(one)
 
 
 def _behind(error: BaseException) -> list[BaseException]:
@@ -64,8 +64,14 @@ def _behind(error: BaseException) -> list[BaseException]:
     return [one for one in (error.__cause__, error.__context__, *inner) if one is not None]
 
 
-def _finished(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without its first frames that still run: those have kept their variables."""
-    while trace is not None and trace.tb_frame.f_locals:
+def _emptied(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback of frames without local variables; those that still have some, because they run, are left out."""
+    traceback.clear_frames(trace)
+    kept: list[TracebackType] = []
+    while trace is not None:
+        if not trace.tb_frame.f_locals:
+            kept.append(trace)
         trace = trace.tb_next
-    return trace
+    for entry, following in zip_longest(kept, kept[1:]):
+        entry.tb_next = following
+    return kept[0] if kept else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -216,6 +217,7 @@ class _Sent:
 
     def __init__(self, request: AbstractAsyncContextManager[Response]) -> None:
         self._request = request
+        self._outside = sys.exception()
 
     async def __aenter__(self) -> Response:
         with LocalsForgotten():
@@ -227,7 +229,7 @@ class _Sent:
         with LocalsForgotten():
             await self._request.__aexit__(kind, error, trace)
         if error is not None:
-            forget_locals(error)
+            forget_locals(error, outside=self._outside)
 
 
 def _host(parts: SplitResult) -> str:
