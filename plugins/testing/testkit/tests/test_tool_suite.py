@@ -38,7 +38,7 @@ BROKEN = {
     "Swallows": "test_a_cancelled_call_ends_and_the_next_one_is_answered",
     "GoesOn": "test_a_cancelled_call_ends_and_the_next_one_is_answered",
     "StaysBusy": "test_a_cancelled_call_ends_and_the_next_one_is_answered",
-    "Renames": "test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered",
+    "NeverFree": "test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered",
 }
 """A tool of the zoo, and the test that is made for its fault."""
 

@@ -269,12 +269,16 @@ class StaysBusy(Waits):
         return output
 
 
-class Renames(Waits):
+class NeverFree(Waits):
+    busy = False
+
     async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
-        try:
-            return await super().call(params, context=context)
-        except asyncio.CancelledError:
-            raise ValueError("cancelled") from None
+        if NeverFree.busy:
+            raise ToolServiceError("I am busy.")
+        NeverFree.busy = True  # for all instances, and for ever once a call is given up
+        output = await super().call(params, context=context)
+        NeverFree.busy = False
+        return output
 
 
 ALL = [
