@@ -350,8 +350,8 @@ def _variables_in(path: Path) -> list[str]:
 
 
 def _setting_names() -> list[str]:
-    # `trace` is no key of a file: it is for one run.
-    return [field.name for field in fields(Settings) if field.name not in ("origins", "_secrets", "trace")]
+    # `trace` is no key of a file: it is for one run. Fields that no comparison sees say where the others come from.
+    return [field.name for field in fields(Settings) if field.compare and field.name != "trace"]
 
 
 def _key(name: str) -> str:

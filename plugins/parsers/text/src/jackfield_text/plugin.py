@@ -10,7 +10,7 @@ _CODE = (
 )
 
 
-_SMALL = 256 * 1024  # what these three do is linear, whatever stands in a file
+_SMALL = 262_144  # bytes; what these three do is linear, whatever stands in a file
 
 
 @hook.parsers
