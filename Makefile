@@ -24,11 +24,12 @@ endif
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test check bench format release size constraints known docs clean system
+.PHONY: help demo test nightly check bench format release size constraints known docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
+	@echo "make nightly      make test with new examples for all properties, twenty times as many"
 	@echo "make check        what CI runs: style, types, layers, then make test"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
 	@echo "make format       put the code into the house's form"
@@ -62,6 +63,9 @@ demo: .venv/.installed
 
 test: system .venv/.installed-dev
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+nightly: system .venv/.installed-dev
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check

@@ -17,15 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
 import jackfield
 from jackfield_testkit.site import FakeSite, site
-
-# How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile("core", deadline=None)
-hypothesis.settings.load_profile("core")
 
 __all__ = ["site"]
 
