@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
@@ -134,6 +134,11 @@ def test_a_request_that_fits_comes_back_as_the_same_object_and_no_other_does(
 
 @many
 @given(_histories(), st.integers(100, 3000), st.sampled_from(COUNTERS))
+@example(
+    [Message("user", ""), Message("user", "a " * 28), Message("user", [ContentItem(image="a.png")])],
+    100,
+    estimate_tokens,
+)
 def test_with_a_summary_it_is_short_enough_and_valid_too(
     history: list[Message], limit: int, count: TokenCounter
 ) -> None:

@@ -154,7 +154,7 @@ class SummarizingTruncation(Truncation):
         assert limit is not None  # noqa: S101 - something had to go
         room = min(self._summary_tokens, limit // 4)
         known = self._summaries.find(request.messages) or Summary((), "")
-        new = _to_go(request, known.covered, limit - room, decided.counting.counter())
+        new = _to_go(request, known.covered, limit - room, limit, decided.counting.counter())
         return _Plan(tuple(sorted((*known.covered, *new))), new, known, room, limit)
 
     async def _write(self, request: ChatRequest, plan: _Plan, counter: RequestCounter, call_next: CallNext) -> _Written:
@@ -217,7 +217,9 @@ class SummarizingTruncation(Truncation):
         return text
 
 
-def _to_go(request: ChatRequest, covered: Sequence[int], most: int, counter: RequestCounter) -> tuple[int, ...]:
+def _to_go(
+    request: ChatRequest, covered: Sequence[int], most: int, whole_limit: int, counter: RequestCounter
+) -> tuple[int, ...]:
     """The places of the messages that have to go besides those that a summary covers; none if the rest will fit.
 
     If any has to, more go than must.
@@ -227,7 +229,7 @@ def _to_go(request: ChatRequest, covered: Sequence[int], most: int, counter: Req
     dropped: tuple[int, ...] = ()
     for limit in (most, int(most * _FULL)):
         try:
-            gone = trim(rest, limit, counter).dropped
+            gone = trim(rest, limit, counter, whole_limit=whole_limit).dropped
         except ContextLengthError:  # the request as a whole can be made to fit; this was to leave it room
             break
         if all(is_only_reasoning(rest.messages[place]) for place in gone):
@@ -244,7 +246,7 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
     left = [place for place in range(len(request.messages)) if place not in covered]
     rest = replace(request, messages=tuple(request.messages[place] for place in left))
     try:
-        trimmed = trim(rest, plan.limit - counter.message(note), counter)
+        trimmed = trim(rest, plan.limit - counter.message(note), counter, whole_limit=plan.limit)
     except ContextLengthError:
         return decided
     gone = {left[place] for place in trimmed.dropped}

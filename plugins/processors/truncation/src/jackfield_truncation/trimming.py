@@ -61,13 +61,20 @@ class Trimmed:
         return bool(self.dropped or self.shortened)
 
 
-def trim(request: ChatRequest, limit: int, counter: RequestCounter) -> Trimmed:
+def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_limit: int | None = None) -> Trimmed:
     """A request of at most `limit` tokens; the same object if it is one. Media may make it longer: see `MOST_MEDIA`.
+
+    Args:
+        request: It.
+        limit: For this request.
+        counter: Counts it.
+        whole_limit: For this request and what will be put beside it; the media's share is of that. `limit` if None.
 
     Raises:
         ContextLengthError: What must stay is longer.
     """
-    draft = _Draft(request, limit, counter)
+    most_media = int(MOST_MEDIA * (limit if whole_limit is None else whole_limit))
+    draft = _Draft(request, limit, counter, most_media)
     before = draft.tokens
     if draft.excess <= 0:
         return Trimmed(request, (), 0, before, before)
@@ -95,10 +102,11 @@ class _Slot:
 class _Draft:
     """A request on its way to being short enough."""
 
-    def __init__(self, request: ChatRequest, limit: int, counter: RequestCounter) -> None:
+    def __init__(self, request: ChatRequest, limit: int, counter: RequestCounter, most_media: int) -> None:
         self.messages = dict(enumerate(request.messages))
         self.lang: Lang = request.lang
         self._limit = limit
+        self._most_media = most_media
         self._counter = counter
         self._sizes = {place: counter.message(message) for place, message in self.messages.items()}
         self._functions = len(request.functions)
@@ -109,7 +117,7 @@ class _Draft:
     @property
     def excess(self) -> int:
         """How many tokens are too many."""
-        return self.tokens - max(0, self._media - int(MOST_MEDIA * self._limit)) - self._limit
+        return self.tokens - max(0, self._media - self._most_media) - self._limit
 
     def size(self, places: Iterable[int]) -> int:
         """The tokens of what is left of these messages."""
