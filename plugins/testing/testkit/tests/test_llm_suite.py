@@ -37,6 +37,9 @@ BROKEN = {
     "OneErrorForAll": "test_a_status_has_its_class_of_error_with_all_facts",
     "NeverTimesOut": "test_silence_for_longer_than_allowed_is_a_time_out[inside]",
     "TellsTheKey": "test_the_key_is_in_no_error_even_if_the_server_repeats_it",
+    "KnowsOneForm": "test_the_key_is_in_no_error_in_whatever_form_and_field_the_server_repeats_it[upper case]",
+    "KeepsLocals": "test_the_key_is_in_no_local_variable_of_an_error[refusal]",
+    "TrustsEveryAddress": "test_a_key_of_the_environment_goes_to_no_address_that_a_configuration_names",
     "LogsTheKey": "test_the_key_is_in_no_log",
     "ConnectsAtOnce": "test_making_a_model_connects_to_nothing",
     "ClaimsImages": "test_an_image_is_sent_or_refused_as_the_facts_say",
@@ -55,6 +58,8 @@ from jackfield_testkit.suites import LLMBackendSuite
 
 
 class Tiny(LLMBackendSuite):
+    secrets = ("TINY_KEY",)
+
     def make_model(self, server_url, **overrides):
         made = getattr(tiny_backend, type(self).__name__.removeprefix("Test"))
         return made({"model": "test-model", "base_url": server_url, "api_key": "sk-test-SECRET", **overrides})

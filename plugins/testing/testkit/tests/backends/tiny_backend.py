@@ -46,8 +46,10 @@ from jackfield.events import (
 )
 from jackfield.messages import Message, Usage, as_messages
 from jackfield.models import BaseChatModel
-from jackfield.models.refusals import retry_after_s
+from jackfield.models.keys import is_loopback
+from jackfield.models.refusals import retry_after_s, shown
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.tracebacks import LocalsForgotten
 from jackfield_http import Halves
 
 OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")
@@ -80,7 +82,7 @@ class Tiny(BaseChatModel):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         timeout_s = request.config.request_timeout or 1
         reusable = False
-        with self.translated():
+        with LocalsForgotten(), self.translated():
             connection, status, headers = await self.ask(request, timeout_s)
             try:
                 body = read_body(connection[0], headers, timeout_s)
@@ -174,7 +176,12 @@ class Tiny(BaseChatModel):
 
     @property
     def key(self) -> str:
-        return self.config.api_key.get_secret_value() if self.config.api_key else ""
+        if self.config.api_key:
+            return self.config.api_key.get_secret_value()
+        return os.environ.get("TINY_KEY", "") if self.is_trusted(self.config.server_url or "") else ""
+
+    def is_trusted(self, url: str) -> bool:
+        return is_loopback(url)
 
     # --- the request ---
 
@@ -280,17 +287,17 @@ class Tiny(BaseChatModel):
         return kind(
             self.without_key(f"HTTP {status}: {told['message']}"),
             backend=self.backend,
-            code=told.get("code"),
+            code=told.get("code") and self.without_key(told["code"]),
             status=status,
             retry_after_s=self.pause(headers),
-            request_id=headers.get("x-request-id"),
+            request_id=self.without_key(headers.get("x-request-id", "")),
         )
 
     def pause(self, headers: Mapping[str, str]) -> float | None:
         return retry_after_s(headers, datetime.now(UTC))
 
     def without_key(self, text: str) -> str:
-        return text.replace(self.key, "[key]")
+        return shown(text, self.key)
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -624,6 +631,24 @@ class NeverTimesOut(Tiny):
 class TellsTheKey(Tiny):
     def without_key(self, text: str) -> str:
         return text
+
+
+class KnowsOneForm(Tiny):
+    def without_key(self, text: str) -> str:
+        return text.replace(self.key, "[key]")
+
+
+class KeepsLocals(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        key = self.key
+        async for event in super().stream(request):
+            yield event
+        assert key == self.key
+
+
+class TrustsEveryAddress(Tiny):
+    def is_trusted(self, url: str) -> bool:
+        return bool(url)
 
 
 class LogsTheKey(Tiny):

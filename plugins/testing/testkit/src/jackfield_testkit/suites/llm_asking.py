@@ -44,11 +44,13 @@ class LLMTests(Suite):
     Attributes:
         component: The address of the backend: `distribution/name`, or its name where that is unique.
         config: Keys for its configuration, besides model, address and key.
+        secrets: The variables that its key may be in; those of its descriptor if None.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
+    secrets: ClassVar[Sequence[str] | None] = None
     patience_s: ClassVar[float] = 3.0
 
     def make_model(self, server_url: str, **overrides: Any) -> BaseChatModel:

@@ -8,18 +8,25 @@ import logging
 import multiprocessing
 import pickle
 import traceback
+from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from jackfield import sync
-from jackfield.errors import ModelServiceError
+from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.models import BaseChatModel
+from jackfield.plugins import LLMSpec
+from jackfield.plugins.host import default_host
 from jackfield.request import ModelFacts
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LIMIT_S, LLMTests, answer_of, connections_to, run_with
+
+_MOST_ERRORS = 50
+_FORMS = {"upper case": API_KEY.upper(), "lower case": API_KEY.lower(), "cut": API_KEY[:-2]}
 
 
 class HygieneTests(LLMTests):
@@ -77,6 +84,73 @@ class HygieneTests(LLMTests):
         assert API_KEY.encode() not in pickle.dumps(error)
         assert API_KEY not in "".join(traceback.format_exception(error)), "it is in the error's cause or context"
 
+    @pytest.mark.parametrize("form", sorted(_FORMS))
+    def test_the_key_is_in_no_error_in_whatever_form_and_field_the_server_repeats_it(
+        self, server: FakeOpenAI, model: BaseChatModel, form: str
+    ) -> None:
+        said = _FORMS[form]
+        server.reply(
+            replies.error(401, f"what is {said}?", code=said, type=said),
+            replies.error(400, "no", headers={"x-request-id": said}),
+            replies.raw(f"<html>{said}</html>".encode(), status=502),
+        )
+        for _ in range(3):
+            with pytest.raises(ModelServiceError) as caught:
+                answer_of(model)
+            shown = "".join(_all_of(caught.value))
+            assert said[3:].lower() not in shown.lower(), shown
+
+    @pytest.mark.parametrize("failure", ["refusal", "reset", "no answer"])
+    def test_the_key_is_in_no_local_variable_of_an_error(
+        self, server: FakeOpenAI, model: BaseChatModel, failure: str
+    ) -> None:
+        # Tools that report errors write them down. `jackfield.tracebacks.LocalsForgotten` empties them.
+        answers = {
+            "refusal": replies.error(401, f"what is {API_KEY}?"),
+            "reset": replies.text("some text").reset_after(0),
+            "no answer": replies.raw(b"{", status=200),
+        }
+        server.default = answers[failure]
+        with pytest.raises(ModelServiceError) as caught:
+            answer_of(model)
+        assert not [line for line in _locals_of(caught.value) if API_KEY in line]
+
+    def test_an_address_with_a_password_is_refused_or_used_and_not_shown(
+        self, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _only_proxy(monkeypatch, server.origin)
+        server.default = replies.text("ok")
+        password = "pass-SECRET-word"  # noqa: S105 - made up
+        refused: JackfieldError | None = None
+        try:
+            model = self.make_model(f"http://user:{password}@model.invalid/v1")
+            answer_of(model)
+        except JackfieldError as error:
+            refused = error
+        if refused is not None:
+            assert password not in "".join(_all_of(refused))
+        else:
+            basic = b64encode(f"user:{password}".encode()).decode()
+            assert server.requests[-1].headers.get("authorization") == f"Basic {basic}"
+            assert password not in f"{model!r} {model.config!r} {model.config.model_dump_json()}"
+        assert password not in "".join(request.path for request in server.requests)
+
+    def test_a_key_of_the_environment_goes_to_no_address_that_a_configuration_names(
+        self, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _only_proxy(monkeypatch, server.origin)
+        server.default = replies.text("ok")
+        named = default_host().spec("llm", self.component, LLMSpec).secrets if self.secrets is None else self.secrets
+        for variable in named:
+            monkeypatch.setenv(variable, API_KEY)
+        with suppress(JackfieldError):  # it may also refuse to ask without a key
+            answer_of(self.make_model("http://models.elsewhere.invalid/v1", api_key=None))
+        sent = [f"{request.path} {request.headers}" for request in server.requests]
+        assert not [text for text in sent if API_KEY in text], (
+            f"{' or '.join(named)} went to an address that was not set together with it: "
+            "see jackfield.models.keys.find_key"
+        )
+
     def test_the_key_is_in_no_log(
         self, server: FakeOpenAI, model: BaseChatModel, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -125,6 +199,34 @@ class HygieneTests(LLMTests):
         assert sync.run(model.acomplete(HELLO)).get_content() == "ok"
         assert _in_a_fork(lambda: sync.run(model.acomplete(HELLO)).get_content()) == "ok"
         assert sync.run(model.acomplete(HELLO)).get_content() == "ok", "the parent cannot ask any more"
+
+
+def _all_of(error: BaseException) -> list[str]:
+    """What is to be read of an error and of those it was raised from, and its pickle."""
+    shown = ["".join(traceback.format_exception(error)), pickle.dumps(error).decode("latin-1")]
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and len(shown) < _MOST_ERRORS:
+            shown.append(f"{one!s} {one!r} {one.args!r} {vars(one)!r}")
+            waiting += [one.__cause__, one.__context__]
+    return shown
+
+
+def _locals_of(error: BaseException) -> list[str]:
+    """The local variables of all frames of an error and of those it was raised from, but for those of tests."""
+    found: list[str] = []
+    waiting: list[BaseException | None] = [error]
+    for _ in range(_MOST_ERRORS):
+        one = waiting.pop() if waiting else None
+        if one is None:
+            continue
+        for frame, _line in traceback.walk_tb(one.__traceback__):
+            where = f"{frame.f_code.co_filename}, {frame.f_code.co_qualname}"
+            if "jackfield_testkit" not in where:
+                found += [f"{where}: {name} = {value!r}" for name, value in frame.f_locals.items()]
+        waiting += [one.__cause__, one.__context__]
+    return found
 
 
 def _in_a_fork(work: Callable[[], str]) -> str:
