@@ -97,7 +97,10 @@ def _text_of(file: Path) -> str:
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is no UTF-8 text: {error}") from error
+        # Without the cause, which carries all of the text: a key may be in it.
+        raise ConfigError(f"{file} is no UTF-8 text: {error.reason}, at byte {error.start}") from None
+    except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
+        raise ConfigError(f"{str(file)!r} is not the name of a file") from error
 
 
 def python_uses(path: str | Path) -> PythonUses:

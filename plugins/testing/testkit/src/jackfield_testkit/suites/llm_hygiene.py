@@ -121,10 +121,11 @@ class HygieneTests(LLMTests):
         _only_proxy(monkeypatch, server.origin)
         server.default = replies.text("ok")
         password = "pass-SECRET-word"  # noqa: S105 - made up
-        refused: JackfieldError | None = None
+        refused, shown = None, ""
         try:
             model = self.make_model(f"http://user:{password}@model.invalid/v1")
             answer_of(model)
+            shown = f"{model!r} {model.config!r} {model.config.model_dump_json()}"
         except JackfieldError as error:
             refused = error
         if refused is not None:
@@ -132,7 +133,7 @@ class HygieneTests(LLMTests):
         else:
             basic = b64encode(f"user:{password}".encode()).decode()
             assert server.requests[-1].headers.get("authorization") == f"Basic {basic}"
-            assert password not in f"{model!r} {model.config!r} {model.config.model_dump_json()}"
+            assert password not in shown
         assert password not in "".join(request.path for request in server.requests)
 
     def test_a_key_of_the_environment_goes_to_no_address_that_a_configuration_names(
