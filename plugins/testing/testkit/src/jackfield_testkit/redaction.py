@@ -41,7 +41,9 @@ class Redaction:
         self._replacements = replacements
         # The longest first: one secret may be the beginning of another.
         known = sorted(replacements, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known)) or r"(?!)")
+        # Secrets in any case: servers repeat them so.
+        patterns = (f"(?i:{re.escape(form)})" if replacements[form] == SECRET else re.escape(form) for form in known)
+        self._known = re.compile("|".join(patterns) or r"(?!)")
 
     def with_secrets(self, secrets: Iterable[str]) -> Redaction:
         """The same, and these."""
@@ -86,7 +88,10 @@ class Redaction:
 
     def _found_in(self, text: str) -> list[tuple[int, int, str]]:
         """Where they stand: start, end and replacement, none overlapping another."""
-        known = [(match.start(), match.end(), self._replacements[match[0]]) for match in self._known.finditer(text)]
+        known = [
+            (match.start(), match.end(), self._replacements.get(match[0], SECRET))
+            for match in self._known.finditer(text)
+        ]
         alike = [(match.start(), match.end(), SECRET) for match in _LIKE_KEYS.finditer(text)]
         merged: list[tuple[int, int, str]] = []
         for start, end, replacement in sorted(known + alike):
