@@ -33,11 +33,11 @@ from bad_plugin import HOSTILE
 
 @hook.llms
 def llms():
-    return [LLMSpec(name="bad", target="bad_plugin.backend:Bad", summary=HOSTILE)]
+    return [LLMSpec(name="bad", target="bad_plugin.backend:Bad", summary="says bad things")]
 
 @hook.tools
 def tools():
-    return [ToolSpec(name="fail", target="bad_plugin.backend:Fail", description=HOSTILE)]
+    return [ToolSpec(name="fail", target="bad_plugin.backend:Fail", description="Fails.")]
 """
 BACKEND = """
 from bad_plugin import HOSTILE
@@ -127,7 +127,10 @@ def test_what_reaches_a_terminal_has_no_order_of_others(
     said = everything(open_terminal(arguments, folder, environment_of(folder)))
     raw = PRINTED_RAW.search(OURS.sub("", said).replace("\r\n", "\n").replace("\r", ""))
     assert raw is None, said[max(0, raw.start() - 80) : raw.end() + 40]
-    assert said.strip()
+    said = said.replace("y\r\n", "")
+    assert said.strip(), "it printed nothing: nothing is tested"
+    if any("\x1b" in argument for argument in arguments) or arguments[-1] in ("hello", "fail"):
+        assert "x1b" in said or "u001b" in said, "what is hostile was not printed at all"
     assert "Traceback" not in said
 
 
