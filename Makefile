@@ -24,7 +24,8 @@ endif
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test nightly check bench format release size constraints known docs clean system
+.PHONY: help demo test nightly check bench attack real-servers format release size constraints known docs clean \
+	system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
@@ -32,6 +33,8 @@ help:
 	@echo "make nightly      make test with new examples for all properties, twenty times as many"
 	@echo "make check        what CI runs: style, types, layers, then make test"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
+	@echo "make attack       attack it for four minutes: tried, held, broke (ARGS=… are handed on)"
+	@echo "make real-servers test against servers of others (ARGS: transformers, litellm, llama-cpp; that one builds long)"
 	@echo "make format       put the code into the house's form"
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
@@ -77,6 +80,12 @@ check: .venv/.installed-dev
 bench: .venv/.installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+attack: .venv/.installed-dev
+	@$(BIN)/python -m attacks $(ARGS)
+
+real-servers: .venv/.installed-dev
+	@$(BIN)/python scripts/real_servers.py $(ARGS)
+
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
@@ -100,4 +109,4 @@ docs: .venv/.installed-dev
 
 clean:
 	rm -rf .venv .tools dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find core plugins tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find core plugins tests scripts examples benchmarks attacks -name __pycache__ -type d -prune -exec rm -rf {} +
