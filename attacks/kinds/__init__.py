@@ -1,0 +1,20 @@
+"""The kinds of attack, a module each, with its `KIND`."""
+
+from __future__ import annotations
+
+NAMES = (
+    "faults",
+    "cuts",
+    "breaks",
+    "connections",
+    "tools",
+    "answers",
+    "documents",
+    "secrets",
+    "terminals",
+    "kills",
+    "projects",
+    "approval",
+    "interpreter",
+    "borders",
+)

@@ -1,0 +1,235 @@
+"""A marked key in every place a key can stand, and a search for it in everything that comes out."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import json
+import logging
+import os
+import pickle
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, is_dataclass
+from functools import partial
+from pathlib import Path
+
+from attacks.kind import Attempt, Kind, law
+from attacks.speaking import BACKENDS, model_of, says, server_of
+from jackfield import sync
+from jackfield.errors import JackfieldError
+from jackfield.messages import Message
+from jackfield.models import BaseChatModel
+from jackfield.plugins.host import PluginHost
+from jackfield.settings import load_settings
+from jackfield_testkit import replies
+from jackfield_testkit.replies import Reply
+from jackfield_testkit.server import RecordedRequest
+
+VARIABLES = {
+    "openai": "OPENAI_API_KEY",
+    "openai_responses": "OPENAI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "qwen_dashscope": "DASHSCOPE_API_KEY",
+}
+PLACES = ("argument", "environment", "file", "headers", "userinfo", "token")
+_OWN = str(Path(__file__).parent.parent)
+
+
+def _echo(request: RecordedRequest, change: Callable[[str], str], form: str) -> Reply:
+    """What a server says that tells a client its own key."""
+    sent = [value.removeprefix("Bearer ").removeprefix("Basic ") for value in request.headers.values()]
+    said = change(" | ".join([*sent, request.path]))
+    match form:
+        case "401":
+            return replies.error(401, f"Incorrect API key provided: {said}", code=said[:200], type=said[:200])
+        case "500":
+            return replies.raw(f"<pre>{said}</pre>".encode(), {"Content-Type": "text/html"}, status=500)
+        case "429":
+            return replies.error(429, said, headers={"Retry-After": "0", "x-request-id": said[:300]})
+        case "stream":
+            failure = {"error": {"message": said, "code": said[:99], "type": said[:99]}}
+            return replies.chunks([{"choices": [{"index": 0, "delta": {"content": "half"}}]}, failure])
+        case "rubbish":
+            return replies.raw(said.encode())
+        case "malformed":
+            return replies.chunks([f'{{"choices": [{said}'])
+    return replies.text("all is well")
+
+
+FORMS = ("well", "401", "500", "429", "stream", "rubbish", "malformed", "reset", "nobody")
+CHANGES: Mapping[str, Callable[[str], str]] = {"": str, "upper": str.upper, "lower": str.lower, "title": str.title}
+
+
+@contextmanager
+def _placed(backend: str, place: str, key: str, url: str) -> Iterator[BaseChatModel]:
+    """A model that has its key from this place."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.toml"
+        variable = VARIABLES[backend]
+        if place == "token":
+            variable = "AZURE_OPENAI_AD_TOKEN" if backend == "azure" else variable
+        if place == "file":
+            file.write_text(f'[secrets]\n{variable} = "{key}"\n')
+        if place in ("environment", "token"):
+            os.environ[variable] = key
+        if place == "userinfo":
+            url = url.replace("://", f"://user:{key}@")
+        headers = {"extra_headers": {"X-Token": key}} if place == "headers" else {}
+        host = PluginHost(load_settings(project_dir=Path(folder), user_file=file))
+        given = key if place == "argument" else "sk-other" if place in ("headers", "userinfo") else None
+        try:
+            yield model_of(backend, url, key=given, host=host, retries=1, generate_cfg=headers)
+        finally:
+            os.environ.pop(variable, None)
+
+
+def _surfaces(model: BaseChatModel, error: BaseException | None) -> Iterator[tuple[str, str]]:
+    """Everything that is shown or kept of a model, and of what it raised."""
+    config = model.config
+    yield "repr of the model", repr(model)
+    yield "repr of its settings", f"{config!r} {config}"
+    yield "dump of its settings", f"{config.model_dump()} {config.model_dump(mode='json')} {config.model_dump_json()}"
+    yield "variables of the model", repr(vars(model))
+    for name, value in {"model": model, "settings": config, "copy of the settings": copy.deepcopy(config)}.items():
+        with suppress(TypeError, AttributeError, pickle.PicklingError):  # what cannot be pickled shows nothing
+            yield f"pickle of the {name}", pickle.dumps(value).decode("latin-1")
+    while error is not None:
+        told = traceback.TracebackException.from_exception(error, capture_locals=True)
+        yield "error", f"{error} {error!r} {vars(error) if hasattr(error, '__dict__') else ''}"
+        for frame in told.stack:
+            if not frame.filename.startswith(_OWN):
+                yield f"locals of {Path(frame.filename).name}:{frame.name}", str(frame.locals)
+        error = error.__cause__ or error.__context__
+
+
+@contextmanager
+def _log() -> Iterator[io.StringIO]:
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(1)
+    try:
+        yield out
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before)
+
+
+def _search(backend: str, place: str, form: str, change: str, key: str) -> None:
+    server = server_of(backend)
+    server.clear()
+    server.respond(lambda request: _echo(request, CHANGES[change], form))
+    if form == "reset":
+        server.respond(lambda _: replies.text("half an answer").reset_after(1))
+    url = server.origin if backend == "azure" else server.url
+    if form == "nobody":
+        url = "http://127.0.0.1:9/v1"
+    caught: BaseException | None = None
+    events: list[str] = []
+    model = None
+    with _log() as log:
+        try:
+            with _placed(backend, place, key, url) as model:
+                sync.run(_listen(model, events))
+        except JackfieldError as error:
+            caught = error
+    if model is not None and form == "well" and not caught:
+        _check_sent(server.requests[-1].headers, place, key)
+    shown = [("log", log.getvalue()), ("events", "\n".join(events))]
+    if model is not None:
+        shown += _surfaces(model, caught)
+    elif caught is not None:
+        shown.append(("error", f"{caught} {caught!r}"))
+    for where, text in shown:
+        law(key.casefold() not in text.casefold(), f"the key stands in {where}")
+
+
+def _check_sent(headers: Mapping[str, str], place: str, key: str) -> None:
+    """An attack in which no key is sent would find none."""
+    if place == "userinfo":
+        import base64
+
+        basic = base64.b64encode(f"user:{key}".encode()).decode()
+        law(basic in str(headers), "userinfo of the URL neither authenticates nor is refused")
+    else:
+        law(key in str(headers), "the key is not sent")
+
+
+async def _listen(model: BaseChatModel, events: list[str]) -> None:
+    async for event in model.astream([Message("user", "hello")]):
+        plain = json.dumps(asdict(event), default=str) if is_dataclass(event) else ""
+        events.append(f"{event!r} {plain}")
+
+
+def _cached(key: str) -> None:
+    """Neither the answers that are kept, nor what is written beside them."""
+    server = server_of("openai")
+    server.clear()
+    server.respond(lambda _: replies.text("kept"))
+    with tempfile.TemporaryDirectory() as folder:
+        names = {name: str(Path(folder) / name) for name in ("cache", "budget", "rate_limits")}
+        model = model_of("openai", key=key, processors=[{"name": name, "path": path} for name, path in names.items()])
+        law(says(model) == "kept", "it is not answered")
+        for path in Path(folder).iterdir():
+            law(key.encode() not in path.read_bytes(), f"the key stands in {path.name}")
+            if path.suffix == "":
+                sqlite3.connect(path).close()
+
+
+def _command(form: str, place: str, key: str, words: tuple[str, ...]) -> None:
+    server = server_of("openai")
+    server.clear()
+    server.respond(lambda request: _echo(request, str, form))
+    url = server.url.replace("://", f"://user:{key}@") if place == "userinfo" else server.url
+    more = {"OPENAI_API_KEY": key} if place == "environment" else {"OPENAI_API_KEY": "sk-other"}
+    command = [
+        sys.executable,
+        "-m",
+        "jackfield",
+        "--trace",
+        "run",
+        "-m",
+        "openai:m",
+        "--base-url",
+        url,
+        *words,
+        "hello",
+    ]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, **more}, timeout=60, check=False)
+    law(b"Traceback" not in done.stderr, "a traceback")
+    law(key.encode() not in done.stdout + done.stderr, "the key stands in what the command prints")
+
+
+def _attempts(dice: random.Random) -> Iterator[Attempt]:
+    def key() -> str:
+        return f"sk-Marked-{dice.getrandbits(64):x}Zz"
+
+    places = [(backend, place) for backend, place in itertools.product(BACKENDS, PLACES) if _can(backend, place)]
+    for (backend, place), form in itertools.product(places, FORMS):
+        yield Attempt(f"{backend}, key in {place}, server: {form}", partial(_search, backend, place, form, "", key()))
+        if form in ("401", "well"):
+            yield Attempt("files of processors", partial(_cached, key()))
+    for form, place, words in itertools.product(("401", "stream"), ("environment", "userinfo"), ((), ("--json",))):
+        name = f"the command, key in {place}, server: {form} {' '.join(words)}"
+        yield Attempt(name, partial(_command, form, place, key(), words), timeout_s=60)
+    while True:
+        (backend, place), form, change = dice.choice(places), dice.choice(FORMS), dice.choice(list(CHANGES))
+        name = f"{backend}, key in {place}, server: {form} {change}"
+        yield Attempt(name, partial(_search, backend, place, form, change, key()))
+
+
+def _can(backend: str, place: str) -> bool:
+    return place != "token" or backend == "azure"
+
+
+KIND = Kind("A key goes to its server, and is seen nowhere else.", _attempts, quick=30)
