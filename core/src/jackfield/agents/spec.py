@@ -99,6 +99,8 @@ def _text_of(file: Path) -> str:
     except UnicodeDecodeError as error:
         # Without the cause, which carries all of the text: a key may be in it.
         raise ConfigError(f"{file} is no UTF-8 text: {error.reason}, at byte {error.start}") from None
+    except ConfigError:
+        raise
     except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
         raise ConfigError(f"{str(file)!r} is not the name of a file") from error
 
