@@ -91,18 +91,17 @@ def _place_of(error: Any) -> str:
 
 def _text_of(file: Path) -> str:
     try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{file} is larger than 1 MiB: that is no agent")
-        return file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8") if file.stat().st_size <= MAX_FILE_BYTES else None
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         # Without the cause, which carries all of the text: a key may be in it.
         raise ConfigError(f"{file} is no UTF-8 text: {error.reason}, at byte {error.start}") from None
-    except ConfigError:
-        raise
     except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
         raise ConfigError(f"{str(file)!r} is not the name of a file") from error
+    if text is None:
+        raise ConfigError(f"{file} is larger than 1 MiB: that is no agent")
+    return text
 
 
 def python_uses(path: str | Path) -> PythonUses:
