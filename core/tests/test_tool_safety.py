@@ -188,7 +188,7 @@ def act(path: str = "") -> str:
     return f"done {path}"
 
 
-@pytest.mark.parametrize("yes", ["n", "no", "yes", 1, None, [True], object()], ids=str)
+@pytest.mark.parametrize("yes", ["n", "no", "yes", 1, None, [True], object()], ids=lambda yes: type(yes).__name__)
 @pytest.mark.parametrize("is_async", [False, True])
 def test_only_true_is_a_yes(yes: Any, is_async: bool) -> None:
     def plain(_call: FunctionCall, _context: ToolContext) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jackfield.cli.terminal import shown_name
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall, Message, as_messages
 from jackfield.streams import CancelToken
@@ -88,25 +89,19 @@ def lines_of_call(call: FunctionCall) -> list[str]:
     except ValueError:
         arguments = call.arguments
     if not isinstance(arguments, dict):
-        return [f"The model wants to call {_shown(call.name)}:", *_block(str(arguments))]
-    lines = [f"The model wants to call {_shown(call.name)}" + (":" if arguments else ", without arguments")]
+        return [f"The model wants to call {shown_name(call.name)}:", *_block(str(arguments))]
+    lines = [f"The model wants to call {shown_name(call.name)}" + (":" if arguments else ", without arguments")]
     for name, value in arguments.items():
         if isinstance(value, str) and "\n" in value:
-            lines += [f"  {_shown(name)}:", *_block(value)]
+            lines += [f"  {shown_name(name)}:", *_block(value)]
         else:
-            lines.append(f"  {_shown(name)}: {_shown(json.dumps(value, ensure_ascii=False))}")
+            lines.append(f"  {shown_name(name)}: {shown_name(json.dumps(value, ensure_ascii=False))}")
     return lines
 
 
 def _block(text: str) -> list[str]:
     # Each line has a mark before it: no text can look like a line of ours.
-    return [f"    │ {_shown(line)}" for line in text.split("\n")]
-
-
-def _shown(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return [f"    │ {shown_name(line)}" for line in text.split("\n")]
 
 
 # --- runs that are taken up later -------------------------------------------------------------------------------------
