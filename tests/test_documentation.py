@@ -105,7 +105,7 @@ def model_server() -> Iterator[FakeOpenAI]:
         yield server
 
 
-# One with a title is a file of a plugin, and runs in its place.
+# One with a title is a file of a plugin, and runs in its place, or one side of a pair: see test_coming_from_qwen.py.
 @pytest.mark.parametrize("example", [block for block in blocks_of("python") if not block.title], ids=str)
 def test_an_example_runs_as_it_stands(
     example: Block, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
