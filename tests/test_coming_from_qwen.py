@@ -284,10 +284,10 @@ print(json.dumps(sorted(set(names))))
 INVENTORY_NAME = "inventory"
 
 IMPORTS = [
-    (cells[0], cells[1])
-    for row in re.findall(r"^\| (`from .*) \|$", TEXT, re.M)
-    if (cells := [cell.strip(" `") for cell in row.split("|")])
+    (left, right if right.startswith("from ") else "")
+    for left, right in re.findall(r"^\| `(from [^`]*)` \| `?([^`|\n]*)", TEXT, re.M)
 ]
+"""The rows of the table of names: what is imported there, and here; '' where no import stands for it."""
 
 
 @pytest.fixture(scope="session")
@@ -317,7 +317,7 @@ def columns(
 def blocks_of(side: str) -> dict[str, str]:
     """What is run of one side, by name: the blocks of the pairs, and the rows of imports."""
     blocks = {pair.heading: pair.code[side] for pair in PAIRS if side == "jackfield" or not pair.not_run}
-    return {**blocks, **{row[SIDES.index(side)]: row[SIDES.index(side)] for row in IMPORTS}}
+    return {**blocks, **{line: line for row in IMPORTS if (line := row[SIDES.index(side)])}}
 
 
 @contextmanager
@@ -361,7 +361,8 @@ def test_a_block_gives_what_the_page_says(columns: dict[str, dict[str, Any]], pa
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("row", IMPORTS, ids=lambda row: row[0])
 def test_a_row_of_imports_is_true(columns: dict[str, dict[str, Any]], row: tuple[str, str]) -> None:
-    ran(columns, "jackfield", row[1])
+    if row[1]:
+        ran(columns, "jackfield", row[1])
     ran(columns, "qwen_agent", row[0])
 
 
