@@ -410,3 +410,19 @@ def test_the_steps_for_a_call_grow_with_its_length(formats: Any, request_of: Any
     short, long = steps(1000), steps(4000)
     assert long < 4.5 * short
     assert long < 4000 * 30
+
+
+@every_format
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "length", "max_output_tokens", "abort", "unknown"])
+def test_a_call_whose_name_is_cut_off_is_not_run(write: Any, read: Any, fmt: str, reason: str) -> None:
+    functions = [{**FREE, "name": name} for name in ("remove", "remove_one", "remove_one_file")]
+    written = write(fmt, ("remove_one_file", "{}"), functions=functions)
+    name_at = written.index("remove_one_file")
+    for length in range(1, len("remove_one_file")):
+        for pieces in ([written[: name_at + length]], written[: name_at + length]):
+            try:
+                answer = read(*pieces, fmt=fmt, reason=reason, functions=functions)
+            except ModelRequestError:
+                assert reason == "tool_calls"  # the server says that there is a call, and there is none
+            else:
+                assert answer.get_function_calls() == []

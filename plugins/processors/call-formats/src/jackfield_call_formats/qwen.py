@@ -181,7 +181,7 @@ class _Reader(AnswerReader):
         """A call without arguments, if its name is offered; else text. How many characters are read."""
         self._read_on = self._in_text
         name = _NAME_LINE.match(section)
-        if name and name[1] in self._offered:
+        if name and self._is_whole_name(name[1], is_last=name.end(1) == len(section)):
             self._call(FoundCall(name[1], "{}"))
             return name.end()
         self._say(FUNCTION)

@@ -253,7 +253,7 @@ class _Reader(AnswerReader):
         """A call without arguments, if its name is offered; else text. How many characters are read."""
         self._read_on = self._in_text
         line = _NAME.match(section)
-        if line and self._name_in(line) in self._offered:
+        if line and self._is_whole_name(self._name_in(line), is_last=line.end(1) == len(section)):
             self._end_section()
             self._call(FoundCall(self._name_in(line), "{}"))
             self._at_line_start = True

@@ -29,7 +29,8 @@ THINK, END_THINK = "<think>", "</think>"
 _END_OF_THOUGHT = Tags(END_THINK)
 
 _SAYS_IT_CALLED = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
-_ENDED_TOO_EARLY = frozenset({"length", "max_tokens", "content_filter"})
+# How servers say that the model ended by itself. Whatever else one says, a call without an end may be half a call.
+_ENDED_BY_ITSELF = _SAYS_IT_CALLED | {"stop", "eos", "eos_token", "end_turn", "stop_sequence"}
 _USE_NATIVE = (
     "the server parsed the call itself: use native calls (fncall_prompt_type: 'native'), "
     "or start the server without its tool-call parser"
@@ -176,6 +177,11 @@ class AnswerReader(ABC):
         self._stopped = True
         self._held = ""
 
+    def _is_whole_name(self, name: str, *, is_last: bool) -> bool:
+        """Whether a name without arguments is an offered one. Where nothing follows it, it may be the half of another."""
+        others = self._offered - {name}
+        return name in self._offered and not (is_last and any(other.startswith(name) for other in others))
+
     # --- the end ---
 
     @abstractmethod
@@ -184,7 +190,7 @@ class AnswerReader(ABC):
 
     def _finish(self, event: ModelFinished) -> None:
         if not self._stopped:
-            self._end(cut_off=event.reason in _ENDED_TOO_EARLY)
+            self._end(cut_off=event.reason not in _ENDED_BY_ITSELF)
         if self._blank and not self._calls:
             self._out.append(TextDelta("".join(self._blank)))
         self._out += self._calls.left_out()
