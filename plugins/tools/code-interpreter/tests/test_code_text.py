@@ -14,6 +14,8 @@ quick = settings(max_examples=50, deadline=None)  # a busy machine is no failure
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n`"))
 code_blocks = st.lists(lines, min_size=1).map(lambda parts: "".join(f"{part}\n" for part in parts))
 
+DOCUMENTED = 'def f():\n    """As in\n    ```\n    f()\n    ```\n    """\n'
+
 
 @pytest.mark.parametrize(
     ("text", "code"),
@@ -31,7 +33,7 @@ code_blocks = st.lists(lines, min_size=1).map(lambda parts: "".join(f"{part}\n" 
         ('{"code": "```py\\nx\\n```"}', "x\n"),
         ('{"code": "Let me see:\\n```py\\nx\\n```\\nThat is it."}', "x\n"),
         ("First:\n```py\nx\n```\nthen:\n```py\ny\n```", "x\n"),
-        ('def f():\n    """As in\n    ```\n    f()\n    ```\n    """\n', 'def f():\n    """As in\n    ```\n    f()\n    ```\n    """\n'),
+        (DOCUMENTED, DOCUMENTED),
         ('%matplotlib inline\ns = """\n```\nx\n```\n"""\n', '%matplotlib inline\ns = """\n```\nx\n```\n"""\n'),
         ('```json\n{"code": "x"}\n```', "x"),
         ("````md\n```py\nx\n```\n````", "```py\nx\n```\n"),

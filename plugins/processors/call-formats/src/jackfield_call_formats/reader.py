@@ -178,7 +178,7 @@ class AnswerReader(ABC):
         self._held = ""
 
     def _is_whole_name(self, name: str, *, is_last: bool) -> bool:
-        """Whether a name without arguments is an offered one. Where nothing follows it, it may be the half of another."""
+        """Whether a name without arguments is an offered one; where nothing follows it, it may be half of another."""
         others = self._offered - {name}
         return name in self._offered and not (is_last and any(other.startswith(name) for other in others))
 

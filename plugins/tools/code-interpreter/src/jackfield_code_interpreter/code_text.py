@@ -13,10 +13,10 @@ _MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)  # a line for IPython
 
 
 def code_of(text: str) -> str:
-    """The code in a text: the `code` of a JSON object, else the whole text; of words with fenced blocks, the first block.
+    """The code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
 
-    Fences in the strings of a whole program are a part of it. A fence closes where a line begins with as many backticks as opened it, so that backticks inside a line of code cut
-    nothing off. A fence that never closes is no fence.
+    Fences in the strings of a whole program are a part of it. A fence closes where a line begins with as many backticks
+    as opened it, so that backticks inside a line of code cut nothing off. A fence that never closes is no fence.
     """
     from_json = _code_in_json(text)
     if from_json is not None:
