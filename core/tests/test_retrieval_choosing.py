@@ -205,6 +205,21 @@ def test_what_a_cut_chunk_no_longer_shows_is_shown_by_its_neighbour() -> None:
     assert passages([cut, second])[0]["text"][1] == second.text
 
 
+def test_a_document_that_fits_is_shown_whole_although_its_chunks_repeat_each_other() -> None:
+    text = " ".join(f"Sentence number {n} says something about cats and dogs." for n in range(40))
+    everything = corpus_of([Document("a", (Block(text, page=1),), "h")], size_tokens=60)
+    room = estimate_tokens(f"[page: 1]\n{text}")
+    assert sum(one.tokens for one in everything.chunks) > room
+    [passage] = passages(choose(everything, [], max_tokens=room))
+    assert passage["text"] == [f"[page: 1]\n{text}"]
+
+
+def test_what_a_short_document_does_not_need_is_shown_of_a_long_one() -> None:
+    both = Corpus((chunk(0, "short", 5), *(chunk(n, "long", 10) for n in range(9))))
+    front = front_part(both, max_tokens=45, count_tokens=len)
+    assert sum(one.tokens for one in front) == 45
+
+
 # --- keeping ---
 
 

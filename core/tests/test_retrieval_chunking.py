@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.retrieval import Block, Chunk, Document, chunk_document, corpus_of
+from jackfield.retrieval import (
+    Block,
+    Chunk,
+    Document,
+    Hit,
+    best_within,
+    choose,
+    chunk_document,
+    corpus_of,
+    passages,
+)
 from jackfield.retrieval.cutting import cut_to_fit, head_that_fits, tail_from_a_sentence
 from jackfield.tokens import TokenCounter, estimate_tokens
 
@@ -38,6 +48,10 @@ def words(text: str) -> int:
 
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def own_text(chunk: Chunk) -> str:
@@ -210,3 +224,59 @@ def test_the_tail_of_a_text_is_its_end_and_short(text: str, limit: int) -> None:
     tail = tail_from_a_sentence(text, limit)
     assert text.endswith(tail)
     assert len(tail) <= limit + 5  # accents are not torn off
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="abcdefg ABC.,!?。，\n中文字句", max_size=400), st.integers(1, 60), st.booleans())
+def test_a_cut_loses_at_most_15_percent_of_the_room(text: str, size: int, by_line: bool) -> None:
+    parts = list(cut_to_fit(text, size, len, by_line=by_line))
+    assert all(len(part) >= 0.85 * size for part in parts[:-1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(), sizes, st.integers(0, 60), counters)
+def test_chunks_in_order_are_the_document_unbroken(
+    document: Document, size: int, overlap: int, count: TokenCounter
+) -> None:
+    chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
+    whole = chunk_document(document, size_tokens=1_000_000, count_tokens=len)
+    shown = [in_one_line(text) for entry in passages(chunks) for text in entry["text"]]
+    assert shown == [in_one_line(chunk.text) for chunk in whole]
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(pages=True), sizes, counters)
+def test_no_page_line_stands_before_nothing(document: Document, size: int, count: TokenCounter) -> None:
+    corpus = corpus_of([document], size_tokens=size, count_tokens=count)
+    hits = [Hit(chunk, 1.0) for chunk in corpus.chunks]
+    for budget in (1, 3, 7, 15, 30, 60, 10_000):
+        for chosen in (best_within(hits, max_tokens=budget), choose(corpus, [], max_tokens=budget)):
+            for text in (text for entry in passages(chosen) for text in entry["text"]):
+                assert not re.search(r"^\[page: \d+\]\s*(\Z|\[page: )", text, re.MULTILINE), text
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(), sizes, st.integers(0, 60), counters)
+def test_what_is_repeated_is_the_end_of_the_chunk_before(
+    document: Document, size: int, overlap: int, count: TokenCounter
+) -> None:
+    chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
+    for before, chunk in pairwise(chunks):
+        start = len(f"[page: {chunk.page}]\n") if chunk.page is not None else 0
+        repeated = chunk.text[start : start + chunk.overlap].strip()
+        assert squeezed(before.text).endswith(squeezed(repeated)) or "|" in repeated
+
+
+def test_the_overlap_is_filled_across_paragraphs() -> None:
+    blocks = tuple(Block(f"Short paragraph {n:02}.") for n in range(60))
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=60, overlap_chars=100, count_tokens=words)
+    assert len(chunks) > 3
+    assert all(50 <= chunk.overlap <= 102 for chunk in chunks[1:])
+    assert chunks[1].text.startswith("Short paragraph")
+
+
+def test_where_less_fits_less_is_repeated() -> None:
+    blocks = tuple(Block(" ".join(f"w{n}x{m}" for m in range(52))) for n in range(6))
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=60, overlap_chars=150, count_tokens=words)
+    assert len(chunks) == 6
+    assert all(0 < chunk.overlap < 60 for chunk in chunks[1:])

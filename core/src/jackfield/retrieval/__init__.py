@@ -27,7 +27,7 @@ from jackfield.retrieval.fuse import fuse  # here, because its module has its na
 
 if TYPE_CHECKING:
     from jackfield.retrieval.batches import embed_in_batches
-    from jackfield.retrieval.budget import Passage, best_within, choose, front_part, passages
+    from jackfield.retrieval.budget import Passage, best_within, choose, fits_whole, front_part, passages
     from jackfield.retrieval.chunking import chunk_document, corpus_of
     from jackfield.retrieval.documents import DocumentReader, Reading
     from jackfield.retrieval.keep import IndexCache, Kept
@@ -58,6 +58,7 @@ __all__ = [
     "chunk_document",
     "corpus_of",
     "embed_in_batches",
+    "fits_whole",
     "front_part",
     "fuse",
     "make_searcher",
@@ -69,6 +70,7 @@ _HOME = {
     "Passage": "budget",
     "best_within": "budget",
     "choose": "budget",
+    "fits_whole": "budget",
     "front_part": "budget",
     "passages": "budget",
     "chunk_document": "chunking",

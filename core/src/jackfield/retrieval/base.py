@@ -63,6 +63,9 @@ class Chunk:
         headings: The headings it stands under, outermost first.
         title: The document's title.
         overlap: How many characters of `text`, after its page line, repeat what the chunk before it has.
+        joint: What stands between the text of the chunk before it and the text after `overlap`, where the document is
+            shown unbroken; None if that is not known.
+        is_cut: Its end is missing.
     """
 
     id: str
@@ -74,6 +77,8 @@ class Chunk:
     headings: tuple[str, ...] = ()
     title: str = ""
     overlap: int = 0
+    joint: str | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypedDict
@@ -12,9 +13,12 @@ from jackfield.retrieval.chunking import page_line
 from jackfield.retrieval.cutting import head_that_fits
 from jackfield.tokens import TokenCounter, estimate_tokens
 
+# What is left of a page line, or of its beginning, where nothing follows it.
+_PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\Z", re.MULTILINE)
+
 
 class Passage(TypedDict):
-    """The texts of one source, in document order."""
+    """The texts of one source, in document order; neighbouring chunks are one text."""
 
     url: str
     text: list[str]
@@ -33,7 +37,7 @@ def choose(
     Returns:
         Chunks in document order, together at most `max_tokens`; the last one taken may be cut.
     """
-    if all_if_it_fits and sum(chunk.tokens for chunk in corpus.chunks) <= max_tokens:
+    if all_if_it_fits and fits_whole(corpus, max_tokens=max_tokens, count_tokens=count_tokens):
         return list(corpus.chunks)
     if not hits:
         return front_part(corpus, max_tokens=max_tokens, count_tokens=count_tokens)
@@ -42,34 +46,67 @@ def choose(
     return sorted(chosen, key=lambda chunk: place.get(chunk.id, len(place)))
 
 
+def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> bool:
+    """Whether all of a corpus fits, as `passages` shows it: what chunks repeat of each other does not count."""
+    total = sum(chunk.tokens for chunk in corpus.chunks)
+    if total <= max_tokens:
+        return True
+    repeated = sum(chunk.overlap + len(page_line(chunk.page)) for chunk in corpus.chunks)
+    if total - 2 * repeated > max_tokens:  # a character has hardly ever more than two tokens
+        return False
+    return sum(count_tokens(text) for entry in passages(corpus.chunks) for text in entry["text"]) <= max_tokens
+
+
 def best_within(hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
     """The chunks of the best hits, best first: whole while they fit, the first that does not is cut to the rest."""
     return _first_within((hit.chunk for hit in hits), max_tokens, count_tokens)
 
 
 def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """The beginning of every document, an equal share of the tokens for each."""
-    by_source = Counter(chunk.source for chunk in corpus.chunks)
-    share = max_tokens // max(1, len(by_source))
+    """The beginning of every document, an equal share of the tokens for each; what one does not need is the others'."""
+    by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
+    for chunk in corpus.chunks:
+        by_source[chunk.source].append(chunk)
+    sizes = {source: sum(chunk.tokens for chunk in chunks) for source, chunks in by_source.items()}
+    rest, shares = max_tokens, {}
+    for left, source in zip(range(len(sizes), 0, -1), sorted(sizes, key=sizes.__getitem__), strict=True):
+        shares[source] = min(sizes[source], rest // left)
+        rest -= shares[source]
     return [
         chunk
-        for source in by_source  # in the order of the corpus
-        for chunk in _first_within((c for c in corpus.chunks if c.source == source), share, count_tokens)
+        for source, chunks in by_source.items()  # in the order of the corpus
+        for chunk in _first_within(chunks, shares[source], count_tokens)
     ]
 
 
 def passages(chunks: Iterable[Chunk]) -> list[Passage]:
     """Group chunks by source, in the order of their first chunk.
 
-    What a chunk repeats of the one before it is left out where that one stands there, too.
+    Chunks that follow each other in their document become one text, as it stands there: without what the second one
+    repeats, and with a page line only where the page changes.
     """
     grouped: dict[str, Passage] = {}
+    parts: dict[str, list[list[str]]] = defaultdict(list)
     before: Chunk | None = None
     for chunk in chunks:
-        entry = grouped.setdefault(chunk.source, {"url": shown_path(chunk.source), "text": []})
-        entry["text"].append(_without_overlap(chunk, before) if before else chunk.text)
+        grouped.setdefault(chunk.source, {"url": shown_path(chunk.source), "text": []})
+        if before is not None and chunk.joint is not None and _is_next(chunk, before):
+            parts[chunk.source][-1] += [chunk.joint, chunk.text[_start_of_own(chunk) :]]
+        else:
+            parts[chunk.source].append([chunk.text])
         before = chunk
+    for source, entry in grouped.items():
+        entry["text"] = ["".join(texts) for texts in parts[source]]
     return list(grouped.values())
+
+
+def _is_next(chunk: Chunk, before: Chunk) -> bool:
+    return chunk.source == before.source and chunk.index == before.index + 1 and not before.is_cut
+
+
+def _start_of_own(chunk: Chunk) -> int:
+    """Where in a chunk the text begins that is its own."""
+    return len(page_line(chunk.page)) + chunk.overlap
 
 
 def _first_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCounter) -> list[Chunk]:
@@ -85,20 +122,12 @@ def _first_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenC
 
 
 def _cut(chunk: Chunk, max_tokens: int, count_tokens: TokenCounter) -> Chunk | None:
-    """The beginning of a chunk, or None if nothing fits but its page line and what it repeats."""
-    start = len(page_line(chunk.page)) + chunk.overlap
+    """The beginning of a chunk, or None if nothing fits but page lines and what it repeats."""
+    start = _start_of_own(chunk)
     opening, rest = chunk.text[:start], chunk.text[start:]
     length = head_that_fits(rest, max_tokens, lambda part: count_tokens(opening + part))
-    if not length:
+    own = rest[:length] if chunk.page is None else _PAGE_LINE_AT_END.sub("", rest[:length])
+    if not own.strip():
         return None
-    text = opening + rest[:length]
-    return replace(chunk, text=text, tokens=count_tokens(text))
-
-
-def _without_overlap(chunk: Chunk, before: Chunk) -> str:
-    start = len(page_line(chunk.page))
-    repeated = chunk.text[start : start + chunk.overlap].strip()
-    # The text is compared because the chunk before may have been cut, or be another's.
-    if before.source == chunk.source and repeated and before.text.rstrip().endswith(repeated):
-        return chunk.text[:start] + chunk.text[start + chunk.overlap :]
-    return chunk.text
+    text = opening + own
+    return replace(chunk, text=text, tokens=count_tokens(text), is_cut=True)

@@ -28,7 +28,8 @@ def chunk_document(
 
     A chunk of a document with pages begins with a line `[page: N]`, and has one wherever the page changes. A heading
     stands with what follows it, and opens a new chunk when the one before it is half full. Where a text is cut on one
-    page, the next chunk repeats its last sentences; the rest of a table repeats the table's header.
+    page, the next chunk repeats the end of the one before it, across paragraphs; the rest of a table repeats the
+    table's header.
 
     Args:
         document: What a parser made.
@@ -45,11 +46,12 @@ def chunk_document(
     cut = _Cut(size_tokens, overlap_chars, count_tokens)
     pieces = list(_pieces(document, cut))
     chunks: list[Chunk] = []
-    start = 0
+    before = start = 0
     while start < len(pieces):
-        draft, end = _next_chunk(pieces, start, cut)
-        chunks.append(_chunk(document, draft, pieces[start], len(chunks)))
-        start = end
+        draft, end = _next_chunk(pieces, before, start, cut)
+        joint = _joint(pieces[start - 1], pieces[start]) if start else None
+        chunks.append(_chunk(document, draft, pieces[start], len(chunks), joint))
+        before, start = start, end
     return chunks
 
 
@@ -110,6 +112,10 @@ class _Piece:
     def is_heading(self) -> bool:
         return self.kind == "heading"
 
+    @property
+    def is_prose(self) -> bool:
+        return self.kind in ("paragraph", "list")
+
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
@@ -152,9 +158,13 @@ def _pieces_of(block: Block, page: int | None, headings: tuple[str, ...], cut: _
         lambda part: cut.count(opening + lead + part),
         by_line=block.kind in ("table", "code"),
     )
+    is_first = True
     for part in parts:
-        yield _Piece(part, cut.count(part), page, headings, block.kind, glue, "" if glue else lead)
-        glue = ""
+        if not part.strip():
+            glue += part  # it is shown between two parts, and is none itself: a page line would stand before nothing
+            continue
+        yield _Piece(part, cut.count(part), page, headings, block.kind, glue, "" if is_first else lead)
+        glue, is_first = "", False
 
 
 def _table_header(text: str, cut: _Cut) -> str:
@@ -169,15 +179,13 @@ def _table_header(text: str, cut: _Cut) -> str:
 # --- pieces to chunks ---
 
 
-def _next_chunk(pieces: Sequence[_Piece], start: int, cut: _Cut) -> tuple[_Draft, int]:
-    """The chunk that begins with a piece, and the place of the piece after it."""
-    repeated = _repeated(pieces, start, cut)
+def _next_chunk(pieces: Sequence[_Piece], before: int, start: int, cut: _Cut) -> tuple[_Draft, int]:
+    """The chunk that begins with a piece, and the place of the piece after it; `before` is where the last one began."""
     first = pieces[start]
     # +1 for each glue, here and below.
-    used = cut.count(page_line(first.page)) + cut.count(repeated) + 1
-    if repeated and used + first.tokens > cut.size:
-        repeated, used = "", used - cut.count(repeated)
-    end = _end_of_chunk(pieces, start, used, cut)
+    used = cut.count(page_line(first.page)) + 1
+    repeated = _repeated(pieces, before, start, cut, room=cut.size - used - first.tokens)
+    end = _end_of_chunk(pieces, start, used + cut.count(repeated), cut)
     draft = _draft(pieces[start:end], repeated, cut)
     # The tokens of a text are not quite the sum of its parts'.
     while draft.tokens > cut.size and (repeated or end - start > 1):
@@ -189,18 +197,39 @@ def _next_chunk(pieces: Sequence[_Piece], start: int, cut: _Cut) -> tuple[_Draft
     return draft, end
 
 
-def _repeated(pieces: Sequence[_Piece], start: int, cut: _Cut) -> str:
-    """What a chunk repeats before its first piece, with the glue between them."""
-    if start == 0:
-        return ""
-    before, first = pieces[start - 1], pieces[start]
+def _repeated(pieces: Sequence[_Piece], before: int, start: int, cut: _Cut, *, room: int) -> str:
+    """What a chunk repeats of the one before it, with the glue between them, in at most `room` tokens."""
+    first = pieces[start]
     if first.lead:
-        return first.lead
-    prose = ("paragraph", "list")
-    if not cut.overlap_chars or before.page != first.page or before.kind not in prose or first.kind not in prose:
-        return ""
-    tail = tail_from_a_sentence(before.text, cut.overlap_chars)
-    return tail + first.glue if tail.strip() else ""
+        return first.lead if cut.count(first.lead) <= room else ""
+    text = _repeatable(pieces[before:start], first, cut.overlap_chars)
+    chars = min(len(text), cut.overlap_chars)
+    while chars > 0:
+        repeated = tail_from_a_sentence(text, chars) + first.glue
+        if not repeated.strip():
+            return ""
+        if cut.count(repeated) <= room:
+            return repeated
+        chars = chars * 3 // 4
+    return ""
+
+
+def _repeatable(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:
+    """The end of a chunk's prose, on the page where the next one begins; longer than `chars` if there is so much."""
+    parts: list[str] = []
+    size, following = 0, first
+    for piece in reversed(pieces):
+        if size > chars or piece.page != first.page or not (piece.is_prose and following.is_prose):
+            break
+        parts += [following.glue] if parts else []
+        parts.append(piece.text)
+        size, following = size + len(piece.text), piece
+    return "".join(reversed(parts)) if chars else ""
+
+
+def _joint(before: _Piece, piece: _Piece) -> str:
+    """What stands between two pieces where a document is shown unbroken."""
+    return piece.glue + (page_line(piece.page) if piece.page != before.page else "")
 
 
 def _end_of_chunk(pieces: Sequence[_Piece], start: int, used: int, cut: _Cut) -> int:
@@ -228,12 +257,12 @@ def _before_headings(pieces: Sequence[_Piece], start: int, end: int) -> int:
 def _draft(pieces: Sequence[_Piece], repeated: str, cut: _Cut) -> _Draft:
     parts = [page_line(pieces[0].page), repeated, pieces[0].text]
     for before, piece in pairwise(pieces):
-        parts += [piece.glue, page_line(piece.page) if piece.page != before.page else "", piece.text]
+        parts += [_joint(before, piece), piece.text]
     text = "".join(parts)
     return _Draft(text, cut.count(text), len(repeated))
 
 
-def _chunk(document: Document, draft: _Draft, first: _Piece, index: int) -> Chunk:
+def _chunk(document: Document, draft: _Draft, first: _Piece, index: int, joint: str | None) -> Chunk:
     # The text is part of the id: another version of a parser may read the same bytes differently.
     identity = "\0".join((document.source, str(index), document.title, *first.headings, draft.text))
     return Chunk(
@@ -246,4 +275,5 @@ def _chunk(document: Document, draft: _Draft, first: _Piece, index: int) -> Chun
         headings=first.headings,
         title=document.title,
         overlap=draft.overlap,
+        joint=joint,
     )

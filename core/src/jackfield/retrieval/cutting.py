@@ -13,13 +13,14 @@ from jackfield.tokens import TokenCounter
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]”’]*+\s++|(?<![。！？；…])[。！？；…]++[”’」』）]*+\s*+|\n++")
 _LINE_END = re.compile(r"\n+")
 _WORD_END = re.compile(r"\s+|[，、：,;:]+")
+LEAST_FILLED = 0.85  # of the room: a good place to cut is not worth more than the rest
 
 
 def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_line: bool = False) -> Iterator[str]:
-    """Cut a text into parts of at most `max_tokens`, nearly as long as that allows; nothing is lost between them.
+    """Cut a text into parts of at most `max_tokens`; nothing is lost between them.
 
-    It cuts after a sentence, else after a word, else anywhere; with `by_line` after a line, else anywhere. A part is a
-    single character where even that has too many tokens.
+    It cuts after a sentence, else after a word, else anywhere; with `by_line` after a line, else anywhere: where that
+    leaves no more than 15 % of the room empty. A part is a single character where even that has too many tokens.
     """
     start = length = 0
     while start < len(text):
@@ -40,60 +41,65 @@ def head_that_fits(
 def _head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int, by_line: bool, guess: int
 ) -> int:
-    length = _long_head(text, start, max_tokens, count_tokens, guess)
+    length, too_long = _long_head(text, start, max_tokens, count_tokens, guess)
     if start + length >= len(text):
         return length
-    for end in _good_ends(text, start, length, by_line):
+    for end in _good_ends(text, start, length, too_long, by_line):
         # A shorter text may have more tokens: vocabularies keep some runs together.
-        if count_tokens(text[start:end]) <= max_tokens:
+        if LEAST_FILLED * max_tokens <= count_tokens(text[start:end]) <= max_tokens:
             return end - start
-    return length
+    whole = _not_inside_a_character(text, start + length) - start
+    return whole if whole and count_tokens(text[start : start + whole]) <= max_tokens else length
 
 
 def tail_from_a_sentence(text: str, max_chars: int) -> str:
-    """The end of a text, at most `max_chars`, from the start of a sentence if it holds one, else of a word."""
+    """The end of a text, at most `max_chars`: from a sentence, else from a word, if that leaves half of it."""
     if len(text) <= max_chars:
         return text
     first = len(text) - max_chars
     for ending in (_SENTENCE_END, _WORD_END):
         found = ending.search(text, first)
-        if found and found.end() < len(text):
+        if found and 2 * (found.end() - first) <= max_chars and found.end() < len(text):
             return text[found.end() :]
     return text[_not_inside_a_character(text, first) :]
 
 
-def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> int:
-    """A length that fits and is nearly as long as possible; `guess` is where it may be, 0 if nobody knows."""
+def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> tuple[int, int]:
+    """A length that fits and is nearly as long as possible, and one that does not fit.
+
+    `guess` is where it may be, 0 if nobody knows.
+    """
     rest = len(text) - start
-    fits, too_long = 0, rest + 1
+    fits, too_long, filled = 0, rest + 1, 0
     guess = min(rest, guess or max(1, 3 * max_tokens))
     for attempt in itertools.count():
         tokens = count_tokens(text[start : start + guess])
         if tokens <= max_tokens:
-            fits = guess
+            fits, filled = guess, tokens
             if tokens > 0.95 * max_tokens > 20:
                 break  # near enough, and counting is what costs
         else:
             too_long = guess
-        if too_long - fits <= max(1, fits // 16):
+        if too_long - fits <= 1 or (too_long - fits <= fits // 16 and filled >= LEAST_FILLED * max_tokens):
             break
         # Where it must be if the text goes on like this; if that is not found soon, by halves.
         expected = int(0.98 * guess * max_tokens / max(1, tokens))
         if attempt >= 3 or not fits < expected < too_long:
             expected = 2 * fits if too_long > rest else (fits + too_long) // 2
         guess = max(1, min(rest, expected, 4 * guess))
-    return fits
+    return fits, too_long
 
 
-def _good_ends(text: str, start: int, length: int, by_line: bool) -> Iterator[int]:
+def _good_ends(text: str, start: int, length: int, too_long: int, by_line: bool) -> Iterator[int]:
+    """Where a reader would cut, best first: of each kind the last place that may fit, and the last that surely does."""
     end = start + length
+    last = min(len(text), start + too_long - 1, end + length // 4)
     for ending in (_LINE_END,) if by_line else (_SENTENCE_END, _WORD_END):
-        ends = [found.end() for found in ending.finditer(text, start + length // 2, end)]
-        if ends:
+        ends = [found.end() for found in ending.finditer(text, start + length // 2, last)]
+        if ends and ends[-1] > end:
             yield ends[-1]
-    whole = _not_inside_a_character(text, end)
-    if start < whole < end:
-        yield whole
+        if within := [place for place in ends if place <= end]:
+            yield within[-1]
 
 
 def _not_inside_a_character(text: str, position: int) -> int:

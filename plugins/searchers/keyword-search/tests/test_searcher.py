@@ -179,3 +179,18 @@ def test_a_search_is_the_same_each_time(corpus_of: MakeCorpus) -> None:
     query = " ".join(re.findall(r"\w+", " ".join(ENGLISH)))
     results = {tuple(found(corpus_of(ENGLISH * 5), query, limit=20)) for _ in range(5)}
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("chinese", ["words", "bigrams"])
+@pytest.mark.parametrize(
+    "query",
+    ["Summarize this paper.", "What are the papers in the PDF file about?", "总结这篇论文", "概括一下这份文档的内容"],
+)
+def test_words_about_the_document_find_nothing_in_it(corpus_of: MakeCorpus, query: str, chinese: str) -> None:
+    corpus = corpus_of(["Paper is made of wood, and this file is about that.", "论文的内容总结如下。这份文档很长。"])
+    assert found(corpus, query, chinese=chinese) == []
+
+
+def test_what_a_question_about_the_document_asks_for_is_found(corpus_of: MakeCorpus) -> None:
+    corpus = corpus_of(["This paper summarizes papers. It is a paper.", "Wood burns."])
+    assert found(corpus, "Does the paper mention wood?") == [1]

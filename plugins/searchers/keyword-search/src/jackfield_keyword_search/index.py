@@ -61,7 +61,7 @@ class Index:
 
     def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
         """The numbers and scores of the chunks that have any term of the texts, best first, equal ones in order."""
-        scores = self.scores([term for text in texts for term in self._analyzer.terms(text)])
+        scores = self.scores([term for text in texts for term in self._analyzer.terms_of_query(text)])
         found = np.flatnonzero(scores)
         if 0 < limit < len(found):
             last = np.partition(scores[found], len(found) - limit)[len(found) - limit]

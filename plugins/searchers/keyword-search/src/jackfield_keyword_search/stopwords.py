@@ -26,5 +26,17 @@ _CHINESE = """
 应该 需要 想 一个 一些 一下 一 个 些 等 等等 中 上 下 里 告诉 关于 的话 时候
 """
 
+_ABOUT_DOCUMENTS_ENGLISH = """
+document documents doc docs docx file files pdf pdfs paper papers article articles attachment attachments
+upload uploads uploaded attached summarize summarise summarized summarised summary summaries summarization
+mention mentioned
+"""
+_ABOUT_DOCUMENTS_CHINESE = """
+文档 文件 文章 文中 论文 附件 全文 原文 本文 上传 这篇 这份 总结 概括 概述 归纳 摘要 介绍 内容 提到 提及
+"""
+
 STOP_WORDS: frozenset[str] = frozenset((_ENGLISH + _CHINESE).split())
 """Lower case; English and Chinese together, because texts mix them."""
+
+ABOUT_DOCUMENTS: tuple[str, ...] = tuple((_ABOUT_DOCUMENTS_ENGLISH + _ABOUT_DOCUMENTS_CHINESE).split())
+"""Words with which a question speaks of the document, and not of what stands in it."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Literal
 
-from jackfield_keyword_search.stopwords import STOP_WORDS
+from jackfield_keyword_search.stopwords import ABOUT_DOCUMENTS, STOP_WORDS
 
 Chinese = Literal["words", "bigrams"]
 
@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     rf"|(?P<word>{_OTHER}+(?:'{_OTHER}+)*)"
 )
 _IS_HAN = re.compile(rf"[{_HAN}]+")
+_ABOUT_DOCUMENTS_IN_CHINESE = re.compile("|".join(word for word in ABOUT_DOCUMENTS if _IS_HAN.fullmatch(word)))
 _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 
 
@@ -42,7 +43,20 @@ class Analyzer:
         # A stemmer keeps the word it works on in itself, and searches that run at once share an analyzer.
         self._stemming = Lock()
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
-        self._cut_han: Callable[[str], Iterable[str]] = _han_words() if chinese == "words" else _characters_and_pairs
+        self._has_words = chinese == "words"
+        self._cut_han: Callable[[str], Iterable[str]] = _han_words() if self._has_words else _characters_and_pairs
+        self._not_asked_for = frozenset(
+            term for word in ABOUT_DOCUMENTS for term in ([word] if _IS_HAN.fullmatch(word) else self.terms(word))
+        )
+
+    def terms_of_query(self, text: str) -> list[str]:
+        """The terms to search for: without the words with which one speaks of a document, as in "summarize this paper".
+
+        They say nothing about which part of it is meant. A document may have them: they are in an index.
+        """
+        # Where Chinese is not cut into words, these are found as they stand; where it is, one may be a part of another.
+        asked = text if self._has_words else _ABOUT_DOCUMENTS_IN_CHINESE.sub(" ", text)
+        return [term for term in self.terms(asked) if term not in self._not_asked_for]
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order, each as often as it occurs."""

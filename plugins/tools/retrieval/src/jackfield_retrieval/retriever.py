@@ -20,6 +20,7 @@ from jackfield.retrieval import (
     Searcher,
     choose,
     corpus_of,
+    fits_whole,
     fuse,
     make_searcher,
     passages,
@@ -87,8 +88,7 @@ class Retriever:
         return self._corpora.get(key, cut)
 
     async def _hits(self, query: str, corpus: Corpus, *, always: bool) -> list[Hit]:
-        fits = sum(chunk.tokens for chunk in corpus.chunks) <= self._config.max_ref_token
-        if (fits and not always) or not query.strip():
+        if not query.strip() or (not always and fits_whole(corpus, max_tokens=self._config.max_ref_token)):
             return []
         wanted = self._config.searchers
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
