@@ -57,6 +57,17 @@ def refusal(status: int, body: Any = "", headers: dict[str, str] | None = None, 
         (429, {"error": {"message": "slow", "type": "tokens", "code": "rate_limit_exceeded"}}, RateLimitedError),
         (500, {"error": "boom"}, ModelOverloadedError),
         (529, "", ModelOverloadedError),
+        (500, {"error": {"message": "image input is not supported - hint: use --mmproj"}}, ModelRequestError),
+        (500, {"error": {"message": "tools param requires --jinja flag: unsupported"}}, ModelRequestError),
+        (400, {"error": {"message": "/chat/completions: Invalid model name passed in model=x"}}, ModelNotFoundError),
+        (400, {"error": {"message": "model 'x' not found"}}, ModelNotFoundError),
+        (400, {"error": {"message": "The model `x` does not exist."}}, ModelNotFoundError),
+        (500, b'data: {"error": {"message": "audio is not supported"}}\n\ndata: [DONE]\n\n', ModelRequestError),
+        (
+            500,
+            b'event: error\ndata: {"code": 400, "message": "x", "type": "context_length_exceeded"}',
+            ContextLengthError,
+        ),
         (307, "", ModelRequestError),
     ],
 )
@@ -122,3 +133,9 @@ def test_the_advice_about_a_key_names_its_variable() -> None:
     error = error_of_response(401, {}, b"", "acme", variable="ACME_API_KEY")
     assert "api_key, ACME_API_KEY" in str(error)
     assert "(check the key (api_key)" in str(refusal(401))
+
+
+def test_a_refusal_in_the_form_of_a_stream_is_read() -> None:
+    error = refusal(500, b': hi\n\ndata: {"error": {"message": "no such luck", "code": "odd"}}\n\ndata: [DONE]\n\n')
+    assert "HTTP 500: no such luck (" in str(error)
+    assert error.code == "odd"

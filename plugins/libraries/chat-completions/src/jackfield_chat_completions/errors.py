@@ -20,7 +20,7 @@ from jackfield.errors import (
 )
 from jackfield.models.refusals import Secrets, retry_after_s, shown
 from jackfield_chat_completions.profiles import WHERE
-from jackfield_http import class_of_status, json_value
+from jackfield_http import class_of_status, json_value, request_id_of
 
 # Matched against code and type first, then against the text, for servers whose code is only a number.
 _CODES: tuple[tuple[str, type[ModelServiceError]], ...] = (
@@ -37,7 +37,11 @@ _TEXTS: tuple[tuple[str, type[ModelServiceError]], ...] = (
         ContextLengthError,
     ),
     (r"inappropriate content|content management policy", ContentFilterError),
+    # LiteLLM's, Ollama's and vLLM's words where the status says something else.
+    (r"invalid model name|model ['\"`]?[^ ]{1,200}['\"`]? (was )?(not found|does not exist)", ModelNotFoundError),
 )
+# What a server says that fails at a request it cannot do, as llama.cpp does: to ask again would be in vain.
+_IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECASE)
 _ADVICE: dict[type[ModelServiceError], str] = {
     ContextLengthError: "shorten the history, or set max_input_tokens",
     ContentFilterError: "the provider's filter refused the content: change it",
@@ -80,7 +84,7 @@ def error_of_response(
     if 300 <= status < 400:
         reason = "the server redirects: set base_url to where it is now"
     advice = withheld if withheld and error_class is ModelAuthError else _advice(error_class, variable, where)
-    request_id = headers.get("x-request-id") or headers.get("request-id") or headers.get("apim-request-id")
+    request_id = request_id_of(headers)
     return error_class(
         f"{backend}: HTTP {status}: {reason} ({advice})",
         backend=backend,
@@ -134,7 +138,21 @@ def _json_or_text(body: bytes) -> Any:
     try:
         return json_value(body)
     except ValueError:
-        return body.decode("utf-8", "replace")
+        return _json_in_events(body) or body.decode("utf-8", "replace")
+
+
+def _json_in_events(body: bytes) -> Any:
+    """The first object of a body that is a stream of events: some servers refuse in the form that was asked for."""
+    if not re.search(rb"^(data|event|error):", body, re.MULTILINE):
+        return None
+    for line in re.findall(rb"^(?:data|error): ?(.*)$", body, re.MULTILINE):
+        try:
+            value = json_value(line)
+        except ValueError:
+            continue
+        if isinstance(value, Mapping):
+            return value
+    return None
 
 
 Codes: TypeAlias = tuple[str | None, str, str]
@@ -162,6 +180,8 @@ def _class_of(status: int, codes: Codes, text: str) -> type[ModelServiceError]:
     named = next((known for code in codes if (known := _found(_CODES, code or ""))), None)
     if named is None and status in (400, 413, 422, 500):
         named = _found(_TEXTS, text)
+    if named is None and status == 500 and _IN_VAIN.search(text):
+        return ModelRequestError
     return named or class_of_status(status)
 
 

@@ -24,7 +24,7 @@ from jackfield_chat_completions.config import ChatCompletionsConfig
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.profiles import Dialect, ServerProfile
 from jackfield_chat_completions.wire import request_bytes
-from jackfield_http import PATIENCE, HeaderPairs, HTTPClient, checked_url, header_pairs
+from jackfield_http import PATIENCE, HeaderPairs, HTTPClient, checked_url, header_pairs, request_id_of
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_ERROR_BYTES = 65_536
@@ -188,7 +188,7 @@ class ChatCompletionsModel(BaseChatModel):
                 self.backend,
                 key=secrets,
                 variable=opened.profile.key,
-                request_id=response.headers.get("x-request-id"),
+                request_id=request_id_of(response.headers),
                 sound_format=_sound_format(request, server.dialect),
                 cost_currency=server.dialect.cost_currency,
                 patience_s=request.config.event_timeout or timeout_s * PATIENCE,

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from jackfield.errors import ConfigError
 from jackfield.models.keys import key_for_header
 
-__all__ = ["HeaderPairs", "header_pairs", "key_for_header"]
+__all__ = ["HeaderPairs", "header_pairs", "key_for_header", "request_id_of"]
+
+_REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id")  # the last one is Azure's
 
 
 class HeaderPairs(list[tuple[bytes, bytes]]):
@@ -28,3 +30,12 @@ def header_pairs(*headers: Mapping[str, str]) -> HeaderPairs:
         return HeaderPairs((name.encode(), value.encode()) for name, value in joined.items())
     except UnicodeEncodeError:
         raise ConfigError("a header has half a character, which cannot be sent: check extra_headers") from None
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The server's id of a request, for its operators; None if it gives none.
+
+    Args:
+        headers: Of the response, names in lower case.
+    """
+    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)

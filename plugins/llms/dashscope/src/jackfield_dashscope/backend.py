@@ -28,7 +28,7 @@ from jackfield_dashscope.families import (
 from jackfield_dashscope.media import is_local
 from jackfield_dashscope.server import Access, Server
 from jackfield_dashscope.wire import dialect_of, request_bytes
-from jackfield_http import PATIENCE, HeaderPairs
+from jackfield_http import PATIENCE, HeaderPairs, request_id_of
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_ERROR_BYTES = 65_536
@@ -83,7 +83,7 @@ class QwenChat(BaseChatModel):
                 self.backend,
                 request.model,
                 key=secrets,
-                request_id=response.headers.get("x-request-id"),
+                request_id=request_id_of(response.headers),
                 patience_s=request.config.event_timeout or timeout_s * PATIENCE,
             )
             if response.headers.get("content-type", "").startswith("application/json"):

@@ -22,7 +22,7 @@ from jackfield.errors import (
     RateLimitedError,
 )
 from jackfield.models.refusals import Secrets, retry_after_s, shown
-from jackfield_http import class_of_status
+from jackfield_http import class_of_status, request_id_of
 
 ErrorClass = type[ModelServiceError]
 
@@ -97,7 +97,7 @@ def error_of_response(
         key=key,
         status=status,
         retry_after_s=retry_after_s(headers, now or datetime.now(UTC)),
-        request_id=_text(problem.get("request_id")) or headers.get("x-request-id"),
+        request_id=_text(problem.get("request_id")) or request_id_of(headers),
     )
 
 

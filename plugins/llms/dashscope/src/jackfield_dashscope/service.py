@@ -16,7 +16,7 @@ from jackfield.tracebacks import LocalsForgotten
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
 from jackfield_dashscope.server import Access
-from jackfield_http import Reply, json_bytes
+from jackfield_http import Reply, json_bytes, request_id_of
 
 AnswerT = TypeVar("AnswerT")
 
@@ -88,7 +88,7 @@ class Service(Generic[AnswerT]):
     def _no_answer(self, reply: Reply, key: Secrets) -> ModelServiceError:
         """The error for another form: an error that calls itself a success, or what is none of DashScope's."""
         said = reply.json(key)
-        request_id = reply.headers.get("x-request-id")
+        request_id = request_id_of(reply.headers)
         if isinstance(said, dict) and said.get("code"):
             return error_in_answer(said, self._backend, status=None, key=key, request_id=request_id)
         return ModelResponseError(

@@ -19,7 +19,7 @@ from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_chat_completions.errors import error_of_response
-from jackfield_http import PATIENCE, HTTPClient, header_pairs, json_bytes
+from jackfield_http import PATIENCE, HTTPClient, header_pairs, json_bytes, request_id_of
 from jackfield_openai.responses.answer import AnswerReader
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import reads_files, request_body
@@ -109,7 +109,7 @@ class OpenAIResponses(BaseChatModel):
                 server=request.server,
                 key=secrets,
                 variable=KEY_VARIABLE,
-                request_id=response.headers.get("x-request-id"),
+                request_id=request_id_of(response.headers),
                 patience_s=request.config.event_timeout or timeout_s * PATIENCE,
             )
             if response.headers.get("content-type", "").startswith("application/json"):
