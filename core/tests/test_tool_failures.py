@@ -39,6 +39,21 @@ class MuteError(Exception):
         raise RuntimeError("it has no text")
 
 
+class TextEndsTheProgram(Exception):  # noqa: N818 - it says what happens
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class _Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise ValueError("it has no name")
+
+
+class NamelessError(Exception, metaclass=_Nameless):
+    pass
+
+
 class MuteForTheModelError(ToolServiceError):
     def __init__(self) -> None:
         super().__init__(MuteError())  # type: ignore[arg-type]
@@ -52,6 +67,8 @@ ENDS: dict[str, Callable[[], BaseException]] = {
     "generator exit": GeneratorExit,
     "mute": MuteError,
     "mute for the model": MuteForTheModelError,
+    "text ends the program": TextEndsTheProgram,
+    "nameless": NamelessError,
     "stop": StopIteration,
     "async stop": StopAsyncIteration,
     "group": lambda: BaseExceptionGroup("both", [KeyboardInterrupt(), ValueError("x")]),
@@ -92,6 +109,28 @@ def test_whatever_a_tool_raises_is_a_result_and_the_run_and_the_next_go_on(
     assert sync.run(asyncio.sleep(0, "alive")) == "alive"
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, ValueError])
+@pytest.mark.parametrize("where", ["safety", "parse_arguments"])
+def test_what_a_tool_raises_when_asked_about_itself_is_a_result_too(where: str, error: type[BaseException]) -> None:
+    def ends(*_: Any) -> Any:
+        raise error
+
+    class Evil(BaseTool):
+        name = "fail"
+        description = "Fails."
+
+        def call(self, params: Any, *, context: Any = None) -> str:
+            return "never"
+
+    setattr(Evil, where, ends)
+    agent = FnCallAgent([Evil(), add], ScriptedModel([calls(("fail", {}), ("add", {})), answer("done")]))
+    response = agent.run_nonstream([Message("user", "go")])
+    results = {m.name: m.content for m in response if m.role == "function"}
+    assert results["add"] == "3"
+    assert error.__name__ in str(results["fail"])
+    assert response[-1].content == "done"
+
+
 def test_a_tool_that_cancels_its_own_task_ends_only_itself() -> None:
     @tool
     async def suicidal() -> str:
@@ -129,6 +168,38 @@ def test_a_tool_that_does_not_let_itself_be_cancelled_holds_nobody_up(monkeypatc
             release.set()
 
     assert asyncio.run(call()).error == "ToolTimeoutError"
+
+
+def test_calls_that_may_not_run_beside_others_follow_a_stubborn_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_module, "END_PATIENCE_S", 0.05)
+    release = asyncio.Event()
+
+    @tool(timeout_s=0.05, concurrent=False)
+    async def stubborn() -> str:
+        """Stay."""
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return "late"
+
+    @tool(concurrent=False)
+    async def follows() -> str:
+        """Follow."""
+        return "I was next"
+
+    async def call() -> list[Any]:
+        executor = ToolExecutor({"stubborn": stubborn, "follows": follows})
+        planned = [PlannedCall(n, f"c{n}", FunctionCall(name, "{}")) for n, name in enumerate(["stubborn", "follows"])]
+        try:
+            async with asyncio.timeout(30):
+                return [event async for event in executor.run(planned, ToolContext())]
+        finally:
+            release.set()
+
+    ended = [event for event in asyncio.run(call()) if isinstance(event, ToolFinished)]
+    assert [event.error for event in ended] == ["ToolTimeoutError", ""]
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
@@ -177,7 +248,7 @@ def test_a_call_for_which_no_thread_can_be_started_is_reported_and_never_made(mo
     with monkeypatch.context() as without_threads:
         without_threads.setattr(threading.Thread, "start", no_thread)
         failed = finish(act)
-    assert failed.error == "RuntimeError"
+    assert failed.error == "JackfieldError"
     for _ in range(3):
         asyncio.run(sync.in_worker(lambda: None))  # whatever was left in a queue would be done now
     assert made == []

@@ -13,8 +13,8 @@ import logging
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -36,7 +36,7 @@ T = TypeVar("T")
 Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
 """Asked before a call: whether it may be made. Only True is a yes. A plain function runs in a worker thread."""
 
-_Events: TypeAlias = "asyncio.Queue[ToolStarted | ToolProgress | ToolFinished | None]"
+_Events: TypeAlias = "asyncio.Queue[ToolStarted | ToolProgress | ToolFinished]"
 _log = logging.getLogger(__name__)
 _PATH = re.compile(r"(?:/[\w.+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
 
@@ -106,12 +106,15 @@ class ToolExecutor:
             tool = self._tools[name]
             try:
                 if isinstance(tool, PluginTool) and not tool.is_loaded:
-                    await self._within(None, name, _in_worker_once(tool.load))
-                if tool.safety().needs_approval:
+                    await self._loaded(tool)
+                if _said(tool.safety).needs_approval:
                     found.add(name)
             except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
                 _log.debug("tool %s cannot be prepared", name, exc_info=True)
         return frozenset(found)
+
+    async def _loaded(self, tool: PluginTool) -> BaseTool:
+        return await _apart(_in_worker_once(tool.load), name=tool.name, timeout_s=self._timeout_s)
 
     # --- running ---
 
@@ -133,120 +136,94 @@ class ToolExecutor:
             approve: In place of the executor's own.
             answers: What somebody has said to these calls already, by their ids.
         """
-        events: _Events = asyncio.Queue()
-        open_calls = {planned.index: planned for planned in calls}
-        allowed = []
+        turn = _Turn(self)
         for planned in calls:
             ready = await self._prepare(planned, context, approve or self._approve, answers.get(planned.call_id))
             if isinstance(ready, ToolFinished):
-                del open_calls[planned.index]
                 if ready.error != NOT_ALLOWED:
                     yield ToolStarted(planned.index, planned.call_id, planned.call)
                 yield ready
             else:
-                allowed.append((planned, ready))
-        work = asyncio.create_task(self._run_all(allowed, context, events))
+                turn.add(planned, ready, _scoped(context, planned, ready, turn.reporter(planned)))
         try:
-            while (event := await events.get()) is not None:
-                if isinstance(event, ToolFinished):
-                    open_calls.pop(event.index, None)
-                yield event
-            for planned in open_calls.values():
-                yield not_run(planned, NO_RESULT_TEXT, "NoResult")
+            turn.start()
+            while turn.is_open:
+                yield await turn.events.get()
         finally:
-            if not work.done():
-                work.cancel()
-                await asyncio.wait((work,))
-
-    async def _run_all(
-        self, calls: Sequence[tuple[PlannedCall, _Ready | None]], context: ToolContext, events: _Events
-    ) -> None:
-        alone = asyncio.Lock()  # tools that may not run beside others take turns
-        report_to = _reporter(events)
-
-        async def one(planned: PlannedCall, ready: _Ready | None) -> None:
-            scoped = replace(context, call_id=planned.call_id, report=report_to(planned))
-            async with nullcontext() if ready is None or ready.safety.concurrent else alone:
-                events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
-                events.put_nowait(await self._finish(planned, scoped, ready))
-
-        try:
-            if len(calls) == 1:  # most turns have one call, which needs no group
-                await one(*calls[0])
-                return
-            async with asyncio.TaskGroup() as group:
-                for planned, ready in calls:
-                    group.create_task(one(planned, ready))
-        finally:
-            events.put_nowait(None)  # however the calls end, whoever waits for their events is not left waiting
+            await turn.aclose()
 
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
         """Run one call to its result; no exception but cancelling leaves it."""
         ready = await self._prepare(planned, context, approve or self._approve)
-        return ready if isinstance(ready, ToolFinished) else await self._finish(planned, context, ready)
+        if isinstance(ready, ToolFinished):
+            return ready
+        turn = _Turn(self)
+        turn.add(planned, ready, _scoped(context, planned, ready, context.report))
+        try:
+            turn.start()
+            while not isinstance(event := await turn.events.get(), ToolFinished):
+                pass
+            return event
+        finally:
+            await turn.aclose()
 
     async def _prepare(
         self, planned: PlannedCall, context: ToolContext, approve: Approve | None, said: bool | None = None
-    ) -> _Ready | ToolFinished | None:
-        """Load the tool, and ask who must be asked; a result for what may not run, None if there is no such tool."""
-        tool = self._tools.get(planned.call.name)
+    ) -> _Ready | ToolFinished:
+        """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
+        name = planned.call.name
+        tool = self._tools.get(name)
         if tool is None:
-            return None
+            missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self._tools))}")
+            return self.failed(planned, missing, 0.0)
         started = time.perf_counter()
         try:
             made = tool
             if isinstance(tool, PluginTool):
                 if not tool.is_loaded:  # arguments that do not fit need no module
-                    tool.parse_arguments(planned.call.arguments)
-                    await self._within(None, tool.name, _in_worker_once(tool.load))
+                    _said(tool.parse_arguments, planned.call.arguments)
+                    await self._loaded(tool)
                 made = tool.load()
-            safety = tool.safety()
+            safety = _said(tool.safety)
             if not safety.needs_approval:
                 return _Ready(tool, made, safety)
-            arguments = tool.parse_arguments(planned.call.arguments)
+            arguments = _said(tool.parse_arguments, planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
-            return self._failed(planned, error, time.perf_counter() - started)
+            return self.failed(planned, error, time.perf_counter() - started)
         scoped = replace(context, call_id=planned.call_id)
         refusal = await _refusal(planned, arguments, scoped, approve) if said is None else _unless(said, planned)
         return refusal or _Ready(tool, made, safety, arguments)
 
-    async def _finish(self, planned: PlannedCall, context: ToolContext, ready: _Ready | None) -> ToolFinished:
-        if ready is None:
-            name = planned.call.name
-            return self._failed(
-                planned, ToolServiceError(f"Tool {name} does not exist{closest(name, list(self._tools))}"), 0.0
-            )
-        started = time.perf_counter()
-        try:
-            content, metadata = await self._call(planned.call, context, ready)
-            message = self._message(planned, content)
-        except Exception as error:  # noqa: BLE001 - any failure of a tool is a result the model reads
-            return self._failed(planned, error, time.perf_counter() - started)
-        return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
-
-    async def _call(self, call: FunctionCall, context: ToolContext, ready: _Ready) -> tuple[Content, dict[str, Any]]:
+    async def result(
+        self, planned: PlannedCall, context: ToolContext, ready: _Ready, *, started: float
+    ) -> ToolFinished:
+        """Make a call that began at `started` of the performance counter; what the tool raises comes out of it."""
         arguments = ready.arguments
         if arguments is None:
-            arguments = ready.tool.parse_arguments(call.arguments)
-        if context.files and not ready.safety.file_access:
-            context = replace(context, files=())
-        return await self._within(ready.safety.timeout_s, call.name, _content_from(ready.made, arguments, context))
+            arguments = ready.tool.parse_arguments(planned.call.arguments)
+        content, metadata = as_content(await call_tool(ready.made, arguments, context))
+        if has_local_media(content):
+            content = await sync.in_worker(with_media_inside, content)
+        message = self._message(planned, content)
+        return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
 
-    async def _within(self, timeout_s: float | None, name: str, work: Coroutine[Any, Any, T]) -> T:
-        return await _apart(work, name=name, timeout_s=timeout_s or self._timeout_s)
+    def timeout_of(self, safety: Safety) -> float:
+        """How long a call may take, in seconds."""
+        return safety.timeout_s or self._timeout_s
 
-    def _failed(self, planned: PlannedCall, problem: Exception, seconds: float) -> ToolFinished:
+    def failed(self, planned: PlannedCall, problem: BaseException, seconds: float) -> ToolFinished:
+        """The result of a call that failed."""
         name = planned.call.name
         error = problem.error if isinstance(problem, _Escaped) else problem
         if isinstance(error, ToolServiceError):
-            text = _text_of(error) or type(error).__name__
+            text = _text_of(error) or _name_of(error)
         else:
             _log.warning("tool %s failed", name, exc_info=error)
             text = describe_failure(name, error)
         message = self._message(planned, text)
-        return ToolFinished(planned.index, planned.call_id, message, seconds, type(error).__name__)
+        return ToolFinished(planned.index, planned.call_id, message, seconds, _name_of(error))
 
     def _message(self, planned: PlannedCall, content: Content) -> Message:
         fitting = cut(content, max_chars=self._max_result_chars, max_media_chars=self._max_media_chars)
@@ -276,21 +253,155 @@ def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
     return ToolFinished(planned.index, planned.call_id, message, 0.0, error)
 
 
-def _reporter(events: _Events) -> Callable[[PlannedCall], Callable[[str], None]]:
-    loop = asyncio.get_running_loop()
-    here = threading.get_ident()
+def _scoped(context: ToolContext, planned: PlannedCall, ready: _Ready, report: Callable[[str], None]) -> ToolContext:
+    files = context.files if ready.safety.file_access else ()
+    return replace(context, call_id=planned.call_id, files=files, report=report)
 
-    def reporter(planned: PlannedCall) -> Callable[[str], None]:
+
+class _Turn:
+    """The calls of one turn that may be made, and what happens in them."""
+
+    def __init__(self, executor: ToolExecutor) -> None:
+        self.executor = executor
+        self.events: _Events = asyncio.Queue()
+        self.loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._waiting: list[_Running] = []  # to be started
+        self._alone: deque[_Running] = deque()  # may not run beside others of these
+        self._running: set[_Running] = set()
+
+    def add(self, planned: PlannedCall, ready: _Ready, context: ToolContext) -> None:
+        """One more call, to be made when the turn is started."""
+        self._waiting.append(_Running(self, planned, ready, context))
+
+    def reporter(self, planned: PlannedCall) -> Callable[[str], None]:
+        """What a tool says how far it is with; from any thread."""
+
         def report(text: str) -> None:
             progress = ToolProgress(planned.index, planned.call_id, text)
-            if threading.get_ident() == here:
-                events.put_nowait(progress)
+            if threading.get_ident() == self._thread:
+                self.events.put_nowait(progress)
             else:
-                loop.call_soon_threadsafe(events.put_nowait, progress)
+                self.loop.call_soon_threadsafe(self.events.put_nowait, progress)
 
         return report
 
-    return reporter
+    def start(self) -> None:
+        """Begin all calls that may run at once; the others follow one after the other."""
+        alone_before = False
+        for call in self._waiting:
+            if call.is_alone and alone_before:
+                self._alone.append(call)
+            else:
+                alone_before = alone_before or call.is_alone
+                self._begin(call)
+        self._waiting.clear()
+
+    def _begin(self, call: _Running) -> None:
+        self._running.add(call)
+        call.begin()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are events to come."""
+        return bool(self._running) or not self.events.empty()
+
+    def ended(self, call: _Running, result: ToolFinished) -> None:
+        """A call has its result."""
+        self._running.discard(call)
+        self.events.put_nowait(result)
+        if call.is_alone and self._alone:
+            self._begin(self._alone.popleft())
+
+    async def aclose(self) -> None:
+        """Cancel what still runs, and wait until it has ended, but not for ever."""
+        if not self._running:
+            return
+        self._alone.clear()
+        tasks = {call.give_up(): call for call in self._running}
+        self._running.clear()
+        _, stubborn = await asyncio.wait(tasks, timeout=END_PATIENCE_S)
+        for task in stubborn:
+            tasks[task].log_that_it_goes_on()
+
+
+class _Running:
+    """A call in a task of its own, so that what it calls can end nothing but itself. It has one result."""
+
+    __slots__ = ("_context", "_is_late", "_is_over", "_planned", "_ready", "_started", "_task", "_timer", "_turn")
+
+    _task: asyncio.Task[None]
+    _timer: asyncio.TimerHandle
+    _started: float
+
+    def __init__(self, turn: _Turn, planned: PlannedCall, ready: _Ready, context: ToolContext) -> None:
+        self._turn = turn
+        self._planned = planned
+        self._ready = ready
+        self._context = context
+        self._is_late = False
+        self._is_over = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it may not run beside others."""
+        return not self._ready.safety.concurrent
+
+    def begin(self) -> None:
+        """Make the call."""
+        planned, turn = self._planned, self._turn
+        turn.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
+        self._started = time.perf_counter()
+        self._task = turn.loop.create_task(self._work())
+        # However the task ends, even before it begins, the call has a result.
+        self._task.add_done_callback(lambda _: self._end(asyncio.CancelledError()))
+        self._timer = turn.loop.call_later(turn.executor.timeout_of(self._ready.safety), self._time_is_over)
+
+    def give_up(self) -> asyncio.Task[None]:
+        """Cancel the call, whose result nobody waits for any more."""
+        self._is_over = True
+        self._timer.cancel()
+        self._task.cancel()
+        return self._task
+
+    def log_that_it_goes_on(self) -> None:
+        """For a call that does not let itself be cancelled."""
+        _log_that_it_goes_on(self._planned.call.name)
+
+    async def _work(self) -> None:
+        try:
+            made = await self._turn.executor.result(self._planned, self._context, self._ready, started=self._started)
+        except BaseException as error:
+            if _is_ctrl_c(error):
+                raise
+            self._end(error)
+        else:
+            self._end(made)
+
+    def _time_is_over(self) -> None:
+        self._is_late = True
+        self._task.cancel()
+        self._timer = self._turn.loop.call_later(END_PATIENCE_S, self._patience_is_over)
+
+    def _patience_is_over(self) -> None:
+        self.log_that_it_goes_on()
+        self._end(asyncio.CancelledError())
+
+    def _end(self, made: ToolFinished | BaseException) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self._timer.cancel()
+        executor = self._turn.executor
+        if self._is_late:
+            made = _too_late(self._planned.call.name, executor.timeout_of(self._ready.safety))
+        if not isinstance(made, ToolFinished):
+            made = executor.failed(self._planned, made, time.perf_counter() - self._started)
+        self._turn.ended(self, made)
+
+
+def _too_late(name: str, timeout_s: float) -> ToolTimeoutError:
+    return ToolTimeoutError(f"Tool {name} did not finish in {timeout_s:g} s; ask it for less at once")
 
 
 # --- approval ---------------------------------------------------------------------------------------------------------
@@ -354,7 +465,7 @@ async def _apart(work: Coroutine[Any, Any, T], *, name: str, timeout_s: float | 
             timer.cancel()
     if outcome is None:
         await _end(task, name)
-        raise ToolTimeoutError(f"Tool {name} did not finish in {timeout_s:g} s; ask it for less at once")
+        raise _too_late(name, timeout_s or 0.0)
     return outcome.value()
 
 
@@ -367,15 +478,6 @@ async def _told(waiter: asyncio.Future[_Outcome[T] | None], work: Coroutine[Any,
     _tell(waiter, await _caught(work))
 
 
-async def _content_from(
-    tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext
-) -> tuple[Content, dict[str, Any]]:
-    content, metadata = as_content(await call_tool(tool, arguments, context))
-    if has_local_media(content):
-        content = await sync.in_worker(with_media_inside, content)
-    return content, metadata
-
-
 async def call_tool(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     """What a tool gives back; a plain `call` runs in a worker thread, so that nothing else waits for it.
 
@@ -383,7 +485,8 @@ async def call_tool(tool: BaseTool, arguments: Mapping[str, Any], context: ToolC
         ToolServiceError: It gave a generator, which is no result.
     """
     if isinstance(tool, PluginTool):
-        tool = await _in_worker_once(tool.load)  # its first call imports its module
+        # Its first call imports its module.
+        tool = tool.load() if tool.is_loaded else await _in_worker_once(tool.load)
     target = getattr(tool, "function_called", tool.call)
     if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(tool.call):
         output: Any = tool.call(arguments, context=context)
@@ -417,6 +520,23 @@ async def _in_worker_once(function: Callable[..., T], *args: Any, **kwargs: Any)
     return outcome.value()
 
 
+def _said(function: Callable[..., T], *args: Any) -> T:
+    """What a tool says about itself; what is no `Exception` comes as `_Escaped`, and ends no run."""
+    try:
+        return function(*args)
+    except Exception:
+        raise
+    except BaseException as error:
+        if _is_ctrl_c(error):
+            raise
+        raise _Escaped(error) from error
+
+
+def _is_ctrl_c(error: BaseException) -> bool:
+    """Whether somebody may have pressed it, which only the main thread hears of."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
 class _Escaped(Exception):  # noqa: N818 - it says what happened
     """Stands for an error that would end more than the call that raised it: Ctrl-C, an exit, a cancellation."""
 
@@ -446,8 +566,8 @@ async def _caught(work: Coroutine[Any, Any, T]) -> _Outcome[T]:
     try:
         return _Outcome(result=await work)
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-            raise  # somebody's Ctrl-C
+        if _is_ctrl_c(error):
+            raise
         return _Outcome(error=error)
 
 
@@ -456,7 +576,11 @@ async def _end(task: asyncio.Task[Any], name: str) -> None:
     task.cancel()
     _, still_running = await asyncio.wait((task,), timeout=END_PATIENCE_S)
     if still_running:
-        _log.warning("tool %s goes on after it was cancelled; nobody waits for it any more", name)
+        _log_that_it_goes_on(name)
+
+
+def _log_that_it_goes_on(name: str) -> None:
+    _log.warning("tool %s goes on after it was cancelled; nobody waits for it any more", name)
 
 
 # --- what the model reads ---------------------------------------------------------------------------------------------
@@ -470,7 +594,7 @@ def describe_failure(name: str, error: BaseException) -> str:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_short(error)}".rstrip(": ")
+    return f"{_name_of(error)}: {_short(error)}".rstrip(": ")
 
 
 def _short(error: BaseException) -> str:
@@ -482,5 +606,10 @@ def _text_of(error: BaseException) -> str:
     """The text of an exception; '' if even asking for it fails."""
     try:
         return str(error.message if isinstance(error, ToolServiceError) and error.message else error)
-    except Exception:  # noqa: BLE001 - the exception is foreign, its methods are, too
+    except BaseException:  # noqa: BLE001 - the exception is foreign, its methods are, too, and may end no run either
         return ""
+
+
+def _name_of(error: BaseException) -> str:
+    """The name of an exception's class, which may have a say in it itself."""
+    return type.__dict__["__name__"].__get__(type(error))  # type: ignore[no-any-return]

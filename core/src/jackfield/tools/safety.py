@@ -82,13 +82,13 @@ def claims_of(source: Claims, *, name: str) -> Safety:
         BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
     """
     cls = type(source)
-    limits = (_seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name))
+    limit, class_limit = _seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name)
     return Safety(
         needs_approval=source.needs_approval is not False or getattr(cls, "needs_approval", False) is True,
-        effects=_effects(source.effects, name) | _effects(_of_class(cls, "effects", frozenset()), name),
+        effects=_effects(source.effects, name) | _effects(_of_class(cls, "effects", _NONE), name),
         read_only=source.read_only is True,
         concurrent=source.concurrent is True and getattr(cls, "concurrent", True) is not False,
-        timeout_s=min((limit for limit in limits if limit is not None), default=None),
+        timeout_s=limit if class_limit is None else class_limit if limit is None else min(limit, class_limit),
         file_access=source.file_access is True,
     )
 
@@ -99,6 +99,8 @@ _NONE: frozenset[str] = frozenset()
 def _of_class(cls: type, attribute: str, default: Any = None) -> Any:
     """What the class itself says; a property or a slot says nothing without an instance."""
     value = getattr(cls, attribute, default)
+    if value is default:
+        return value
     return default if hasattr(value, "__get__") else value
 
 
@@ -134,6 +136,8 @@ class SafetySettings:
 
     def applied_to(self, safety: Safety) -> Safety:
         """What holds after the user has spoken."""
+        if self is NO_SETTINGS:
+            return safety
         result = safety.stricter(self.claims)
         return result if self.approval is None else replace(result, needs_approval=self.approval == "always")
 
