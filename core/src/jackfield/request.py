@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
-from jackfield.messages import Message
+from jackfield.messages import SYSTEM, USER, ContentItem, ItemKind, Message
 
 FunctionSchema: TypeAlias = Mapping[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
@@ -39,6 +39,17 @@ class ModelFacts:
     generates: bool = True
     tokenizer: str = ""
 
+    def takes(self, kind: ItemKind) -> bool:
+        """Whether the model takes content of this kind; a file is told by its name if it does not."""
+        match kind:
+            case "image":
+                return self.images
+            case "audio":
+                return self.audio
+            case "video":
+                return self.video
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
@@ -63,3 +74,20 @@ class ChatRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: ModelFacts = ModelFacts()
     server: str = ""
+
+
+def with_media_noted(message: Message, facts: ModelFacts) -> Message:
+    """The message with a note in place of each medium that the model does not take, unless a person can leave it out.
+
+    That is so for what the system message and the user send, which stays. A tool's result, and what another model has
+    answered, cannot be asked for again without it.
+    """
+    if isinstance(message.content, str) or message.role in (SYSTEM, USER):
+        return message
+    if all(facts.takes(item.type) for item in message.content):
+        return message
+    items = [
+        item if facts.takes(item.type) else ContentItem(text=f"({item.type} left out: this model takes none)")
+        for item in message.content
+    ]
+    return message.replace(content=items)

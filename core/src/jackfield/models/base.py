@@ -20,7 +20,7 @@ from jackfield.errors import (
     UnsupportedInputError,
 )
 from jackfield.events import ModelEvent
-from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, Message, MessageLike, ModelResponse, as_messages
+from jackfield.messages import FUNCTION, SYSTEM, USER, Message, MessageLike, ModelResponse, as_messages
 from jackfield.models.batch import DEFAULT_CONCURRENCY, BatchAnswer, BatchRequest, answers
 from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
@@ -29,7 +29,7 @@ from jackfield.models.retry import Retry
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
-from jackfield.request import ChatRequest, FunctionSchema, ModelFacts
+from jackfield.request import ChatRequest, FunctionSchema, ModelFacts, with_media_noted
 from jackfield.streams import closing
 from jackfield.tracebacks import LocalsForgotten
 
@@ -301,26 +301,16 @@ class BaseChatModel(QwenStyleChat):
         """The message as this model takes it.
 
         Raises:
-            UnsupportedInputError: A user sends what it does not take. In a tool's result, a note stands for it instead:
-                the user cannot leave that out.
+            UnsupportedInputError: A user sends what it does not take.
         """
-        if isinstance(message.content, str):
-            return message
-        facts = self.facts
-        takes = {"text": True, "file": True, "image": facts.images, "audio": facts.audio, "video": facts.video}
-        refused = [item.type for item in message.content if not takes[item.type]]
-        if not refused:
-            return message
-        if message.role != FUNCTION:
+        acceptable = with_media_noted(message, self.facts)
+        refused = next((item.type for item in acceptable.items if not self.facts.takes(item.type)), None)
+        if refused:
             raise UnsupportedInputError(
-                f"{self.backend}:{self.config.model} takes no {refused[0]}: use a model that does, or leave it out",
+                f"{self.backend}:{self.config.model} takes no {refused}: use a model that does, or leave it out",
                 backend=self.backend,
             )
-        items = [
-            item if takes[item.type] else ContentItem(text=f"({item.type} left out: this model takes none)")
-            for item in message.content
-        ]
-        return message.replace(content=items)
+        return acceptable
 
     @property
     def host(self) -> PluginHost:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from jackfield.events import ModelEvent, StreamReset
-from jackfield.request import ChatRequest
+from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
 
 Phase = Literal["input", "context", "format", "transport", "output"]
@@ -127,7 +128,14 @@ class CallFormatProcessor(Processor):
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Render the request, read the answer."""
-        rendered = self.call_format.render(request)
+        rendered = self.call_format.render(_with_media_noted(request))
         if not request.functions or request.config.function_choice == "none":
             return call_next(rendered)
         return transformed(call_next(rendered), lambda: self.call_format.reader(request))
+
+
+def _with_media_noted(request: ChatRequest) -> ChatRequest:
+    """The request without what the model does not take of results: once rendered, they look like a user's messages."""
+    if not any(message.is_multimodal() for message in request.messages):
+        return request
+    return replace(request, messages=tuple(with_media_noted(message, request.facts) for message in request.messages))

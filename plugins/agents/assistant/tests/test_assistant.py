@@ -11,6 +11,7 @@ import pytest
 from jackfield import create_agent, tool
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.events import PluginEvent
+from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_assistant.knowledge import knowledge_block
 
@@ -123,3 +124,23 @@ def test_a_document_cannot_close_its_fence() -> None:
 def test_wrong_settings_name_the_right_ones() -> None:
     with pytest.raises(ConfigError, match="did you mean 'max_ref_token'"):
         create_agent("assistant", rag_cfg={"max_ref_tokens": 1})
+
+
+def test_a_picture_in_the_question_is_no_document(guide: str, tmp_path: Path) -> None:
+    picture = tmp_path / "dog.jpeg"
+    picture.write_bytes(b"\xff\xd8\xff\xe0 a picture")
+    model = ScriptedModel([answer("A dog.")], facts=ModelFacts(images=True))
+    question = [{"text": "What is that, and how many sockets?"}, {"image": str(picture)}, {"file": guide}]
+    events = ask(model, question)
+    told = next(event for event in events if isinstance(event, PluginEvent))
+    assert (told.data["sources"], told.data["errors"]) == (["guide.md"], [])
+    assert "48 sockets" in system_of(model)
+
+
+def test_a_file_of_the_conversation_that_cannot_be_read_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "dog.jpeg").write_bytes(b"\xff\xd8\xff\xe0 a picture")
+    model = ScriptedModel([answer("A dog.")])
+    events = ask(model, [{"text": "What is that?"}, {"file": str(tmp_path / "dog.jpeg")}])
+    told = next(event for event in events if isinstance(event, PluginEvent))
+    assert "dog.jpeg" in told.data["note"]
+    assert system_of(model) == ""

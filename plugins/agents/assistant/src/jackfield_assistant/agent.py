@@ -51,7 +51,8 @@ class Assistant(FnCallAgent):
     """Answers from its files and from those of the conversation, and calls tools like `FnCallAgent`.
 
     Before each run, what fits the last question is retrieved and appended to the system message, each passage under its
-    source. A file that cannot be read is told of in the event `jackfield-assistant.retrieved`, and the others are used.
+    source. A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are used.
+    The run fails only if the agent has files of its own and none at all can be read. Tools get all files.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent.
@@ -90,15 +91,23 @@ class Assistant(FnCallAgent):
     async def _knowledge(self, run: Run) -> _Knowledge:
         if "knowledge" in run.options:
             return _Knowledge(knowledge_block(run.options["knowledge"], run.lang))
-        files = run.context.files
+        files = _documents(run)
         query = _question(run.messages)
         if not files or not query:
             return _Knowledge("")
         retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
         found = await retriever.retrieve(query, files)
-        if found.errors and len(found.errors) == len(files):
+        # Of a file in the conversation, tools may make something all the same.
+        if self.files and len(found.errors) == len(files):
             raise DocParserError("no document could be read: " + "; ".join(str(error) for error in found.errors))
         return _Knowledge(knowledge_block(found.passages, run.lang), _event(found))
+
+
+def _documents(run: Run) -> tuple[str, ...]:
+    """The files of the run, but for those that the user sent as pictures."""
+    items = [item for message in run.messages if message.role == USER for item in message.items]
+    pictures = {item.image for item in items} - {item.file for item in items}
+    return tuple(file for file in run.context.files if file not in pictures)
 
 
 def _question(messages: tuple[Message, ...]) -> str:

@@ -302,6 +302,22 @@ class AgentSuite(Suite):
         assert [message.content for message in finished.messages if message.role == FUNCTION] == ["given.txt"]
         assert "stands in written.txt" not in _read_by_the_model(agent, -1)
 
+    def test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run(self, tmp_path: Path) -> None:
+        names = ("dog.jpeg", "data.unknown", "gone.txt")
+        (tmp_path / names[0]).write_bytes(b"\xff\xd8\xff\xe0 a picture")
+        (tmp_path / names[1]).write_bytes(bytes(range(256)))
+
+        @tool(name="look", description="Lists the files.")
+        def look(context: ToolContext) -> str:
+            return " ".join(Path(file).name for file in context.files)
+
+        for given in (names[:1], names):
+            agent = self.make_agent([calls(("look", {})), answer("Done.")], [look])
+            files = [ContentItem(file=str(tmp_path / name)) for name in given]
+            question = Message("user", [ContentItem(text="What is said twice?"), *files])
+            finished = _end(self._events(agent, [question]))
+            assert [message.content for message in finished.messages if message.role == FUNCTION] == [" ".join(given)]
+
     def test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call(self) -> None:
         agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
         broken_off = [message for message in agent.run_nonstream([QUESTION]) if message.role != FUNCTION][:-1]

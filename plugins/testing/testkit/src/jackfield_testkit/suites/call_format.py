@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from jackfield import sync
 from jackfield.config import GenerateConfig
 from jackfield.events import (
     FunctionCallDelta,
@@ -26,8 +27,19 @@ from jackfield.events import (
 from jackfield.messages import SYSTEM, ContentItem, FunctionCall, Message, ModelResponse, Usage
 from jackfield.processors import CallFormat, CallFormatProcessor
 from jackfield.request import ChatRequest, FunctionSchema
+from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.streams import HOSTILE_PIECES, cpu_s, fed, folded, recuts, shown, through, work_per_character
+from jackfield_testkit.streams import (
+    HOSTILE_PIECES,
+    cpu_s,
+    fed,
+    folded,
+    gathered,
+    recuts,
+    shown,
+    through,
+    work_per_character,
+)
 from jackfield_testkit.suites.base import Suite
 
 Calls = list[tuple[str, Any]]
@@ -178,6 +190,15 @@ class CallFormatSuite(Suite):
             items = [item for message in self.make_format().render(request).messages for item in message.items]
             assert [item.image for item in items if item.image] == [PNG]
             assert any("a plot" in (item.text or "") for item in items)
+
+    def test_an_image_in_a_result_is_a_note_for_a_model_that_takes_none(self) -> None:
+        result = Message("function", [ContentItem(text="a plot"), ContentItem(image=PNG)], name="get_time")
+        model = ScriptedModel([answer("I see.")] * 3, processors=[CallFormatProcessor(self.make_format())])
+        for request in _ways_to_tell([HELLO, *_called(("get_time", {})), result]):
+            sync.run(gathered(model.astream(request.messages, request.functions, config=request.config)))
+            assert not any(message.is_multimodal() for message in model.requests[-1].messages)
+            assert "a plot" in _text(model.requests[-1])
+            assert "image left out" in _text(model.requests[-1])
 
     def test_broken_and_empty_arguments_of_the_past_are_told_all_the_same(self) -> None:
         for arguments in ("", "{", "no json", '["a"]', '{"place": "R'):
