@@ -22,8 +22,8 @@ from jackfield.composition.consent import description, news
 from jackfield.composition.doctor import examine
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.models import get_chat_model
-from jackfield.models.base import DEFAULT_CHAIN
 from jackfield.plugins import ToolSpec
+from jackfield.plugins.acting import DEFAULT_CHAIN
 from jackfield.plugins.catalog import scan
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.source import source_file

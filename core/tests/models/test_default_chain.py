@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.models.base import DEFAULT_CHAIN
+from jackfield.plugins.acting import DEFAULT_CHAIN
 from jackfield.testing import ScriptedModel, answer
 
 LIGHT = """

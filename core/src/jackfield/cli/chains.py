@@ -13,7 +13,7 @@ from jackfield.cli.tables import print_json, print_table, printable
 from jackfield.composition.distributions import installed
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.models.base import DEFAULT_CHAIN
+from jackfield.plugins.acting import acts_by_default, standings
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import Placed
 
@@ -74,9 +74,9 @@ def _left_out(host: PluginHost) -> Iterator[str]:
     """What is enabled, and kept from loading by the user's own rules; and what of the project's file does not count."""
     if host.settings.project is not None and host.settings.project.remark:
         yield host.settings.project.remark
-    for row in host.rows("processor"):
-        if row.address in DEFAULT_CHAIN and (doubt := host.unproven(row)):
-            yield f"{row.kind} {row.address!r} {doubt}"
+    for row, stands in standings(host).items():
+        if acts_by_default(row) and not stands.acts:
+            yield f"{row.kind} {row.address!r} {stands.why}"
     for name in host.settings.enabled:
         kind, _, address = name.partition(".")
         if kind == "processor":

@@ -9,11 +9,11 @@ from typing import Any
 
 from jackfield.cli.tables import print_json, print_table, printable
 from jackfield.errors import PluginNotFoundError
+from jackfield.plugins.acting import Standing, standings
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import known_distribution
-from jackfield.plugins.policy import is_enabled
-from jackfield.settings import ENABLED_KINDS, closest, normalise
+from jackfield.settings import closest, normalise
 
 
 def add_commands(parser: argparse.ArgumentParser, parser_class: type[argparse.ArgumentParser]) -> None:
@@ -75,7 +75,8 @@ def _disable(options: argparse.Namespace) -> int:
 def list_plugins(options: argparse.Namespace) -> int:
     """Print every component. Nothing is loaded: what `--long` adds is read from the source."""
     host = PluginHost()
-    rows = [_row_facts(row, host, long=options.long) for row in host.catalog.rows]
+    stands = standings(host)
+    rows = [_row_facts(row, host, stands.get(row), long=options.long) for row in host.catalog.rows]
     if options.json:
         print_json({"plugins": rows, "problems": [_problem_facts(problem) for problem in host.problems()]})
         return 0
@@ -88,23 +89,23 @@ def list_plugins(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row_facts(row: Row, host: PluginHost, *, long: bool) -> dict[str, Any]:
+def _row_facts(row: Row, host: PluginHost, stands: Standing | None, *, long: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": row.kind,
         "name": row.name,
         "distribution": row.distribution,
         "version": row.version,
-        "state": "; ".join([host.why_not(row) or _state(row, host), *_borrowed_name(row)]),
+        "state": "; ".join([host.why_not(row) or _state(stands), *_borrowed_name(row)]),
     }
     if long:
         facts["summary"] = _summary(row, host)
     return facts
 
 
-def _state(row: Row, host: PluginHost) -> str:
-    if row.kind not in ENABLED_KINDS:
+def _state(stands: Standing | None) -> str:
+    if stands is None:
         return "ready"
-    return "enabled" if is_enabled(row, host.settings) else "not enabled"
+    return {"enabled": "enabled", "default chain": "acts by default", "": "not enabled"}[stands.because]
 
 
 def _borrowed_name(row: Row) -> list[str]:
@@ -173,7 +174,7 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
         return {**facts, "state": "broken", "why": errors[0] if errors else "", **_distribution_facts(row)}
     described = {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
     facts |= {
-        "state": _state(row, host),
+        "state": _state(standings(host).get(row)),
         "remarks": host.remarks(row),
         "address": row.address,
         "class": spec["target"],

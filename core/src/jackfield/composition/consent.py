@@ -19,6 +19,7 @@ from typing import Any, Literal
 from jackfield.composition.choices import write_whole
 from jackfield.composition.record import content_hash
 from jackfield.errors import PluginError
+from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.source import Described, described_in_source
@@ -171,9 +172,13 @@ def _mark(location: str) -> tuple[int, int]:
 def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
     """Lines that say what each component is, would see and would do, by its source, and who offers it."""
     lines = []
+    stands = standings(host)
     for row in newcomer.rows:
         described = described_in_source(row, host.paths)
-        does = "; ".join([_SIGHT.get(row.kind, "acts when it is named"), *_doings([described])])
+        sight = _SIGHT.get(row.kind, "acts when it is named")
+        if row in stands and stands[row].acts:
+            sight = f"{sight.partition(',')[0]}: it {stands[row].why}"
+        does = "; ".join([sight, *_doings([described])])
         lines.append(f"{row.id}: {does}")
         lines += [f"  Beware: it {remark}" for remark in host.remarks(row)]
     return lines
@@ -183,7 +188,9 @@ def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
     doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
     remarks = dict.fromkeys(f"beware: it {remark}" for row in newcomer.rows for remark in host.remarks(row))
-    return "; ".join([", ".join(row.id for row in newcomer.rows), *doings, *remarks])
+    stands = standings(host)
+    names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in newcomer.rows]
+    return "; ".join([", ".join(names), *doings, *remarks])
 
 
 def _doings(described: Sequence[Described | None]) -> list[str]:

@@ -20,9 +20,10 @@ from typing import Any, Literal
 from jackfield.composition.distributions import CORE, Distribution, installed, requirements_of, requirers
 from jackfield.composition.record import changed_files, files_below
 from jackfield.errors import PluginError
+from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.policy import is_enabled, is_incompatible
+from jackfield.plugins.policy import is_incompatible
 from jackfield.settings import ENABLED_KINDS, normalise
 
 Status = Literal[
@@ -168,6 +169,7 @@ class _Neighbours:
             self.addresses[row.id].append(row.address)
             self.packages[row.module.partition(".")[0]].add(row.distribution)
         self.prefer = host.settings.prefer
+        self.standings = standings(host)
         self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
         self._requirers = requirers(self.installation)
 
@@ -228,9 +230,9 @@ def _finding(
     verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
     verdicts += [*_of_answer(rows, answer, host), *_of_installation(rows[0], neighbours.installation)]
     verdicts += [verdict for row in usable for verdict in _of_identity(row, host)]
-    if all(row.kind in ENABLED_KINDS and not is_enabled(row, host.settings) for row in usable):
+    if all(row.kind in ENABLED_KINDS and not neighbours.standings[row].acts for row in usable):
         names = " ".join(f"{row.kind}.{row.address}" for row in usable)
-        why = "it acts only when it is enabled, or named in code"
+        why = f"it {neighbours.standings[usable[0]].why}"
         verdicts.append(("inactive", why, f"jackfield plugins enable {names}"))
     verdicts.sort(key=lambda verdict: _SEVERITY[verdict[0]])
     (status, why, fix), *others = verdicts or [("ok", "", "")]

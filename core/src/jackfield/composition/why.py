@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from jackfield.composition.distributions import Distribution, installed, required_by, requirements_of
 from jackfield.errors import PluginNotFoundError
+from jackfield.plugins.acting import standing
 from jackfield.plugins.catalog import Catalog, Problem, Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import known_components
-from jackfield.plugins.policy import is_enabled
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 
 _ASKED_FOR = {
@@ -34,8 +34,8 @@ class Offer:
         reason: What keeps it from loading, as the end of a sentence, with the file or variable that says so.
         also_from: The other distributions that offer this and may load.
         choice: What its short name means where several offer it, as a sentence.
-        enabled: Whether it acts without being named in code; None for kinds that never do.
-        enabled_by: The file or variable that enables it.
+        acts: Whether it acts without being named in code; None for kinds that never do.
+        acts_because: Why it does or does not, as the end of a sentence.
         remarks: What somebody who reads the name should know of who offers it, as ends of sentences.
     """
 
@@ -45,8 +45,8 @@ class Offer:
     reason: str = ""
     also_from: tuple[str, ...] = ()
     choice: str = ""
-    enabled: bool | None = None
-    enabled_by: str = ""
+    acts: bool | None = None
+    acts_because: str = ""
     remarks: tuple[str, ...] = ()
 
 
@@ -166,7 +166,7 @@ def _offer(row: Row, host: PluginHost) -> Offer:
         for other in host.catalog.rows
         if other.id == row.id and other.distribution != row.distribution and not host.why_not(other)
     )
-    name = next((form for form in (row.id, f"{row.kind}.{row.address}") if form in settings.enabled), "")
+    stands = standing(row, host) if row.kind in ENABLED_KINDS else None
     return Offer(
         row.id,
         row.address,
@@ -174,8 +174,8 @@ def _offer(row: Row, host: PluginHost) -> Offer:
         reason=reason,
         also_from=tuple(others),
         choice=_choice(row, settings, others) if others and not reason else "",
-        enabled=is_enabled(row, settings) if row.kind in ENABLED_KINDS else None,
-        enabled_by=settings.origins.get(f"enabled:{name}", "`enabled`") if name else "",
+        acts=stands.acts if stands else None,
+        acts_because=stands.why if stands else "",
         remarks=tuple(host.remarks(row)),
     )
 
@@ -200,10 +200,9 @@ def _sentences(offer: Offer) -> list[str]:
         lines.append(f"  {', '.join(offer.also_from)} offers it, too.")
     if offer.choice:
         lines.append(f"  {offer.choice}.")
-    if offer.enabled:
-        lines.append(f"  It acts without being named in code ({offer.enabled_by} enables it).")
-    elif offer.enabled is False:
-        lines.append(f"  It acts only when it is named in code, or enabled: jackfield plugins enable {offer.id}")
+    if offer.acts is not None and offer.may_load:
+        enable = "" if offer.acts else f": jackfield plugins enable {offer.id}"
+        lines.append(f"  It {offer.acts_because}{enable}{'.' * offer.acts}")
     return lines
 
 

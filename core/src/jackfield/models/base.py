@@ -26,6 +26,7 @@ from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
 from jackfield.models.media import without_foreign_paths
 from jackfield.models.retry import Retry
+from jackfield.plugins.acting import acting
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
@@ -40,16 +41,6 @@ T = TypeVar("T")
 
 NATIVE = "native"
 DEFAULT_CALL_FORMAT = "nous"
-DEFAULT_CHAIN = (
-    "jackfield-system-message/language",
-    "jackfield-multimodal/multimodal",
-    "jackfield-truncation/truncation",
-)
-"""What stands around every model where it is installed and nobody has said otherwise, by full address.
-
-It is the one exception to "installed is not active": without it, a long history or a document in a message would be an
-error in every first program. Policy can block each; a processor of the same name that is named or enabled replaces it.
-"""
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
@@ -341,12 +332,8 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
         if not isinstance(name, str):
             raise ConfigError("a processor given as a dict needs 'name', besides its settings")
         chosen[host.find("processor", name)] = cfg
-    for row in host.enabled("processor"):
-        chosen.setdefault(row, host.settings.options_of(row.kind, row.address))
-    names = {row.name for row in chosen}
-    for row in host.rows("processor"):
-        if row.address in DEFAULT_CHAIN and row.name not in names and not host.unproven(row):
-            chosen[row] = host.settings.options_of(row.kind, row.address)
+    for one in acting(host, "processor", named=chosen):
+        chosen[one.row] = host.settings.options_of("processor", one.row.address)
     return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
 
 

@@ -147,15 +147,20 @@ class PluginHost:
             PluginBlockedError: The project's file, or a list of what is allowed, keeps one from loading.
             AmbiguousPluginError: It is not clear which one is meant.
         """
+        found = [self.enabled_as(name) for name in self.settings.enabled if name.partition(".")[0] == kind]
+        return list(dict.fromkeys(row for row in found if row is not None))
+
+    def enabled_as(self, name: str) -> Row | None:
+        """The component that one entry of `enabled` means; None if the user's own rules leave it out.
+
+        Raises:
+            PluginError: As `enabled`.
+        """
         rules = self.settings.unnarrowed or self.settings
-        if rules.safe:
-            return []
-        found: dict[Row, None] = {}
-        for name in self.settings.enabled:
-            of_kind, _, address = name.partition(".")
-            if of_kind == kind and (self.settings.strict or not self._is_left_out(kind, address, rules)):
-                found[self._enabled_row(name, kind, address)] = None
-        return list(found)
+        kind, _, address = name.partition(".")
+        if rules.safe or (not self.settings.strict and self._is_left_out(kind, address, rules)):
+            return None
+        return self._enabled_row(name, kind, address)
 
     def _is_left_out(self, kind: str, address: str, rules: Settings) -> bool:
         candidates = self._candidates(kind, address)

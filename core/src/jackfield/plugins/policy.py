@@ -28,11 +28,6 @@ def is_blocked(row: Row, settings: Settings) -> bool:
     return not settings.block.isdisjoint((row.distribution, row.id, row.address))
 
 
-def is_enabled(row: Row, settings: Settings) -> bool:
-    """Whether a component acts without being named in code."""
-    return row.id in settings.enabled or f"{row.kind}.{row.address}" in settings.enabled
-
-
 def is_incompatible(row: Row) -> bool:
     """Whether a component is for another core, whatever the policy says."""
     return row.api != API or not is_kind(row.kind)

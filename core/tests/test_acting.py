@@ -1,0 +1,132 @@
+"""What acts in every run: one answer, which runs follow and every report tells."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jackfield.composition.consent import description, news, summary
+from jackfield.composition.doctor import examine
+from jackfield.composition.why import why
+from jackfield.models.base import load_processors
+from jackfield.plugins.acting import DEFAULT_CHAIN, standings
+from jackfield.plugins.host import PluginHost
+
+LIGHT = """
+from jackfield.plugins import ProcessorSpec, hook
+
+@hook.processors
+def processors():
+    return [ProcessorSpec(name={name!r}, target="{module}_heavy:Passing")]
+"""
+HEAVY = """
+from jackfield.processors import Processor
+
+class Passing(Processor):
+    name = {name!r}
+    def around(self, request, call_next):
+        return call_next(request)
+"""
+TRUNCATION = DEFAULT_CHAIN[2]
+OTHER = "acme-noise/noise"
+
+
+def add(site: Any, *addresses: str) -> None:
+    for address in addresses:
+        distribution, _, name = address.partition("/")
+        module = distribution.replace("-", "_")
+        site.add(
+            distribution,
+            {f"processor.{name}": module},
+            modules={module: LIGHT.format(name=name, module=module), f"{module}_heavy": HEAVY.format(name=name)},
+        )
+
+
+def runs_with(host: PluginHost) -> set[str]:
+    made = load_processors((), host)
+    return {type(one).__module__.removesuffix("_heavy").replace("_", "-") + f"/{one.name}" for one in made}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"enabled": (f"processor.{OTHER}",)},
+        {"enabled": ("processor.noise", "processor.acme-cut/truncation")},
+        {"enabled": ("processor.truncation",), "prefer": {"processor.truncation": "acme-cut"}},
+        {"block": frozenset({"jackfield-truncation"})},
+        {"block": frozenset({"processor.truncation"})},
+        {"allow": frozenset({"acme-noise"})},
+        {"safe": True},
+    ],
+    ids=str,
+)
+def test_every_report_says_what_a_run_does(site: Any, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(site.folder))
+    add(site, TRUNCATION, OTHER, "acme-cut/truncation")
+    host = site.host(**settings)
+    acting = runs_with(host)
+    assert {row.address for row, one in standings(host).items() if one.acts} == acting
+    told = {
+        offer.address for name in ("jackfield-truncation", "acme-noise", "acme-cut")
+        for one in why(name, host.settings, [str(site.folder)]) for offer in one.offers if offer.acts
+    }  # fmt: skip
+    assert told == acting
+    told = {
+        finding.distribution
+        for finding in examine(host)
+        if finding.status != "blocked"
+        and not any(text.startswith(("it acts only", "it would act")) for text in (finding.why, *finding.more))
+    }
+    assert told == {address.partition("/")[0] for address in acting}
+    for newcomer in news(host, {}).newcomers:
+        acts = any(row.address in acting for row in newcomer.rows)
+        assert ("acts in every run" in summary(newcomer, host)) == acts
+        assert any("acts in every run" in line for line in description(newcomer, host)) == acts
+
+
+def test_the_default_chain_is_listed_as_what_it_is_and_can_be_switched_off_and_on(command_line: Any, site: Any) -> None:
+    add(site, TRUNCATION)
+
+    def state() -> str:
+        (row,) = json.loads(command_line("plugins", "list", "--json").stdout)["plugins"]
+        return str(row["state"])
+
+    assert state() == "acts by default"
+    assert (
+        "acts in every run (the default chain has it)" in command_line("plugins", "why", "processor.truncation").stdout
+    )
+    for _ in range(2):
+        said = command_line("plugins", "disable", "processor.truncation")
+        assert said.returncode == 0
+        assert "is blocked" in said.stdout
+        assert "is blocked" in state()
+    assert "acts in every run" in command_line("plugins", "enable", "processor.truncation").stdout
+    assert state() == "enabled"
+    command_line("plugins", "disable", "processor.truncation")
+    assert "is blocked" in state(), "it would act by default"
+
+
+@pytest.mark.parametrize("form", ["processor.noise", "acme-noise", "acme-noise/noise", "processor.acme-noise/noise"])
+def test_disabling_twice_is_the_same_as_once(command_line: Any, site: Any, form: str) -> None:
+    add(site, OTHER)
+    choices = command_line.config / "choices.toml"
+    command_line("plugins", "enable", form)
+    said = command_line("plugins", "disable", form).stdout
+    once = choices.read_text()
+    assert command_line("plugins", "disable", form).stdout == said
+    assert choices.read_text() == once
+    assert "acts only where it is named in code" in said
+
+
+def test_what_a_users_own_file_enables_is_blocked_or_named(command_line: Any, site: Any) -> None:
+    add(site, OTHER)
+    command_line.config.mkdir(parents=True)
+    (command_line.config / "config.toml").write_text('enabled = ["processor.noise"]\n')
+    assert "is blocked" in command_line("plugins", "disable", "processor.noise").stdout
+    site.remove("acme-noise")
+    done = command_line("plugins", "disable", "processor.noise")
+    assert done.returncode == 1
+    assert "config.toml: take it out there" in done.stderr
