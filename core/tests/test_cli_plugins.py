@@ -211,7 +211,10 @@ def test_requirements_are_lines_for_pip_and_what_is_unknown_is_an_error(command_
         ["jackfield"], ["acme-guard", "#", "llm.parrot"],
         ["jackfield-code-interpreter", "#", "tool.code_interpreter"],
     ]  # fmt: skip
-    assert "acme-guard==1.0" in command_line("requirements", "--pin", "a.yaml").stdout
+    pinned = command_line("requirements", "--pin", "a.yaml")
+    assert "acme-guard==1.0" in pinned.stdout
+    assert "jackfield-code-interpreter is not installed here, so its line has no version" in pinned.stderr
+    assert pinned.returncode == 1
     (command_line.folder / "b.yaml").write_text("function_list: [nobody_has_it]\n")
     done = command_line("requirements", "b.yaml")
     assert done.returncode == 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -369,11 +369,23 @@ def _check_shape(key: str, value: Any, where: str) -> None:
         raise ConfigError(f"{where}: {key!r} must be {wanted}")
 
 
-def closest(name: str, known: tuple[str, ...] | list[str]) -> str:
-    """The rest of an error's sentence: what is close to `name`, else what there is."""
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+def closest(name: str, known: Collection[str]) -> str:
+    """The rest of an error's sentence: what is close to `name`, else what there is, eight names at most."""
+    close = near(name, known)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; known: {', '.join(sorted(known)) or 'nothing'}"
+    return f"; known: {some_of(known) or 'nothing'}"
+
+
+def near(name: str, known: Collection[str]) -> list[str]:
+    """What is close to a name, the closest first, three at most."""
+    import difflib
+
+    return difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+
+
+def some_of(names: Collection[str], most: int = 8) -> str:
+    """Names in a sentence, sorted; of many, the first ones and how many there are besides."""
+    shown = sorted(set(names))
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more

@@ -29,6 +29,7 @@ from jackfield.events import RunEvent, RunFinished
 from jackfield.messages import USER, Message
 from jackfield.plugins.host import default_host
 from jackfield.runs.resources import RunResources
+from jackfield.settings import some_of
 
 MODEL_VARIABLE = "JACKFIELD_MODEL"
 
@@ -178,7 +179,7 @@ def _make_agent(options: argparse.Namespace) -> Agent:
 def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:
     if not model:
         backends: Sequence[str] = default_host().names("llm")
-        listed = ", ".join(backends) or "none; try pip install jackfield-openai"
+        listed = some_of(backends) or "none; try pip install jackfield-openai"
         raise ConfigError(
             f"which model? Pass --model backend:model, or set {MODEL_VARIABLE}. Installed backends: {listed}"
         )

@@ -98,9 +98,23 @@ def requirements(options: argparse.Namespace) -> int:
         needs = needs_of(load_agent_config(options.agent_file), host)
     for line in requirement_lines(needs, pin=options.pin):
         print(printable(line))
-    for line in needs.unknown:
+    unpinned = list(_unpinned(needs)) if options.pin else []
+    for line in (*needs.unknown, *unpinned):
         sys.stderr.write(f"jackfield: {printable(line)}\n")
-    return 1 if needs.unknown else 0
+    return 1 if needs.unknown or unpinned else 0
+
+
+def _unpinned(needs: Needs) -> Iterator[str]:
+    """What `--pin` cannot hold to a version that an index has, a line each."""
+    found = installed()
+    for name, uses in needs.distributions.items():
+        if not (uses or name == CORE):
+            continue
+        if name not in found:
+            yield f"{name} is not installed here, so its line has no version"
+        elif found[name].direct:
+            where = "a folder" if found[name].editable else "an address of its own"
+            yield f"{name} was installed from {where}: an index may not have its version {found[name].version}"
 
 
 def requirement_lines(needs: Needs, *, pin: bool = False) -> list[str]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from email.message import Message
 from email.parser import BytesHeaderParser
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any
 from jackfield.settings import normalise
 
 CORE = "jackfield"
+_REQUIRED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 _MAX_FILE_BYTES = 4 << 20  # METADATA has the whole README in it
 
 
@@ -122,10 +125,32 @@ def requirers(distributions: Mapping[str, Distribution]) -> dict[str, list[str]]
     """For each distribution that is required, what `required_by` says of it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for other in distributions.values():
-        for extra in ("", *other.extras):
-            for needed in requirements_of(other, extra):
-                found[normalise(needed.name)].add(f"{other.name}[{extra}]" if extra else other.name)
+        for text in other.requires:
+            name = _REQUIRED_NAME.match(text)
+            if name is None:
+                continue
+            needed = normalise(name[0])
+            if needed not in distributions:
+                continue  # nobody asks who requires what is not here
+            for extra in _extras_of(text, other.extras):
+                one = replace(other, requires=(text,))
+                if extra is None or any(requirements_of(one, extra)):
+                    found[needed].add(f"{other.name}[{extra}]" if extra else other.name)
     return {name: sorted(others - {name}) for name, others in found.items()}
+
+
+def _extras_of(text: str, extras: Sequence[str]) -> Sequence[str | None]:
+    """The parts for which a requirement may count, '' for always; None where no marker has to be asked.
+
+    Most requirements have no marker, and evaluating one takes longer than reading all metadata of its distribution.
+    """
+    _, semicolon, marker = text.partition(";")
+    if not semicolon:
+        return (None,)
+    named = [normalise(extra) for extra in _EXTRA.findall(marker)]
+    if not named:
+        return ("",) if "extra" not in marker else ("", *extras)
+    return ("", *named) if " or " in marker else named
 
 
 def _metadata_folders(folder: str) -> Iterator[str]:

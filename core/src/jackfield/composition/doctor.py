@@ -21,7 +21,7 @@ from jackfield.composition.distributions import CORE, Distribution, installed, r
 from jackfield.composition.record import changed_files, files_below
 from jackfield.errors import PluginError
 from jackfield.plugins.acting import standings
-from jackfield.plugins.catalog import Problem, Row
+from jackfield.plugins.catalog import Problem, Row, misspelt_groups
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_incompatible
 from jackfield.settings import ENABLED_KINDS, normalise
@@ -115,7 +115,7 @@ def examine(
     findings = [_finding(rows[name], answers.get(name), host, neighbours) for name in wanted]
     if not only or CORE in only:
         findings += _core_findings(neighbours.installation)
-    for problem in host.problems():
+    for problem in (*host.problems(), *misspelt_groups(host.paths)):
         if not only or problem.distribution in only:
             status: Status = "duplicate" if "twice" in problem.text else "malformed"
             findings.append(Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status)))
@@ -156,6 +156,8 @@ def _some(paths: Sequence[str]) -> str:
 def _remedy(problem: Problem, status: Status) -> str:
     if status == "duplicate":
         return f"remove {problem.location}, or: pip install --force-reinstall {problem.distribution}"
+    if any(sign in problem.text for sign in ("names the object", "in the group")):
+        return f"tell the authors of {problem.distribution}"
     return f"pip install --force-reinstall {problem.distribution}, or look at {problem.location}"
 
 
@@ -252,6 +254,8 @@ def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
 
 def _kept_out(row: Row, host: PluginHost) -> Verdict:
     reason = host.why_not(row)
+    if "did its authors mean" in reason:
+        return "incompatible", reason, f"tell the authors of {row.distribution}"
     if is_incompatible(row):
         return "incompatible", reason, f"pip install --upgrade jackfield {row.distribution}"
     return "blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}"

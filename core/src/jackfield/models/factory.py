@@ -11,6 +11,7 @@ from jackfield.models.base import BaseChatModel
 from jackfield.plugins.descriptors import LLMSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import backend_of_model, backend_with_key
+from jackfield.settings import some_of
 from jackfield.tracebacks import LocalsForgotten
 
 COMPATIBLE_SERVER = "openai"  # the backend for a server of which only the address is known
@@ -92,7 +93,7 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
             return COMPATIBLE_SERVER
     model = str(values.get("model") or "")
     backend, colon, _ = model.partition(":")
-    installed = ", ".join(sorted(set(names))) or "none; try pip install jackfield-openai"
+    installed = some_of(names) or "none; try pip install jackfield-openai"
     if colon and backend:
         raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
     if claimed := backend_of_model(model):

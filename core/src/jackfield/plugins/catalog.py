@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from jackfield.plugins.kinds import is_kind
 
 API = 1
 GROUP = f"jackfield.v{API}"
@@ -23,6 +25,8 @@ _NAME = re.compile(r"[\w.-]{1,64}$", re.ASCII)
 _TARGET = re.compile(r"[\w.]+$")
 _DISTRIBUTION = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$")
 _VERSION = re.compile(r"[\w.+!-]{0,64}$", re.ASCII)
+_NEARLY = re.compile(rb"^\s*\[\s*j[\w.-]{3,20}\s*\]", re.MULTILINE | re.IGNORECASE)
+_NEAR = 0.7
 _MAX_FILE_BYTES = 1 << 20
 
 
@@ -99,6 +103,43 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
     return Catalog(tuple(rows), tuple(problems))
 
 
+def misspelt_groups(paths: Iterable[str] | None = None) -> list[Problem]:
+    """Distributions whose group of entry points is nearly ours, so that nobody finds what they offer.
+
+    It reads what `scan` leaves out, and is asked when something is missing.
+    """
+    import glob
+
+    problems: list[Problem] = []
+    for path in dict.fromkeys(sys.path if paths is None else paths):
+        for location in sorted(glob.glob(os.path.join(glob.escape(path or "."), "*.*-info"))):  # noqa: PTH118, PTH207
+            try:
+                raw = _read(location + "/entry_points.txt")
+            except OSError:
+                continue
+            if _NEARLY.search(raw) and not _MENTIONS_A_GROUP.search(raw):
+                problems += _misspelt(raw.decode(errors="replace"), location)
+    return problems
+
+
+def _misspelt(text: str, location: str) -> Iterator[Problem]:
+    import difflib
+
+    group = ""
+    entries: dict[str, list[str]] = {}
+    for line in map(str.strip, text.splitlines()):
+        if section := _SECTION.match(line):
+            group = section[1]
+        elif "=" in line and is_kind(line.partition(".")[0]):
+            entries.setdefault(group, []).append(line.partition("=")[0].strip())
+    name = _NAME_SEPARATORS.sub("-", location.rpartition("/")[2].partition("-")[0]).lower()
+    for group, offered in entries.items():
+        if group.startswith("jackfield") or difflib.SequenceMatcher(None, group.lower(), GROUP).ratio() > _NEAR:
+            listed = ", ".join(repr(entry) for entry in offered[:8])
+            text = f"has {listed} in the group {group!r:.80}, which nobody reads: did its authors mean {GROUP!r}?"
+            yield Problem(name, text, location)
+
+
 def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
     try:
         raw = _read(location + "/entry_points.txt")
@@ -162,6 +203,11 @@ def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None
             continue
         entry, equals, target = (part.strip() for part in line.partition("="))
         kind, dot, name = entry.partition(".")
+        module, colon, attribute = target.partition(":")
+        if equals and dot and colon and _TARGET.match(module):
+            text = f"names the object {attribute!r:.80} for {entry}, and must name a module: {entry} = {module}"
+            problems.append(Problem(of.distribution, text, of.location))
+            continue
         if not (equals and dot and _NAME.match(kind) and _NAME.match(name) and _TARGET.match(target)):
             problems.append(
                 Problem(of.distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", of.location)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import pluggy
 
@@ -33,6 +33,7 @@ from jackfield.plugins.descriptors import (
     ToolSpec,
 )
 from jackfield.plugins.kinds import hook_name
+from jackfield.settings import near
 
 PROJECT = "jackfield"
 _implement = pluggy.HookimplMarker(PROJECT)
@@ -44,6 +45,11 @@ Offer = Callable[[], Sequence[Spec]]
 
 class _Hook:
     """The decorators for authors, one for each kind."""
+
+    if not TYPE_CHECKING:  # a type checker finds a misspelt one by itself
+
+        def __getattr__(self, name):
+            raise AttributeError(_unknown_hook(name), name=name, obj=self)
 
     def llms(self, function: Offer[LLMSpec], /) -> Offer[LLMSpec]:
         """Offer backends."""
@@ -114,6 +120,12 @@ def _marked(function: Offer[Spec], name: str) -> Offer[Spec]:
     return _implement(function, specname=name)
 
 
+def _unknown_hook(name: str) -> str:
+    close = near(name, list(map(hook_name, KINDS)))
+    meant = f": did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"unknown hook {name!r}{meant or '; a newer core may have it'}"
+
+
 def _specification() -> type:
     """A class with one empty method for each kind: what pluggy checks registrations against."""
 
@@ -142,9 +154,7 @@ class RegistrationManager(pluggy.PluginManager):
         if options is None:
             return None
         if (options["specname"] or name) not in self._offered:
-            raise pluggy.PluginValidationError(
-                plugin, f"unknown hook {options['specname'] or name!r}: a newer core is needed"
-            )
+            raise pluggy.PluginValidationError(plugin, _unknown_hook(options["specname"] or name))
         function = getattr(plugin, name)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise pluggy.PluginValidationError(plugin, f"the hook {name!r} is async; hooks are plain functions")

@@ -25,10 +25,10 @@ from jackfield.errors import (
     PluginError,
     PluginNotFoundError,
 )
-from jackfield.plugins.catalog import Catalog, Problem, Row, scan
+from jackfield.plugins.catalog import Catalog, Problem, Row, misspelt_groups, scan
 from jackfield.plugins.known import install_hint, known_distribution
 from jackfield.plugins.policy import is_blocked, is_incompatible, why_not
-from jackfield.settings import Settings, closest, load_settings, normalise
+from jackfield.settings import Settings, closest, load_settings, normalise, some_of
 from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
@@ -225,8 +225,14 @@ class PluginHost:
             return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
         broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
         told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
+        told += "".join(f". {problem.distribution} {problem.text}" for problem in self._silent(kind, address))
         install = install_hint(kind, address.rpartition("/")[2])
         return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
+
+    def _silent(self, kind: str, address: str) -> list[Problem]:
+        """Who would offer it, if the group of entry points was not misspelt."""
+        entry = f"{kind}.{address.rpartition('/')[2]}"
+        return [problem for problem in misspelt_groups(self.paths) if entry in problem.text.split("'")]
 
     # --- level 1: descriptors ---
 
@@ -297,7 +303,7 @@ class PluginHost:
                 if fault:
                     raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
                 return spec
-        offered = ", ".join(str(spec.name)[:80] for spec in offers) or "none"
+        offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
         raise BrokenPluginError(
             f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
             f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"

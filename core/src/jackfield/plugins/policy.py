@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jackfield.plugins.catalog import API, Row
-from jackfield.plugins.kinds import is_kind
-from jackfield.settings import Settings
+from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS, is_kind
+from jackfield.settings import Settings, near
 
 
 def why_not(row: Row, settings: Settings) -> str:
@@ -12,7 +12,9 @@ def why_not(row: Row, settings: Settings) -> str:
     if row.api != API:
         return f"is made for plugin API v{row.api}, and this core has v{API}"
     if not is_kind(row.kind):
-        return f"is of the kind {row.kind!r}, which this core does not know"
+        close = near(row.kind, (*STABLE_KINDS, *PROVISIONAL_KINDS))
+        meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
+        return f"is of the kind {row.kind!r}, which this core does not know{meant}"
     if settings.safe:
         return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
     for name in (row.distribution, row.id, row.address):
