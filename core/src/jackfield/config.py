@@ -6,18 +6,29 @@ An unknown key is an error that names the nearest known one. Options that only o
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from jackfield.errors import ConfigError
 from jackfield.jsonschemas import response_format
 from jackfield.modelling import BaseModel
 from jackfield.settings import closest
 
+Several = TypeVar("Several", bound=Iterable[Any])
 Lang = Literal["en", "zh"]
 
 HIDDEN = "**********"
@@ -232,6 +243,18 @@ class LLMConfig(Config):
         return self.api_base or self.base_url or server
 
 
+def checked_list(values: Several, what: str, of: str) -> Several:
+    """What should be several of something: one text or table in its place would be taken apart.
+
+    Raises:
+        ConfigError: It is one text, path or table, or none of several.
+    """
+    if isinstance(values, str | bytes | Mapping | os.PathLike) or not isinstance(values, Iterable):
+        shown = repr(values) if isinstance(values, str | os.PathLike) else "…"
+        raise ConfigError(f"{what} must be a list of {of}, not {type(values).__name__}: write [{shown}]")
+    return values
+
+
 class Limits(Config):
     """Where a run ends by itself; None is no limit. The reason is always in `RunFinished.stop_reason`."""
 
@@ -253,14 +276,18 @@ class RAGConfig(Config):
         default=("keyword_search",),
         description="Names or addresses of searchers, or dicts of `name` and settings; several are fused",
     )
-    rag_keygen_strategy: str = Field(default="none", description="How a question becomes keywords; only none so far")
+    rag_keygen_strategy: Literal["none"] = Field(
+        default="none", description="How a question becomes keywords: as it is; there is no other way yet"
+    )
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
     parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; `chunk_size` is the same")
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
     top_k: int | None = Field(default=None, ge=1, description="The most passages")
     score_threshold: float | None = Field(default=None, description="The lowest score of a passage")
-    embedding_model: str | None = Field(default=None, description="For searchers with vectors")
-    index_path: str | None = Field(default=None, description="Where searchers keep their indexes")
+    embedding_model: str | None = Field(
+        default=None, description="Given to the searcher with vectors that retrieval_type stands for"
+    )
+    index_path: str | None = Field(default=None, description="Where that searcher keeps its index; as embedding_model")
 
     @field_validator("rag_searchers")
     @classmethod
@@ -272,6 +299,21 @@ class RAGConfig(Config):
             raise ValueError("a searcher is named twice: leave one out")
         return searchers
 
+    @model_validator(mode="after")
+    def _somebody_reads_them(self) -> Self:
+        if self._of_vectors and self.retrieval_type not in ("vector", "hybrid"):
+            name = next(iter(self._of_vectors))
+            raise ValueError(
+                f"{name} is read with retrieval_type 'vector' or 'hybrid' only; "
+                f"otherwise write it beside the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
+            )
+        return self
+
+    @property
+    def _of_vectors(self) -> dict[str, Any]:
+        settings = {"embedding_model": self.embedding_model, "index_path": self.index_path}
+        return {name: value for name, value in settings.items() if value is not None}
+
     @property
     def searchers(self) -> dict[str, dict[str, Any]]:
         """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`."""
@@ -279,9 +321,9 @@ class RAGConfig(Config):
             case "keyword":
                 return {"keyword_search": {}}
             case "vector":
-                return {"vector_search": {}}
+                return {"vector_search": self._of_vectors}
             case "hybrid":
-                return {"keyword_search": {}, "vector_search": {}}
+                return {"keyword_search": {}, "vector_search": self._of_vectors}
         entries = ({"name": entry} if isinstance(entry, str) else entry for entry in self.rag_searchers)
         return {str(one["name"]): {key: value for key, value in one.items() if key != "name"} for one in entries}
 

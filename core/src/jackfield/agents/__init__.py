@@ -4,7 +4,7 @@ from jackfield.agents.base import Agent, AgentOptions, ToolEntry
 from jackfield.agents.create import create_agent
 from jackfield.agents.decide import with_calls_closed
 from jackfield.agents.fncall import BasicAgent, FnCallAgent
-from jackfield.agents.run import Event, Run, RunView
+from jackfield.agents.run import Event, Response, Run, RunView
 from jackfield.streams import CancelToken
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "CancelToken",
     "Event",
     "FnCallAgent",
+    "Response",
     "Run",
     "RunView",
     "ToolEntry",

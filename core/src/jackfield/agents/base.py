@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+import inspect
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypedDict
 
 from jackfield import sync
 from jackfield.agents.loop import Loop
-from jackfield.agents.run import Event, Run, RunView, new_run_id
-from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig
+from jackfield.agents.run import Event, Response, Run, RunView, new_run_id
+from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import ResponseReplaced, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.jsontext import dumps
@@ -30,6 +31,7 @@ from jackfield.plugins.host import PluginHost, default_host
 from jackfield.request import FunctionSchema
 from jackfield.runs.observers import Observer, load_observers
 from jackfield.runs.resources import RunResources
+from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools.base import BaseTool, ToolContext
 from jackfield.tools.executor import DEFAULT_TIMEOUT_S, Approve, PlannedCall, ToolExecutor
@@ -81,6 +83,10 @@ class Agent:
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
+    run_options: ClassVar[Collection[str]] = ()
+    """What a run of this kind of agent takes besides the arguments of `astream`; of one that writes `_run`, its own
+    parameters count, too."""
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,
@@ -106,14 +112,14 @@ class Agent:
             self.system_message = system_message or ""
             self.name = name
             self.description = description or ""
-            self.files = tuple(map(str, files or ()))
+            self.files = tuple(map(str, checked_list(files or (), "files", "paths")))
             self.limits = Limits.parse(limits, what="limits")
             self.approve = approve
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-            self.observers = load_observers(observers, self.host)
+            self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
             self.function_map: dict[str, BaseTool] = {}
-            for entry in function_list or ():
+            for entry in checked_list(function_list or (), "function_list", "tools"):
                 self._init_tool(entry)
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=approve)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
@@ -157,11 +163,13 @@ class Agent:
             resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
                 True, what somebody has said to them: `{call id: True or False}`.
             approve: In place of the agent's own, for this run.
-            options: For the agent kind.
+            options: For the agent kind, which names them in `run_options`.
 
         Raises:
+            ConfigError: The agent kind has no such option.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
+        self._check_run_options(options)
         history = with_system_text(as_messages(messages), self.system_message, first=True)
         own_resources = resources is None
         resources = resources or RunResources()
@@ -186,6 +194,20 @@ class Agent:
             if own_resources:
                 await resources.aclose()
 
+    def _check_run_options(self, given: Mapping[str, Any]) -> None:
+        if not given:
+            return
+        known = {*inspect.signature(Agent.astream).parameters, *self.run_options} - {"self", "messages", "options"}
+        if type(self)._run is not Agent._run:
+            parameters = inspect.signature(type(self)._run).parameters.values()
+            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+                return  # it is its own judge
+            known |= {parameter.name for parameter in parameters} - {"self", "messages"}
+        for name in given:
+            if name not in known:
+                label = self.name or type(self).__name__
+                raise ConfigError(f"a run of agent {label!r} has no option {name!r}{closest(name, known)}")
+
     def _told(self, event: RunEvent) -> RunEvent:
         if self.observers:
             self.observers.tell(event)
@@ -206,32 +228,37 @@ class Agent:
                 await sync.in_worker(close)
         yield RunFinished("finished", last, Usage())
 
-    async def arun(self, messages: Sequence[MessageLike], **options: Any) -> list[Any]:
-        """The whole response, as dicts if the messages are dicts. Options are those of `astream`."""
+    async def arun(self, messages: Sequence[MessageLike], **options: Any) -> Response:
+        """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
+
+        Options are those of `astream`.
+        """
         view = RunView(self.name)
         async for event in self.astream(messages, **options):
             view.feed(event.event)
-        return _as_given(view.messages(), want_dicts(messages))
+        return view.response(dicts=want_dicts(messages))
 
-    def run(self, messages: Sequence[MessageLike], **options: Any) -> sync.Stream[list[Any]]:
+    def run(self, messages: Sequence[MessageLike], **options: Any) -> sync.Stream[Response]:
         """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
-        Options are those of `astream`. A consumer slower than the run gets fewer, longer items. Leaving it early
-        cancels the run; `close`, or the end of a `with`, also waits until all that the run opened is closed.
+        The last one has a `stop_reason`, which says why the run ended. Options are those of `astream`. A consumer
+        slower than the run gets fewer, longer items. Leaving it early cancels the run; `close`, or the end of a `with`,
+        also waits until all that the run opened is closed.
         """
+        self._check_run_options(options)  # here, and not when the first item is asked for
         view = RunView(self.name)
         dicts = want_dicts(messages)
 
-        def lists(batches: Iterator[list[RunEvent]]) -> Iterator[list[Any]]:
+        def lists(batches: Iterator[list[RunEvent]]) -> Iterator[Response]:
             for batch in batches:
                 changed = [view.feed(event.event) for event in batch]
                 if any(changed):
-                    yield _as_given(view.messages(), dicts)
+                    yield view.response(dicts=dicts)
 
         return sync.stream(self.astream(messages, **options), lists)
 
-    def run_nonstream(self, messages: Sequence[MessageLike], **options: Any) -> list[Any]:
-        """The whole response, as dicts if the messages are dicts. Options are those of `astream`."""
+    def run_nonstream(self, messages: Sequence[MessageLike], **options: Any) -> Response:
+        """As `arun`, for a thread that waits."""
         return sync.run(self.arun(messages, **options))
 
     # --- for subclasses in Qwen-Agent's way ---
@@ -354,7 +381,3 @@ def _files_in(history: Sequence[Message]) -> list[str]:
         for item in message.content
         if item.type in ("file", "image") and isinstance(item.value, str) and not item.value.startswith("data:")
     ]
-
-
-def _as_given(messages: list[Message], dicts: bool) -> list[Any]:
-    return [message.model_dump() for message in messages] if dicts else messages

@@ -50,7 +50,13 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is no subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
-    return agent_class(host=host, **options)
+    agent = agent_class(host=host, **options)
+    if agent.files and kind in _CORE_KINDS and not any(one.safety().file_access for one in agent.function_map.values()):
+        raise ConfigError(
+            f"agent kind {kind!r} reads no files by itself, and has no tool that does: "
+            f"use the kind 'assistant', or give it a tool for files"
+        )
+    return agent
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:

@@ -17,13 +17,14 @@ from jackfield.events import (
     ReasoningDelta,
     ResponseReplaced,
     RunFinished,
+    StopReason,
     StreamReset,
     TextDelta,
     ToolFinished,
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message
+from jackfield.messages import Message, Usage
 from jackfield.models.fold import Fold
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools.base import ToolContext
@@ -82,6 +83,18 @@ class Run:
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
 
 
+class Response(list[Any]):
+    """What a run answered: a list of messages, or of dicts where the caller sent dicts, which knows why the run ended.
+
+    Attributes:
+        stop_reason: Why, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None while it still runs.
+        usage: What all turns cost; None while it still runs.
+    """
+
+    stop_reason: StopReason | None = None
+    usage: Usage | None = None
+
+
 class RunView:
     """The response of a run so far, as a list of messages; a fold over its events."""
 
@@ -129,6 +142,14 @@ class RunView:
             self._next_result = lowest + 1
         return len(self._done) > before
 
+    def response(self, *, dicts: bool) -> Response:
+        """The response so far, a new one each time, as dicts or messages."""
+        messages = self.messages()
+        response = Response([message.model_dump() for message in messages] if dicts else messages)
+        if self.finished is not None:
+            response.stop_reason, response.usage = self.finished.stop_reason, self.finished.usage
+        return response
+
     def messages(self) -> list[Message]:
-        """The response so far, a new list each time."""
+        """The messages so far, a new list each time."""
         return self._done + (self._answer.messages() if self._answer else [])

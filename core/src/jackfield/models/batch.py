@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import USER, Message, MessageLike, ModelResponse, as_messages
 from jackfield.models.compat import GenerateOptions
@@ -54,7 +55,7 @@ async def answers(
     """
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
-    waiting = iter(enumerate(requests))
+    waiting = iter(enumerate(checked_list(requests, "requests", "questions")))
     running: dict[asyncio.Task[BatchAnswer], int] = {}
     try:
         while True:

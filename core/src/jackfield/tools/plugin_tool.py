@@ -10,12 +10,15 @@ import threading
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from jackfield.config import RAGConfig
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ToolSpec
 from jackfield.plugins.host import PluginHost
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools.safety import Safety, claims_of
+
+_SEARCHES = f"{RAGConfig.__module__}:{RAGConfig.__qualname__}"  # the settings of a tool that asks searchers
 
 
 class PluginTool(BaseTool):
@@ -79,8 +82,15 @@ def find_tool(entry: str | Mapping[str, Any], host: PluginHost) -> PluginTool:
     """The tool that a name, an address, or a dict with `name` and settings means.
 
     Raises:
-        PluginError: It is not installed, or its descriptor cannot be loaded.
+        PluginError: It is not installed, or its descriptor cannot be loaded; or a searcher that it asks is not
+            installed.
     """
     cfg = {} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", entry if isinstance(entry, str) else str(cfg["name"]))
-    return PluginTool(row, host.spec_of(row, ToolSpec), cfg, host)
+    spec = host.spec_of(row, ToolSpec)
+    made = PluginTool(row, spec, cfg, host)
+    if spec.config == _SEARCHES:
+        # Now, and not at the first document that is too long to be given whole.
+        for searcher in RAGConfig.parse(made.cfg, what=f"settings of tool {row.address!r}").searchers:
+            host.find("searcher", searcher)
+    return made

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, ClassVar, Protocol, Unpack, cast
 
 from jackfield import sync
 from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, ToolEntry
@@ -62,6 +62,8 @@ class Assistant(FnCallAgent):
     A run takes one option of its own, `knowledge`: text to know instead of what the files say, plain or as a JSON
     list of `{"url": …, "text": […]}`.
     """
+
+    run_options: ClassVar[Collection[str]] = ("knowledge",)
 
     def __init__(
         self,
