@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from jackfield.models import BaseChatModel
-from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from jackfield_testkit.dialects import ChatCompletions, Dialect
+from jackfield_testkit.requests import RecordedRequest
 from jackfield_testkit.suites import LLMBackendSuite, PluginSuite
 
 PATH = "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
 
 
-class FakeAzure(FakeOpenAI):
-    """A server like Azure's: a request for the deployment is given as Chat Completions would have it.
+class Azure(ChatCompletions):
+    """Chat Completions as Azure has it: a request for the deployment is given as OpenAI would have it.
 
     Any other is given as it is. So the suite finds path and key only if they were where Azure wants them.
     """
 
-    def _record(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes, connection: int
-    ) -> RecordedRequest:
-        request = super()._record(method, path, headers, body, connection)
+    name = "azure"
+
+    def request(self, arrived: RecordedRequest) -> RecordedRequest:
+        path, headers = arrived.native_path, arrived.native_headers
         if path.endswith(PATH) and "authorization" not in headers and "openai-organization" not in headers:
             as_bearer = {**headers, "authorization": f"Bearer {headers['api-key']}"}
-            request = replace(request, path=path.removesuffix(PATH) + "/v1/chat/completions", headers=as_bearer)
-            self.requests[-1] = request
-        return request
+            return replace(arrived, path=path.removesuffix(PATH) + "/v1/chat/completions", headers=as_bearer)
+        return arrived
 
 
 class TestPlugin(PluginSuite):
@@ -36,6 +35,7 @@ class TestPlugin(PluginSuite):
 
 class TestBackend(LLMBackendSuite):
     component = "jackfield-azure/azure"
+    dialect: ClassVar[Dialect] = Azure()
     config: ClassVar[dict[str, object]] = {
         "azure_deployment": "my-deployment",
         "api_version": "2024-10-21",
@@ -46,6 +46,3 @@ class TestBackend(LLMBackendSuite):
 
     def make_model(self, server_url: str, **overrides: Any) -> BaseChatModel:
         return super().make_model(server_url.removesuffix("/v1"), **overrides)
-
-    def make_server(self) -> FakeOpenAI:
-        return FakeAzure()

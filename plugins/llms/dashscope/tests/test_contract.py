@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 import pytest
 
 from jackfield.retrieval import Purpose
-from jackfield_testkit.dashscope import DashScopeRequest, FakeDashScope
+from jackfield_testkit.dashscope import DashScope, DashScopeRequest, FakeDashScope
+from jackfield_testkit.dialects import Dialect
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 from jackfield_testkit.suites import EmbedderSuite, LLMBackendSuite, PluginSuite, SearcherSuite, TokenizerSuite
 
@@ -19,17 +20,13 @@ class TestPlugin(PluginSuite):
 
 class TestTextEndpoint(LLMBackendSuite):
     component = "jackfield-dashscope/qwen_dashscope"
-
-    def make_server(self) -> FakeOpenAI:
-        return FakeDashScope()
+    dialect: ClassVar[Dialect] = DashScope()
 
 
 class TestMultimodalEndpoint(LLMBackendSuite):
     component = "jackfield-dashscope/qwenvl_dashscope"
+    dialect: ClassVar[Dialect] = DashScope()
     config: ClassVar[dict[str, object]] = {"audio": True}
-
-    def make_server(self) -> FakeOpenAI:
-        return FakeDashScope()
 
 
 class TestTokenizer(TokenizerSuite):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jackfield_testkit.responses import FakeResponses
-from jackfield_testkit.server import FakeOpenAI
+from typing import ClassVar
+
+from jackfield_testkit.dialects import Dialect
+from jackfield_testkit.responses import Responses
 from jackfield_testkit.suites import LLMBackendSuite
 
 
 class TestResponses(LLMBackendSuite):
     component = "jackfield-openai/openai_responses"
-
-    def make_server(self) -> FakeOpenAI:
-        return FakeResponses()
+    dialect: ClassVar[Dialect] = Responses()

@@ -17,18 +17,19 @@ for embeddings are answered by it, and those for a ranking by `relevance`.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from jackfield_testkit import replies
+from jackfield_testkit.dialects import Dialect, object_in
 from jackfield_testkit.embeddings import embeddings_of, tokens_in
-from jackfield_testkit.replies import Chunk, Reply, wire_json
-from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from jackfield_testkit.replies import RESPONSE_ID, Chunk, Reply, Writer, folded, wire_json
+from jackfield_testkit.requests import RecordedRequest
+from jackfield_testkit.server import FakeOpenAI
 
-__all__ = ["DashScopeRequest", "FakeDashScope", "relevance"]
+__all__ = ["DashScope", "DashScopeRequest", "FakeDashScope", "relevance"]
 
 _TEXT_PATH = "/services/aigc/text-generation/generation"
 _MULTIMODAL_PATH = "/services/aigc/multimodal-generation/generation"
@@ -63,15 +64,7 @@ _CODES_BY_STATUS = {
 
 @dataclass(frozen=True)
 class DashScopeRequest(RecordedRequest):
-    """A request as it arrived, and in `json` and `path` as Chat Completions would have it.
-
-    Attributes:
-        native: The body as it arrived, None if it is no JSON.
-        native_path: The path as it arrived.
-    """
-
-    native: Any = None
-    native_path: str = ""
+    """A request; see `RecordedRequest`."""
 
     @property
     def is_multimodal(self) -> bool:
@@ -88,39 +81,53 @@ class DashScopeRequest(RecordedRequest):
         return self.native_path.partition("?")[0].endswith(path)
 
 
-class FakeDashScope(FakeOpenAI):
-    """A model server that speaks DashScope's protocol; see `FakeOpenAI` for what it can be told.
+class DashScope(Dialect):
+    """DashScope's own protocol.
 
     An error, asked for with `X-DashScope-SSE`, is an event of an answer whose status says so, too, as at the real one.
     """
 
-    @property
-    def url(self) -> str:
-        """The base URL, which ends in `/api/v1`."""
-        return f"{self.origin}/api/v1"
+    name = "dashscope"
+    base_path = "/api/v1"
 
-    def _record(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes, connection: int
-    ) -> RecordedRequest:
-        arrived = super()._record(method, path, headers, body, connection)
+    def request(self, arrived: RecordedRequest) -> RecordedRequest:
         known = {field.name: getattr(arrived, field.name) for field in fields(arrived)}
-        streams = headers.get("x-dashscope-sse") == "enable"
-        translated = {"json": _chat_request(arrived.json, streams=streams), "path": _chat_path(path)}
-        request = DashScopeRequest(**{**known, **translated}, native=arrived.json, native_path=path)
-        self.requests[-1] = request
-        return request
+        streams = arrived.headers.get("x-dashscope-sse") == "enable"
+        translated = {"json": _chat_request(arrived.native, streams=streams), "path": _chat_path(arrived.native_path)}
+        return DashScopeRequest(**{**known, **translated})
 
-    def _next_reply(self, request: RecordedRequest) -> Reply:
+    def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
+        return _Writer(reply, request.model, multimodal=isinstance(request, DashScopeRequest) and request.is_multimodal)
+
+    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:
+        code = problem.get("code") or _CODES_BY_STATUS.get(status, "InternalError")
+        said = {"code": _CODES.get(code, code), "message": problem.get("message", ""), "request_id": request.request_id}
+        native = wire_json(said)
+        return b"id:1\nevent:error\n:HTTP_STATUS/%d\ndata:%b\n\n" % (status, native) if request.streams else native
+
+    def body(self, reply: Reply, request: RecordedRequest) -> Reply:
+        """An error, or embeddings, in DashScope's words; bytes that are neither are sent as they are."""
+        said = object_in(reply.body or b"")
+        if reply.status < 400 and isinstance(said.get("data"), list):
+            return replace(reply, body=wire_json({**_native_embeddings(said), "request_id": request.request_id}))
+        native = super().body(reply, request)
+        if native is reply or not request.streams:
+            return native
+        return native.with_headers({"Content-Type": "text/event-stream;charset=UTF-8"})
+
+    def unscripted(self, request: RecordedRequest) -> Reply | None:
         if not isinstance(request, DashScopeRequest):
-            return super()._next_reply(request)
-        scripted = self._queue or self._respond or self.default
-        if not scripted and request.asks_for(_RERANK_PATH):
+            return None
+        if request.asks_for(_RERANK_PATH):
             return _ranking(request)
-        made_up = not scripted and request.asks_for(_EMBEDDING_PATH)
-        reply = embeddings_of(request) if made_up else super()._next_reply(request)
-        if reply.body is not None:
-            return _native_body(reply, request)
-        return _NativeReply(**_parts_of(reply), multimodal=request.is_multimodal)
+        return embeddings_of(request) if request.asks_for(_EMBEDDING_PATH) else None
+
+
+class FakeDashScope(FakeOpenAI):
+    """A model server that speaks DashScope's protocol; see `FakeOpenAI` for what it can be told."""
+
+    def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
+        super().__init__(default=default, models=models, dialect=DashScope())
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -178,58 +185,48 @@ def _chat_audio(address: str) -> dict[str, str]:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-def _parts_of(reply: Reply) -> dict[str, Any]:
-    return {field.name: getattr(reply, field.name) for field in fields(Reply)}
+class _Writer(Writer):
+    """Writes an answer as DashScope does."""
 
+    malformed = b'id:0\nevent:result\n:HTTP_STATUS/200\ndata:{"output":{"choices":[{"message":{"content":"c\n\n'
 
-@dataclass(frozen=True, eq=False)
-class _NativeReply(Reply):
-    """A reply that puts itself into DashScope's words."""
+    def __init__(self, reply: Reply, model: str, *, multimodal: bool) -> None:
+        super().__init__(reply, model)
+        self._multimodal = multimodal
+        self._number = 0
 
-    multimodal: bool = False
-
-    def _events(self, model: str, *, with_usage: bool) -> list[bytes]:  # noqa: ARG002 - as in Reply
-        end = self.newline * 2
-        chunks = self.chunks[: self.ends_after]
-        events = [self._event(number, chunk) for number, chunk in enumerate(chunks, start=1)]
-        if self.malformed_at is not None and self.malformed_at <= len(events):
-            broken = self._frame(
-                self.malformed_at + 1, "result", 200, b'{"output":{"choices":[{"message":{"content":"c'
-            )
-            events.insert(self.malformed_at, broken)
-        if self.comments:
-            events = [piece for event in events for piece in (b": ping" + end, event)]
-        return events
-
-    def _event(self, number: int, chunk: Chunk) -> bytes:
+    def event(self, chunk: Chunk) -> bytes:
+        self._number += 1
         if isinstance(chunk, str):
-            return self._frame(number, "result", 200, chunk.encode())
+            return self._frame("result", 200, chunk.encode())
         if "error" in chunk:
             problem = chunk["error"]
             native = {"code": problem.get("code"), "message": problem.get("message"), "request_id": "req_in_stream"}
-            return self._frame(number, "error", 500, wire_json(native))
+            return self._frame("error", 500, wire_json(native))
         # It grows with the answer, and only the last one is right.
-        usage = _usage(self.usage, share=number / len(self.chunks))
-        return self._frame(number, "result", 200, wire_json(self._answer(chunk.get("choices", ()), "delta", usage)))
+        usage = _usage(self.reply.usage, share=self._number / len(self.reply.chunks))
+        return self._frame("result", 200, wire_json(self._answer(chunk.get("choices", ()), "delta", usage)))
 
-    def _frame(self, number: int, kind: str, status: int, data: bytes) -> bytes:
-        head = (b"id:%d" % number, b"event:" + kind.encode(), b":HTTP_STATUS/%d" % status, b"data:" + data)
-        return self.newline.join(head) + self.newline * 2
+    def whole(self) -> bytes:
+        message, finish_reason = folded(self.reply.chunks)
+        choices = [{"message": message, "finish_reason": finish_reason}]
+        return wire_json(self._answer(choices, "message", _usage(self.reply.usage)))
 
-    def _completion(self, model: str) -> dict[str, Any]:
-        return self._answer(super()._completion(model)["choices"], "message", _usage(self.usage))
+    def _frame(self, kind: str, status: int, data: bytes) -> bytes:
+        head = (b"id:%d" % self._number, b"event:" + kind.encode(), b":HTTP_STATUS/%d" % status, b"data:" + data)
+        return b"\n".join(head) + b"\n\n"
 
     def _answer(self, choices: Any, key: str, usage: Mapping[str, Any]) -> dict[str, Any]:
         native = [
             {"finish_reason": choice.get("finish_reason") or "null", "message": self._message(choice.get(key) or {})}
             for choice in choices
         ]
-        return {"output": {"choices": native}, **usage, **({"request_id": "chatcmpl-test"} if self.fill else {})}
+        return {"output": {"choices": native}, **usage, **({"request_id": RESPONSE_ID} if self.reply.fill else {})}
 
     def _message(self, said: Mapping[str, Any]) -> dict[str, Any]:
         text = said.get("content") or ""
         message: dict[str, Any] = {"role": "assistant", "content": text}
-        if self.multimodal:
+        if self._multimodal:
             message["content"] = [{"text": text}] if text else []
         if reasoning := said.get("reasoning_content") or said.get("reasoning"):
             message["reasoning_content"] = reasoning
@@ -254,32 +251,6 @@ def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, 
     return {"usage": counts}
 
 
-def _native_body(reply: Reply, request: DashScopeRequest) -> Reply:
-    """An error, or embeddings, in DashScope's words; bytes that are neither are sent as they are."""
-    said = _object_in(reply.body or b"")
-    problem = said.get("error")
-    if reply.status < 400 and isinstance(said.get("data"), list):
-        return replace(reply, body=wire_json({**_native_embeddings(said), "request_id": request.request_id}))
-    if reply.status < 400 or not isinstance(problem, dict):
-        return reply
-    code = problem.get("code") or _CODES_BY_STATUS.get(reply.status, "InternalError")
-    native = wire_json(
-        {"code": _CODES.get(code, code), "message": problem.get("message", ""), "request_id": request.request_id}
-    )
-    if not request.streams:
-        return replace(reply, body=native)
-    event = b"id:1\nevent:error\n:HTTP_STATUS/%d\ndata:%b\n\n" % (reply.status, native)
-    return replace(reply, body=event).with_headers({"Content-Type": "text/event-stream;charset=UTF-8"})
-
-
-def _object_in(body: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 # --- embeddings and rankings ------------------------------------------------------------------------------------------
 
 
@@ -298,7 +269,7 @@ def _ranking(request: DashScopeRequest) -> Reply:
     asked = request.json if isinstance(request.json, dict) else {}
     query, documents = asked.get("query"), asked.get("documents")
     if not (query and documents):
-        return _native_body(replies.error(400, "query and documents must not be empty"), request)
+        return replies.error(400, "query and documents must not be empty")
     results = [
         {"index": index, "relevance_score": relevance(query, document)} for index, document in enumerate(documents)
     ]

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 Chunk: TypeAlias = Mapping[str, Any] | str
 """One server-sent event: an object that is sent as JSON, or a text that is sent as it is."""
 
 DEFAULT_USAGE: Mapping[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 DEFAULT_CHARS = 8
-MALFORMED = b'data: {"choices": [{"index": 0, "delta": {"content": "cut o\n\n'
+RESPONSE_ID = "chatcmpl-test"
+"""The id of every answer."""
 _CREATED = 1_767_225_600  # 2026-01-01, so that a reply is the same bytes every time
 _BOM = b"\xef\xbb\xbf"
 _INSIDE_A_CHARACTER = re.compile(rb"[\x80-\xbf]")
@@ -214,44 +216,39 @@ class Reply:
     def _is_recut(self) -> bool:
         return bool(self.cut_every or self.cut_offsets or self.cuts_characters)
 
-    def pieces(self, model: str, *, stream: bool, with_usage: bool) -> list[bytes]:
+    def pieces(
+        self, model: str, *, stream: bool, with_usage: bool = False, writer: Writer | None = None
+    ) -> list[bytes]:
         """The body, in the pieces in which it is sent.
 
         Args:
             model: The name that the chunks give as theirs.
             stream: Whether the request wants a stream.
             with_usage: Whether it wants the usage in it.
+            writer: What writes it; None for Chat Completions.
         """
+        writer = writer or ChatWriter(self, model, with_usage=with_usage)
         if self.body is not None:
             whole = [self.body] if self.ends_after != 0 else []
         elif self.is_stream(stream):
-            whole = self._events(model, with_usage=with_usage)
+            whole = self._events(writer)
         else:
-            whole = [] if self.ends_after == 0 else [wire_json(self._completion(model))]
+            whole = [] if self.ends_after == 0 else [writer.whole()]
         if self.bom:
             whole[:1] = [_BOM + b"".join(whole[:1])]
         return self._recut(whole)
 
-    def _events(self, model: str, *, with_usage: bool) -> list[bytes]:
-        shared = _shared(model, "chat.completion.chunk") if self.fill else {}
-        chunks = list(self.chunks)
-        if with_usage and self.usage is not None:
-            chunks.append({"choices": [], "usage": self.usage})
-        end = self.newline * 2
-        events = [b"data: " + _chunk_bytes(chunk, shared) + end for chunk in chunks[: self.ends_after]]
+    def _events(self, writer: Writer) -> list[bytes]:
+        events = [writer.event(chunk) for chunk in self.chunks[: self.ends_after]]
+        if (self.ends_after is None or self.ends_after > len(self.chunks)) and (last := writer.last()):
+            events.append(last)
         if self.malformed_at is not None and self.malformed_at <= len(events):
-            events.insert(self.malformed_at, MALFORMED.replace(b"\n", self.newline))
+            events.insert(self.malformed_at, writer.malformed)
         if self.comments:
-            events = [piece for event in events for piece in (b": ping" + end, event)]
-        if self.done and self.ends_after is None:
-            events.append(b"data: [DONE]" + end)
-        return events
-
-    def _completion(self, model: str) -> dict[str, Any]:
-        message, finish_reason = _folded(self.chunks)
-        usage = {} if self.usage is None else {"usage": self.usage}
-        choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-        return {**_shared(model, "chat.completion"), "choices": [choice], **usage}
+            events = [piece for event in events for piece in (writer.comment, event)]
+        if self.done and self.ends_after is None and (done := writer.done()):
+            events.append(done)
+        return events if self.newline == b"\n" else [event.replace(b"\n", self.newline) for event in events]
 
     def _recut(self, whole: list[bytes]) -> list[bytes]:
         if not self._is_recut:
@@ -265,6 +262,79 @@ class Reply:
             offsets = list(range(self.cut_every, len(body), self.cut_every))
         pieces = [body[start:end] for start, end in zip([0, *offsets], [*offsets, len(body)], strict=True)]
         return [piece for piece in pieces if piece]
+
+
+# --- how they become bytes ---
+
+
+class Writer(ABC):
+    """Writes one answer in the words of a protocol: as a stream of events, or as one object.
+
+    Lines end with a line feed; a reply that wants other ends gets them put in. Each chunk becomes one piece, which may
+    hold several events and holds at least one, so that the n-th piece is the n-th chunk.
+
+    Attributes:
+        reply: What is written: `chunks`, `usage`, and whether ids are to be filled in (`fill`).
+        model: The model's name, for the answer to repeat.
+        comment: What keeps a connection alive and says nothing.
+        malformed: An event that nobody can read.
+    """
+
+    comment: ClassVar[bytes] = b": ping\n\n"
+    malformed: ClassVar[bytes] = b'data: {"type": "cut o\n\n'
+
+    def __init__(self, reply: Reply, model: str) -> None:
+        self.reply = reply
+        self.model = model
+
+    @abstractmethod
+    def event(self, chunk: Chunk) -> bytes:
+        """A chunk as one piece. A text is sent as it is, an object with `error` is an error in the protocol's form."""
+
+    @abstractmethod
+    def whole(self) -> bytes:
+        """The answer as one object; `folded` puts the chunks together."""
+
+    def last(self) -> bytes:
+        """What comes behind the last chunk, as a piece of its own: the usage, in some protocols; b"" for nothing."""
+        return b""
+
+    def done(self) -> bytes:
+        """What says that the stream is over, unless the reply is `without_done`; b"" for nothing."""
+        return b""
+
+
+class ChatWriter(Writer):
+    """Chat Completions."""
+
+    malformed = b'data: {"choices": [{"index": 0, "delta": {"content": "cut o\n\n'
+
+    def __init__(self, reply: Reply, model: str, *, with_usage: bool = True) -> None:
+        super().__init__(reply, model)
+        self._with_usage = with_usage
+        self._shared = _shared(model, "chat.completion.chunk") if reply.fill else {}
+
+    def event(self, chunk: Chunk) -> bytes:
+        data = chunk.encode() if isinstance(chunk, str) else wire_json({**self._shared, **chunk})
+        return b"data: " + data + b"\n\n"
+
+    def last(self) -> bytes:
+        if not self._with_usage or self.reply.usage is None:
+            return b""
+        return self.event({"choices": [], "usage": self.reply.usage})
+
+    def done(self) -> bytes:
+        return b"data: [DONE]\n\n"
+
+    def whole(self) -> bytes:
+        message, finish_reason = folded(self.reply.chunks)
+        usage = {} if self.reply.usage is None else {"usage": self.reply.usage}
+        choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+        return wire_json({**_shared(self.model, "chat.completion"), "choices": [choice], **usage})
+
+
+def _shared(model: str, kind: str) -> dict[str, Any]:
+    return {"id": RESPONSE_ID, "object": kind, "created": _CREATED, "model": model}
 
 
 # --- answers ---
@@ -416,14 +486,6 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
     return [content[start : start + chars] for start in range(0, len(content), chars)]
 
 
-def _shared(model: str, kind: str) -> dict[str, Any]:
-    return {"id": "chatcmpl-test", "object": kind, "created": _CREATED, "model": model}
-
-
-def _chunk_bytes(chunk: Chunk, shared: Mapping[str, Any]) -> bytes:
-    return chunk.encode() if isinstance(chunk, str) else wire_json({**shared, **chunk})
-
-
 def wire_json(value: Any) -> bytes:
     """A value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
     # As servers of Chinese models send it: UTF-8 is what can be cut in the middle.
@@ -433,7 +495,7 @@ def wire_json(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
+def folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
     """The message that a stream makes, for who wants it in one object, and its finish reason."""
     message: dict[str, Any] = {"role": "assistant", "content": None}
     calls: dict[int, dict[str, Any]] = {}

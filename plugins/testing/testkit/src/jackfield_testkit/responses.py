@@ -15,38 +15,32 @@ translated on its way out, and what it looks at on its way in. `chunks` takes ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from jackfield_testkit.replies import Chunk, Reply, wire_json
-from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from jackfield_testkit.dialects import Dialect
+from jackfield_testkit.replies import RESPONSE_ID, Chunk, Reply, Writer, wire_json
+from jackfield_testkit.requests import RecordedRequest
+from jackfield_testkit.server import FakeOpenAI
 
-__all__ = ["FakeResponses", "ResponsesRequest"]
+__all__ = ["FakeResponses", "Responses", "ResponsesRequest"]
 
 Wire = dict[str, Any]
 
 _PATH = "/responses"
 _CHAT_PATH = "/chat/completions"
 _ENCRYPTED = "reasoning.encrypted_content"
-_MALFORMED = b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "cut o'
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclass(frozen=True)
 class ResponsesRequest(RecordedRequest):
-    """A request as it arrived, and in `json` and `path` as Chat Completions would have it.
+    """A request; see `RecordedRequest`.
 
     In `json`, items of reasoning and of tools that the provider runs are left out, and so is what keeps the provider
     from keeping anything (`store` false, the encrypted reasoning in `include`).
-
-    Attributes:
-        native: The body as it arrived, None if it is no JSON.
-        native_path: The path as it arrived.
     """
-
-    native: Any = None
-    native_path: str = ""
 
     @property
     def wants_usage(self) -> bool:
@@ -59,28 +53,32 @@ class ResponsesRequest(RecordedRequest):
         return isinstance(self.native, Mapping) and _ENCRYPTED in (self.native.get("include") or ())
 
 
-class FakeResponses(FakeOpenAI):
-    """A model server that has the Responses API; see `FakeOpenAI` for what it can be told.
+class Responses(Dialect):
+    """OpenAI's Responses API.
 
     Each event of a reply becomes one piece of the stream, which holds all the events that this API has for it.
     """
 
-    def _record(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes, connection: int
-    ) -> RecordedRequest:
-        arrived = super()._record(method, path, headers, body, connection)
-        known = {field.name: getattr(arrived, field.name) for field in fields(arrived)}
-        translated = {"json": _chat_request(arrived.json), "path": _chat_path(path)}
-        request = ResponsesRequest(**{**known, **translated}, native=arrived.json, native_path=path)
-        self.requests[-1] = request
-        return request
+    name = "responses"
 
-    def _next_reply(self, request: RecordedRequest) -> Reply:
-        reply = super()._next_reply(request)
-        if reply.body is not None or not isinstance(request, ResponsesRequest):
-            return reply
-        parts = {field.name: getattr(reply, field.name) for field in fields(Reply)}
-        return _NativeReply(**parts, encrypted=request.wants_encrypted_reasoning)
+    def request(self, arrived: RecordedRequest) -> RecordedRequest:
+        known = {field.name: getattr(arrived, field.name) for field in fields(arrived)}
+        translated = {"json": _chat_request(arrived.native), "path": _chat_path(arrived.native_path)}
+        return ResponsesRequest(**{**known, **translated})
+
+    def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
+        encrypted = isinstance(request, ResponsesRequest) and request.wants_encrypted_reasoning
+        return _ReplyWriter(reply, request.model, encrypted=encrypted)
+
+    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:  # noqa: ARG002
+        return wire_json({"error": problem})
+
+
+class FakeResponses(FakeOpenAI):
+    """A model server that has the Responses API; see `FakeOpenAI` for what it can be told."""
+
+    def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
+        super().__init__(default=default, models=models, dialect=Responses())
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -181,44 +179,37 @@ def _chat_part(part: Mapping[str, Any]) -> Wire:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _NativeReply(Reply):
-    """A reply that puts itself into the words of Responses."""
+class _ReplyWriter(Writer):
+    """Writes an answer as Responses does."""
 
-    encrypted: bool = False
+    malformed = b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "cut o\n\n'
 
-    def _events(self, model: str, *, with_usage: bool) -> list[bytes]:  # noqa: ARG002 - as in Reply
-        end = self.newline * 2
-        writer = self._writer(model)
-        events = [self._piece(writer, chunk) for chunk in self.chunks[: self.ends_after]]
-        if self.malformed_at is not None and self.malformed_at <= len(events):
-            events.insert(self.malformed_at, _MALFORMED.replace(b"\n", self.newline) + end)
-        if self.comments:
-            events = [piece for event in events for piece in (b": ping" + end, event)]
-        return events
+    def __init__(self, reply: Reply, model: str, *, encrypted: bool) -> None:
+        super().__init__(reply, model)
+        self._head = {"id": RESPONSE_ID, "model": model, "created_at": 1_767_225_600} if reply.fill else {}
+        self._encrypted = encrypted
+        self._items = self._new()
 
-    def _piece(self, writer: _Writer, chunk: Chunk) -> bytes:
-        end = self.newline * 2
+    def event(self, chunk: Chunk) -> bytes:
         if isinstance(chunk, str):
-            return b"data: " + chunk.encode() + end
-        events = writer.events_of(chunk)
+            return b"data: " + chunk.encode() + b"\n\n"
         return b"".join(
-            b"event: " + event["type"].encode() + self.newline + b"data: " + wire_json(event) + end for event in events
+            b"event: " + event["type"].encode() + b"\ndata: " + wire_json(event) + b"\n\n"
+            for event in self._items.events_of(chunk)
         )
 
-    def _completion(self, model: str) -> Wire:
-        writer = self._writer(model)
-        for chunk in self.chunks:
+    def whole(self) -> bytes:
+        items = self._new()
+        for chunk in self.reply.chunks:
             if not isinstance(chunk, str):
-                writer.events_of(chunk)
-        return writer.response()
+                items.events_of(chunk)
+        return wire_json(items.response())
 
-    def _writer(self, model: str) -> _Writer:
-        head = {"id": "chatcmpl-test", "model": model, "created_at": 1_767_225_600} if self.fill else {}
-        return _Writer(head, self.usage, encrypted=self.encrypted)
+    def _new(self) -> _Items:
+        return _Items(self._head, self.reply.usage, encrypted=self._encrypted)
 
 
-class _Writer:
+class _Items:
     """Writes one answer: an item for its reasoning, one for its text, and one for each call."""
 
     def __init__(self, head: Mapping[str, Any], usage: Mapping[str, Any] | None, *, encrypted: bool) -> None:

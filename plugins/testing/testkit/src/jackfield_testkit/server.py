@@ -1,4 +1,4 @@
-"""A model server on 127.0.0.1 that speaks OpenAI's Chat Completions and answers, or fails, exactly as told.
+"""A model server on 127.0.0.1 that speaks Chat Completions, or another dialect, and answers, or fails, exactly as told.
 
 ```python
 with FakeOpenAI() as server:
@@ -21,11 +21,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+from jackfield_testkit.dialects import ChatCompletions, Dialect
 from jackfield_testkit.replies import (
     Reply,
     ToolCall,
@@ -37,6 +37,7 @@ from jackfield_testkit.replies import (
     tool_call,
     tool_calls,
 )
+from jackfield_testkit.requests import RecordedRequest
 
 __all__ = [
     "FakeOpenAI",
@@ -63,44 +64,6 @@ _RESET = struct.pack("ii", 1, 0)  # linger on, for 0 s: closing sends RST instea
 _SCRIPT_IS_OVER = "the script is over: the server has no reply for this request; queue one with server.reply(...)"
 
 
-@dataclass(frozen=True)
-class RecordedRequest:
-    """A request as it arrived.
-
-    Attributes:
-        number: Which request of this server, from 1.
-        connection: Which of its connections, from 1.
-        headers: Names in lower case.
-        json: The body, None if it is no JSON.
-        request_id: What the response said in `x-request-id`.
-    """
-
-    number: int
-    connection: int
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-    json: Any
-    request_id: str
-
-    @property
-    def streams(self) -> bool:
-        """Whether a stream is wanted."""
-        return isinstance(self.json, Mapping) and self.json.get("stream") is True
-
-    @property
-    def wants_usage(self) -> bool:
-        """Whether the stream is to end with its usage."""
-        options = self.json.get("stream_options") if isinstance(self.json, Mapping) else None
-        return isinstance(options, Mapping) and options.get("include_usage") is True
-
-    @property
-    def model(self) -> str:
-        """The model asked for; '' if none is."""
-        return str(self.json.get("model", "")) if isinstance(self.json, Mapping) else ""
-
-
 Respond: TypeAlias = Callable[[RecordedRequest], Reply]
 
 
@@ -113,6 +76,7 @@ class FakeOpenAI:
     Args:
         default: The answer to who comes when the queue is empty.
         models: The names that `GET /v1/models` lists.
+        dialect: The protocol that it speaks; Chat Completions if None.
 
     The counts change a moment after the client has the last byte: ask for them with `wait_until`.
 
@@ -124,8 +88,15 @@ class FakeOpenAI:
         disconnects: How many answers a client left before their end.
     """
 
-    def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
+    def __init__(
+        self,
+        *,
+        default: Reply | None = None,
+        models: Sequence[str] = ("test-model",),
+        dialect: Dialect | None = None,
+    ) -> None:
         self.default = default
+        self.dialect: Dialect = dialect or ChatCompletions()
         self.models = tuple(models)
         self.requests: list[RecordedRequest] = []
         self.connections = 0
@@ -160,8 +131,8 @@ class FakeOpenAI:
 
     @property
     def url(self) -> str:
-        """The base URL, which ends in `/v1`."""
-        return f"{self.origin}/v1"
+        """The base URL, which ends as the dialect says, in `/v1` for most."""
+        return self.origin + self.dialect.base_path
 
     @property
     def origin(self) -> str:
@@ -181,7 +152,9 @@ class FakeOpenAI:
         self._port = listener.getsockname()[1]
         loop = self._loop = asyncio.new_event_loop()
         ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(loop, listener, ready), name="fake-openai", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(loop, listener, ready), name=f"fake-{self.dialect.name}", daemon=True
+        )
         self._thread.start()
         ready.wait()
         return self
@@ -260,7 +233,9 @@ class FakeOpenAI:
             request = self._record(method, path, headers, body, connection)
             answer = self._next_reply(request)
         surplus = None if answer.surplus is None else (answer.surplus, self._pieces(answer.surplus, request))
-        sending = _Sending(answer, request, self._pieces(answer, request), reader, writer, surplus=surplus)
+        sending = _Sending(
+            answer, request, self._pieces(answer, request), reader, writer, surplus=surplus, dialect=self.dialect
+        )
         self._count(open_streams=1)
         left = 0
         try:
@@ -279,11 +254,16 @@ class FakeOpenAI:
         value: Any = None
         with suppress(ValueError):
             value = json.loads(body)
-        request = RecordedRequest(number, connection, method, path, headers, body, value, f"req_{number}")
+        known = (number, connection, method, path, headers, body, value, f"req_{number}")
+        request = self.dialect.request(RecordedRequest(*known, value, path, headers))
         self.requests.append(request)
         return request
 
     def _next_reply(self, request: RecordedRequest) -> Reply:
+        reply = self._scripted(request)
+        return reply if reply.body is None else self.dialect.body(reply, request)
+
+    def _scripted(self, request: RecordedRequest) -> Reply:
         if self._queue:
             return self._queue.popleft()
         if self._respond is not None:
@@ -291,26 +271,33 @@ class FakeOpenAI:
                 return self._respond(request)
             except Exception as problem:  # noqa: BLE001 - it reaches the test as the server's answer
                 return error(500, f"the test's respond function failed: {type(problem).__name__}: {problem}")
-        return self.default or error(500, _SCRIPT_IS_OVER, code="script_is_over", type="server_error")
+        unscripted = self.default or self.dialect.unscripted(request)
+        return unscripted or error(500, _SCRIPT_IS_OVER, code="script_is_over", type="server_error")
 
     def _models(self) -> Reply:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "testkit"} for name in self.models]
         return raw(json.dumps({"object": "list", "data": listed}).encode())
 
     def _pieces(self, reply: Reply, request: RecordedRequest) -> list[bytes]:
+        if type(self.dialect) is not ChatCompletions:  # its answers may depend on anything in the request
+            return self._written(reply, request)
         key = (reply, request.model, request.streams, request.wants_usage)
         pieces = self._answers.get(key)
         if pieces is None:
             if len(self._answers) >= _CACHED_ANSWERS:
                 self._answers.clear()
-            pieces = reply.pieces(request.model, stream=request.streams, with_usage=request.wants_usage)
-            if reply.is_framed(request.streams):
-                pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
-                if not (reply.breaks_off or reply.holds_open or reply.end_delay_s):
-                    pieces[-1:] = [b"".join([*pieces[-1:], _LAST_CHUNK])]
-                if not reply.pace_s:
-                    pieces = [b"".join(pieces)]
-            self._answers[key] = pieces
+            pieces = self._answers[key] = self._written(reply, request)
+        return pieces
+
+    def _written(self, reply: Reply, request: RecordedRequest) -> list[bytes]:
+        writer = self.dialect.writer(reply, request)
+        pieces = reply.pieces(request.model, stream=request.streams, writer=writer)
+        if reply.is_framed(request.streams):
+            pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+            if not (reply.breaks_off or reply.holds_open or reply.end_delay_s):
+                pieces[-1:] = [b"".join([*pieces[-1:], _LAST_CHUNK])]
+            if not reply.pace_s:
+                pieces = [b"".join(pieces)]
         return pieces
 
 
@@ -326,6 +313,7 @@ class _Sending:
         writer: asyncio.StreamWriter,
         *,
         surplus: tuple[Reply, Sequence[bytes]] | None = None,
+        dialect: Dialect,
     ) -> None:
         self._reply = reply
         self._request = request
@@ -333,6 +321,7 @@ class _Sending:
         self._reader = reader
         self._writer = writer
         self._surplus = surplus
+        self._dialect = dialect
 
     async def run(self) -> bool:
         """Send it.
@@ -371,7 +360,8 @@ class _Sending:
                 case "stall":
                     await self._be_silent(None)
                 case "comment":
-                    await self._repeat(b": still there" + reply.newline * 2, every_s=_COMMENT_EVERY_S)
+                    comment = self._dialect.writer(reply, self._request).comment
+                    await self._repeat(comment.replace(b"\n", reply.newline), every_s=_COMMENT_EVERY_S)
                 case "flood":
                     await self._repeat(b"data: " + _FLOOD, then=_FLOOD)
                 case _:
@@ -398,8 +388,8 @@ class _Sending:
         """The status line and the headers, and whether the length they give is true."""
         is_stream = reply.is_stream(self._request.streams)
         headers = {
-            "Content-Type": "text/event-stream; charset=utf-8" if is_stream else "application/json",
-            "x-request-id": self._request.request_id,
+            "Content-Type": self._dialect.stream_type if is_stream else "application/json",
+            self._dialect.request_id_header: self._request.request_id,
         }
         given = {name.lower() for name, _ in reply.headers}
         if reply.is_framed(self._request.streams):

@@ -17,6 +17,7 @@ from jackfield.messages import Message, MessageLike, ModelResponse
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.models.compat import GenerateOptions
 from jackfield.request import FunctionSchema
+from jackfield_testkit.dialects import ChatCompletions, Dialect
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.base import Suite
 
@@ -45,12 +46,18 @@ class LLMTests(Suite):
         component: The address of the backend: `distribution/name`, or its name where that is unique.
         config: Keys for its configuration, besides model, address and key.
         secrets: The variables that its key may be in; those of its descriptor if None.
+        dialect: The protocol that it speaks; see `jackfield_testkit.dialects`.
+        unsupported_options: Options of Jackfield that the protocol has no place for, each with the reason. A call that
+            sets one must be refused before anything is sent, by an error that names it: nobody may believe that it
+            took effect.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
     secrets: ClassVar[Sequence[str] | None] = None
+    dialect: ClassVar[Dialect] = ChatCompletions()
+    unsupported_options: ClassVar[Mapping[str, str]] = {}
     patience_s: ClassVar[float] = 3.0
 
     def make_model(self, server_url: str, **overrides: Any) -> BaseChatModel:
@@ -67,9 +74,8 @@ class LLMTests(Suite):
         )
 
     def make_server(self) -> FakeOpenAI:
-        """The server that is asked. Override it with one that speaks the backend's dialect: it takes the same replies,
-        and gives requests as Chat Completions would have them."""
-        return FakeOpenAI()
+        """The server that is asked. Override it for one that differs in more than its dialect."""
+        return FakeOpenAI(dialect=self.dialect)
 
     @pytest.fixture
     def server(self) -> Iterator[FakeOpenAI]:

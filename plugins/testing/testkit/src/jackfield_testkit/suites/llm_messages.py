@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.errors import UnsupportedInputError
+from jackfield.errors import JackfieldError, UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.models import BaseChatModel
 from jackfield_testkit import replies
@@ -148,12 +148,16 @@ class OptionTests(LLMTests):
     def test_an_option_is_sent(self, server: FakeOpenAI, model: BaseChatModel, option: str) -> None:
         server.reply(replies.text("ok"))
         given, expected = OPTIONS[option]
+        if self._is_refused(server, model, option, given):
+            return
         answer_of(model, config=given)
         body = sent(server)
         assert {key: body.get(key) for key in expected} == expected
 
     def test_the_seed_is_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
+        if self._is_refused(server, model, "seed", {"seed": 7}):
+            return
         answer_of(model, config={"seed": 7})
         assert sent(server)["seed"] == 7
 
@@ -181,7 +185,7 @@ class OptionTests(LLMTests):
     def test_options_that_nobody_set_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
         answer_of(model)
-        allowed = {"model", "messages", "stream", "stream_options"}
+        allowed = {"model", "messages", "stream", "stream_options"} | server.dialect.required_options
         assert set(sent(server)) <= allowed, "a default that nobody chose would be sent"
 
     def test_jackfields_own_options_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
@@ -201,6 +205,15 @@ class OptionTests(LLMTests):
         )
         assert OURS_ALONE.isdisjoint(sent(server))
         assert server.requests[-1].headers.get("x-test") == "yes"
+
+    def _is_refused(self, server: FakeOpenAI, model: BaseChatModel, option: str, given: dict[str, Any]) -> bool:
+        """Whether the option is said to be unsupported; then that a call that sets it is refused."""
+        if option not in self.unsupported_options:
+            return False
+        with pytest.raises(JackfieldError, match=option):
+            answer_of(model, config=given)
+        assert server.requests == []
+        return True
 
 
 class MediaTests(LLMTests):

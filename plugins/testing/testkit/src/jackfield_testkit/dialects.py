@@ -1,0 +1,134 @@
+"""Protocols that the fake server can speak: each a `Dialect`, which translates from Chat Completions and into it.
+
+Tests script replies and look at requests in one form, that of Chat Completions. A dialect makes what they script into
+the bytes of another protocol, and what arrives into that form, so that a backend for the other protocol runs the whole
+`LLMBackendSuite`:
+
+```python
+from jackfield_testkit.dialects import Dialect, Writer, as_json
+from jackfield_testkit.requests import RecordedRequest
+
+
+class EchoWriter(Writer):
+    def event(self, chunk):
+        return b"data: " + as_json(chunk) + b"\\n\\n"
+
+    def whole(self):
+        return as_json({"said": [as_json(chunk).decode() for chunk in self.reply.chunks]})
+
+
+class Echo(Dialect):
+    name = "echo"
+
+    def request(self, arrived):
+        return arrived
+
+    def writer(self, reply, request):
+        return EchoWriter(reply, request.model)
+
+    def error(self, status, problem, request):
+        return as_json({"failed": problem["message"]})
+```
+
+`jackfield new llm NAME --dialect` writes the frame of one. `ChatCompletions`, `jackfield_testkit.dashscope` and
+`jackfield_testkit.responses` are examples.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from jackfield_testkit.replies import RESPONSE_ID, ChatWriter, Chunk, Reply, Writer
+from jackfield_testkit.replies import wire_json as as_json
+from jackfield_testkit.requests import RecordedRequest
+
+__all__ = ["RESPONSE_ID", "ChatCompletions", "Chunk", "Dialect", "Writer", "as_json"]
+
+
+class Dialect(ABC):
+    """A protocol, seen from Chat Completions. It holds no state: one serves all requests of a server.
+
+    Attributes:
+        name: What errors and threads call it.
+        base_path: What a backend's base URL ends in, behind host and port.
+        request_id_header: The header of a response that names its request.
+        stream_type: The media type of a stream.
+        required_options: Options that each request of the protocol has, whether or not anybody set them.
+        counts_reasoning: Whether its usage says how many tokens were reasoning.
+    """
+
+    name: ClassVar[str]
+    base_path: ClassVar[str] = "/v1"
+    request_id_header: ClassVar[str] = "x-request-id"
+    stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
+    required_options: ClassVar[frozenset[str]] = frozenset()
+    counts_reasoning: ClassVar[bool] = True
+
+    @abstractmethod
+    def request(self, arrived: RecordedRequest) -> RecordedRequest:
+        """A request in the form of Chat Completions.
+
+        Replace `json`, `path` (which ends in `/chat/completions`) and `headers` (the key is in `authorization`, as
+        `Bearer KEY`). What is not of the protocol stays as it is, so that a test that looks for it fails.
+
+        Args:
+            arrived: With the same in `json` and `native`, in `path` and `native_path`, in `headers` and
+                `native_headers`.
+        """
+
+    @abstractmethod
+    def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
+        """What writes this answer to this request; a new one for each."""
+
+    @abstractmethod
+    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:
+        """The body of a refusal.
+
+        Args:
+            status: Of the response, at least 400.
+            problem: `message`, `type` and `code`; the latter two may be None. Keep a code that the protocol has no
+                equivalent of as it is.
+            request: What is refused.
+        """
+
+    def body(self, reply: Reply, request: RecordedRequest) -> Reply:
+        """A reply that is no answer of a model: an error in the protocol's form, any other bytes as they are."""
+        problem = object_in(reply.body or b"").get("error")
+        if reply.status < 400 or not isinstance(problem, dict):
+            return reply
+        return replace(reply, body=self.error(reply.status, problem, request))
+
+    def unscripted(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for who overrides it
+        """The answer to a request for which nothing is scripted; None: that the script is over."""
+        return None
+
+
+class ChatCompletions(Dialect):
+    """OpenAI's Chat Completions: nothing is translated."""
+
+    name = "openai"
+
+    def request(self, arrived: RecordedRequest) -> RecordedRequest:
+        return arrived
+
+    def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
+        return ChatWriter(reply, request.model, with_usage=request.wants_usage)
+
+    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:  # noqa: ARG002
+        return as_json({"error": problem})
+
+    def body(self, reply: Reply, request: RecordedRequest) -> Reply:  # noqa: ARG002 - as in Dialect
+        return reply
+
+
+def object_in(body: bytes) -> dict[str, Any]:
+    """The JSON object that bytes are, empty if they are none."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

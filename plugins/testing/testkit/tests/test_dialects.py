@@ -1,0 +1,116 @@
+"""A protocol of one's own takes three methods, and gets all that the server can do wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jackfield_testkit import replies
+from jackfield_testkit.dialects import Chunk, Dialect, Writer, as_json
+from jackfield_testkit.replies import Reply
+from jackfield_testkit.requests import RecordedRequest
+from jackfield_testkit.server import FakeOpenAI
+
+
+class LineWriter(Writer):
+    """A line of JSON for each chunk."""
+
+    comment = b"\n"
+    malformed = b'{"text": \n'
+
+    def event(self, chunk: Chunk) -> bytes:
+        return chunk.encode() if isinstance(chunk, str) else as_json(chunk["choices"][0]["delta"]) + b"\n"
+
+    def whole(self) -> bytes:
+        return b"".join(map(self.event, self.reply.chunks))
+
+    def done(self) -> bytes:
+        return b'{"done": true}\n'
+
+
+class Lines(Dialect):
+    """What it is asked is under `ask`."""
+
+    name = "lines"
+    base_path = "/api"
+    request_id_header = "x-line"
+    stream_type = "application/x-ndjson"
+
+    def request(self, arrived: RecordedRequest) -> RecordedRequest:
+        said = {"messages": [{"role": "user", "content": arrived.native["ask"]}], "stream": True}
+        return replace(arrived, json=said, path="/v1/chat/completions", headers={"authorization": "Bearer x"})
+
+    def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
+        return LineWriter(reply, request.model)
+
+    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:
+        return as_json({"no": problem["message"], "status": status, "id": request.request_id})
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    """The server that the clients of conftest.py connect to."""
+    with FakeOpenAI(dialect=Lines()) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(client: Any) -> Callable[[], Any]:
+    """Asks once."""
+
+    def ask() -> Any:
+        client.send({"ask": "hi"}, path="/api/ask")
+        return client.receive()
+
+    return ask
+
+
+def test_a_request_is_both_as_it_arrived_and_as_chat_completions_has_it(
+    server: FakeOpenAI, ask: Callable[[], Any]
+) -> None:
+    server.reply(replies.text("hello"))
+    ask()
+    (request,) = server.requests
+    assert (request.native, request.native_path) == ({"ask": "hi"}, "/api/ask")
+    assert "host" in request.native_headers
+    assert request.json["messages"] == [{"role": "user", "content": "hi"}]
+    assert (request.path, request.headers) == ("/v1/chat/completions", {"authorization": "Bearer x"})
+    assert server.url.endswith("/api")
+
+
+def test_an_answer_is_written_by_the_dialect(server: FakeOpenAI, ask: Callable[[], Any]) -> None:
+    server.reply(replies.text(["hel", "lo"]))
+    answer = ask()
+    assert (answer.headers["content-type"], answer.headers["x-line"]) == ("application/x-ndjson", "req_1")
+    lines = [json.loads(line) for line in answer.body.splitlines()]
+    assert lines == [{"role": "assistant", "content": "hel"}, {"content": "lo"}, {}, {"done": True}]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "body"),
+    [
+        (replies.text(["a", "b"]).truncated_after(1), b'{"role":"assistant","content":"a"}\n'),
+        (replies.text(["a"]).without_done().with_crlf(), b'{"role":"assistant","content":"a"}\r\n{}\r\n'),
+        (replies.text(["a"]).truncated_after(1).with_comments(), b'\n{"role":"assistant","content":"a"}\n'),
+        (replies.text(["a"]).truncated_after(1).malformed_after(0), b'{"text": \n{"role":"assistant","content":"a"}\n'),
+        (replies.text(["a"]).truncated_after(1).with_bom(), b'\xef\xbb\xbf{"role":"assistant","content":"a"}\n'),
+    ],
+    ids=["truncated", "crlf", "comments", "malformed", "byte order mark"],
+)
+def test_faults_are_the_same_in_any_dialect(
+    server: FakeOpenAI, ask: Callable[[], Any], spoilt: Reply, body: bytes
+) -> None:
+    server.reply(spoilt)
+    assert ask().body == body
+
+
+def test_a_refusal_is_written_by_the_dialect_and_other_bytes_are_sent_as_they_are(
+    server: FakeOpenAI, ask: Callable[[], Any]
+) -> None:
+    server.reply(replies.error(429, "slow down"), replies.raw(b"<html>", status=502))
+    assert json.loads(ask().body) == {"no": "slow down", "status": 429, "id": "req_1"}
+    assert ask().body == b"<html>"
