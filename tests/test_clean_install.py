@@ -113,6 +113,31 @@ print(model.requests[0].messages[0].content)
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-anthropic": Job(
+        """
+import http.server, json, sys, threading
+from jackfield import get_chat_model
+
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = f"{self.path} {self.headers['x-api-key']} {asked['messages'][0]['content'][0]['text']}"
+        answer = {"type": "message", "content": [{"type": "text", "text": said}], "stop_reason": "end_turn"}
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+config = {"model_type": "anthropic", "model": "m", "base_url": f"http://127.0.0.1:{server.server_port}", "api_key": "k"}
+print(get_chat_model(config).quick_chat("Hi"))
+server.shutdown()
+""",
+        "/v1/messages k Hi",
+    ),
     "jackfield-azure": Job(
         """
 import http.server, json, sys, threading

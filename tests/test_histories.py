@@ -6,8 +6,9 @@ belong together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from jackfield import BaseChatModel, Message, get_chat_model
 from jackfield_testkit import replies
+from jackfield_testkit.anthropic import AnthropicMessages
 from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.responses import FakeResponses
 from jackfield_testkit.server import FakeOpenAI
@@ -26,10 +28,11 @@ TOOL = {
     "description": "Looks something up.",
     "parameters": {"type": "object", "properties": {"what": {"type": "string"}}, "required": []},
 }
-SERVERS: Mapping[str, type[FakeOpenAI]] = {
+SERVERS: Mapping[str, Callable[[], FakeOpenAI]] = {
     "openai": FakeOpenAI,
     "openai_responses": FakeResponses,
     "qwen_dashscope": FakeDashScope,
+    "anthropic": partial(FakeOpenAI, dialect=AnthropicMessages()),
 }
 KEY = "sk-" + "test"
 OPAQUE = b"encrypted:"  # how a thought begins that the server of Responses gives out, and wants back
@@ -57,8 +60,8 @@ class Party:
 def parties() -> Iterator[Mapping[str, Party]]:
     """One of each."""
     made = {}
-    for backend, server_class in SERVERS.items():
-        server = server_class().start()
+    for backend, make_server in SERVERS.items():
+        server = make_server().start()
         config = {"model_type": backend, "model": "test-model", "base_url": server.url, "api_key": KEY}
         made[backend] = Party(server, get_chat_model(config))
     yield made

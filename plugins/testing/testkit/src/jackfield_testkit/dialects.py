@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -46,7 +46,7 @@ from jackfield_testkit.replies import RESPONSE_ID, ChatWriter, Chunk, Reply, Wri
 from jackfield_testkit.replies import wire_json as as_json
 from jackfield_testkit.requests import RecordedRequest
 
-__all__ = ["RESPONSE_ID", "ChatCompletions", "Chunk", "Dialect", "Writer", "as_json"]
+__all__ = ["RESPONSE_ID", "ChatCompletions", "Chunk", "Dialect", "Writer", "as_json", "named_events", "object_in"]
 
 
 class Dialect(ABC):
@@ -123,6 +123,12 @@ class ChatCompletions(Dialect):
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:  # noqa: ARG002 - as in Dialect
         return reply
+
+
+def named_events(events: Iterable[Mapping[str, Any]]) -> bytes:
+    """Server-sent events as one piece, each with its `type` as its name."""
+    frames = (b"event: " + event["type"].encode() + b"\ndata: " + as_json(event) + b"\n\n" for event in events)
+    return b"".join(frames)
 
 
 def object_in(body: bytes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from jackfield_testkit.dialects import Dialect
+from jackfield_testkit.dialects import Dialect, named_events
 from jackfield_testkit.replies import RESPONSE_ID, Chunk, Reply, Writer, wire_json
 from jackfield_testkit.requests import RecordedRequest
 from jackfield_testkit.server import FakeOpenAI
@@ -193,10 +193,7 @@ class _ReplyWriter(Writer):
     def event(self, chunk: Chunk) -> bytes:
         if isinstance(chunk, str):
             return b"data: " + chunk.encode() + b"\n\n"
-        return b"".join(
-            b"event: " + event["type"].encode() + b"\ndata: " + wire_json(event) + b"\n\n"
-            for event in self._items.events_of(chunk)
-        )
+        return named_events(self._items.events_of(chunk))
 
     def whole(self) -> bytes:
         items = self._new()

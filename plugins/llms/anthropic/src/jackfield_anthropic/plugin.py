@@ -1,0 +1,22 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import LLMSpec, hook
+
+
+@hook.llms
+def llms() -> list[LLMSpec]:
+    """The backend."""
+    return [
+        LLMSpec(
+            name="anthropic",
+            target="jackfield_anthropic.backend:AnthropicChat",
+            config="jackfield_anthropic.config:AnthropicConfig",
+            summary="Anthropic's models, and any server that speaks its Messages protocol",
+            secrets=("ANTHROPIC_API_KEY",),
+            effects=frozenset({"network"}),
+            network=("api.anthropic.com",),
+            names=("claude-*",),
+        )
+    ]

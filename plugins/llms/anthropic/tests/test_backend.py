@@ -1,0 +1,379 @@
+"""What is asked of Anthropic, and what comes back, beside the contract of all backends."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import sync
+from jackfield.errors import (
+    ContextLengthError,
+    JackfieldError,
+    MissingSecretError,
+    ModelAuthError,
+    ModelOverloadedError,
+    ModelServiceError,
+    UnsupportedInputError,
+)
+from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse, Origin
+from jackfield_anthropic.backend import AnthropicChat
+from jackfield_testkit import replies
+from jackfield_testkit.anthropic import SIGNATURE
+from jackfield_testkit.server import FakeOpenAI
+
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==")
+TIME = {"name": "get_time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}
+HELLO = Message("user", "hello")
+
+
+def ask(
+    model: AnthropicChat, messages: Sequence[Message] = (HELLO,), functions: Sequence[Any] = (), **config: Any
+) -> ModelResponse:
+    return sync.run(model.acomplete(list(messages), functions, config=config))
+
+
+def native(server: FakeOpenAI) -> dict[str, Any]:
+    body: dict[str, Any] = server.requests[-1].native
+    return body
+
+
+def raw_answer(*blocks: Mapping[str, Any], stop_reason: str = "end_turn", **more: Any) -> replies.Reply:
+    answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks}
+    return replies.raw(json.dumps({**answer, "stop_reason": stop_reason, **more}).encode())
+
+
+# --- where, and with what ---
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+def test_an_address_may_have_the_version_or_not(server: FakeOpenAI, make_model: Any, end: str) -> None:
+    server.reply(replies.text("ok"))
+    ask(make_model(base_url=server.origin + end))
+    request = server.requests[-1]
+    assert request.native_path == "/v1/messages"
+    assert request.native_headers["x-api-key"] == "sk-ant-test"
+    assert request.native_headers["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in request.native_headers
+
+
+def test_beta_features_are_one_header(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.text("ok"))
+    ask(make_model(beta=["one-2025", "two-2026"]))
+    assert server.requests[-1].native_headers["anthropic-beta"] == "one-2025,two-2026"
+
+
+def test_anthropic_itself_needs_a_key_and_a_server_of_ones_own_does_not(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.text("ok"))
+    assert ask(make_model(api_key=None)).get_content() == "ok"
+    assert "x-api-key" not in server.requests[-1].native_headers
+    with pytest.raises(MissingSecretError, match="ANTHROPIC_API_KEY"):
+        ask(make_model(api_key=None, base_url=None))
+
+
+def test_a_header_of_ones_own_takes_the_place_of_the_key_and_is_as_secret(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.error(401, "what is sk-of-the-gateway?"))
+    with pytest.raises(ModelAuthError) as caught:
+        ask(make_model(), extra_headers={"X-Api-Key": "sk-of-the-gateway"})
+    assert server.requests[-1].native_headers["x-api-key"] == "sk-of-the-gateway"
+    assert "gateway" not in str(caught.value)
+
+
+# --- options ---
+
+
+def test_a_longest_answer_is_always_given_and_the_callers_wins(server: FakeOpenAI, make_model: Any) -> None:
+    server.default = replies.text("ok")
+    ask(make_model())
+    assert native(server)["max_tokens"] == 8192
+    ask(make_model(default_max_tokens=99))
+    assert native(server)["max_tokens"] == 99
+    ask(make_model(default_max_tokens=99), max_tokens=5)
+    assert native(server)["max_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("config", "thinking"),
+    [
+        ({}, None),
+        ({"thinking_budget": 2000}, {"type": "enabled", "budget_tokens": 2000}),
+        ({"thinking": "enabled"}, {"type": "enabled", "budget_tokens": 1024}),
+        ({"thinking": "adaptive"}, {"type": "adaptive"}),
+        ({"thinking": "disabled", "thinking_budget": 2000}, {"type": "disabled"}),
+    ],
+)
+def test_thinking_is_asked_for_as_configured(
+    server: FakeOpenAI, make_model: Any, config: dict[str, Any], thinking: dict[str, Any] | None
+) -> None:
+    server.reply(replies.text("ok"))
+    ask(make_model(**config))
+    assert native(server).get("thinking") == thinking
+
+
+def test_a_schema_and_an_effort_are_sent_in_the_protocols_words(server: FakeOpenAI, make_model: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    server.reply(replies.text("ok"))
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    ask(make_model(json_schema=True), response_format=wanted, reasoning_effort="low")
+    assert native(server)["output_config"] == {"format": {"type": "json_schema", "schema": schema}, "effort": "low"}
+
+
+def test_what_the_protocol_does_not_have_is_refused_by_name(server: FakeOpenAI, make_model: Any) -> None:
+    with pytest.raises(UnsupportedInputError, match="repetition_penalty"):
+        ask(make_model(), repetition_penalty=1.1)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("parallel", "choice", "wire"),
+    [
+        (None, "auto", None),
+        (False, "auto", {"type": "auto", "disable_parallel_tool_use": True}),
+        (True, "required", {"type": "any", "disable_parallel_tool_use": False}),
+        (False, "none", {"type": "none"}),
+        (None, "get_time", {"type": "tool", "name": "get_time"}),
+    ],
+)
+def test_the_choice_of_tools_is_one_object(
+    server: FakeOpenAI, make_model: Any, parallel: bool | None, choice: str, wire: dict[str, Any] | None
+) -> None:
+    server.reply(replies.text("ok"))
+    ask(make_model(), [HELLO], [TIME], function_choice=choice, parallel_function_calls=parallel)
+    assert native(server).get("tool_choice") == wire
+    expected = {"name": "get_time", "description": "The time.", "input_schema": TIME["parameters"]}
+    assert native(server)["tools"] == [expected]
+
+
+def test_the_cache_is_marked_at_the_end_of_what_is_to_be_kept(server: FakeOpenAI, make_model: Any) -> None:
+    server.default = replies.text("ok")
+    mark = {"cache_control": {"type": "ephemeral"}}
+    history = [Message("system", "be brief"), Message("user", "a")]
+    ask(make_model(cache_control="system"), history, [TIME])
+    assert native(server)["system"] == [{"type": "text", "text": "be brief", **mark}]
+    assert native(server)["messages"][-1]["content"] == [{"type": "text", "text": "a"}]
+    ask(make_model(cache_control="history"), history, [TIME])
+    assert native(server)["messages"][-1]["content"] == [{"type": "text", "text": "a", **mark}]
+    ask(make_model(cache_control="system"), [HELLO], [TIME])
+    assert native(server)["tools"][-1]["cache_control"] == mark["cache_control"]
+
+
+# --- the history ---
+
+
+def test_roles_alternate_and_no_text_is_empty(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.text("ok"))
+    said = [("user", "a"), ("user", "b"), ("assistant", ""), ("user", ""), ("user", "c"), ("assistant", "d  ")]
+    ask(make_model(), [Message(role, text) for role, text in said])
+    told = [
+        (message["role"], [block["text"] for block in message["content"]]) for message in native(server)["messages"]
+    ]
+    assert told == [("user", ["a", "b", "c"]), ("assistant", ["d"])]
+
+
+def test_results_stand_first_in_the_users_message_with_their_images(
+    server: FakeOpenAI, make_model: Any, tmp_path: Path
+) -> None:
+    server.reply(replies.text("ok"))
+    picture = "data:image/png;base64," + base64.b64encode(PNG).decode()
+    call = Message("assistant", "look", function_call=FunctionCall("get_time", "{}"), extra={"function_id": "c1"})
+    result = Message("function", [ContentItem(text="noon"), ContentItem(image=picture)], name="get_time")
+    ask(make_model(), [HELLO, call, result, Message("user", "and?")], [TIME])
+    image = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+    assert native(server)["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "look"},
+                {"type": "tool_use", "id": "c1", "name": "get_time", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c1",
+                    "content": [{"type": "text", "text": "noon"}, {"type": "image", "source": image}],
+                },
+                {"type": "text", "text": "and?"},
+            ],
+        },
+    ]
+
+
+def test_images_are_sent_by_address_or_as_they_are(server: FakeOpenAI, make_model: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    server.reply(replies.text("ok"))
+    items = [ContentItem(image="https://example.org/a.png"), ContentItem(image=str(tmp_path / "a.png"))]
+    ask(make_model(), [Message("user", items)])
+    sources = [block["source"] for block in native(server)["messages"][0]["content"]]
+    assert sources[0] == {"type": "url", "url": "https://example.org/a.png"}
+    assert (sources[1]["media_type"], base64.b64decode(sources[1]["data"])) == ("image/png", PNG)
+
+
+def test_calls_of_the_history_are_declared_where_no_tools_are(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.text("ok"))
+    call = Message("assistant", "", function_call=FunctionCall("get_time", "{}"))
+    ask(make_model(), [HELLO, call, Message("function", "noon", name="get_time"), HELLO])
+    assert native(server)["tools"] == [{"name": "get_time", "input_schema": {"type": "object"}}]
+    assert native(server)["tool_choice"] == {"type": "none"}
+
+
+# --- thoughts ---
+
+
+def thought_and_call(server: FakeOpenAI, model: AnthropicChat) -> list[Message]:
+    """An answer with a thought and a call, which has gone through a file."""
+    thought = {"choices": [{"index": 0, "delta": {"reasoning_content": "先想 🤔"}}]}
+    call = {"index": 0, "id": "c1", "function": {"name": "get_time", "arguments": "{}"}}
+    end = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    server.reply(replies.chunks([thought, end]))
+    said = ask(model, [HELLO], [TIME]).messages
+    assert [m.reasoning_content for m in said if m.reasoning_content] == ["先想 🤔"]
+    return [Message.model_validate_json(message.model_dump_json()) for message in said]
+
+
+def test_a_thought_goes_back_with_its_signature(server: FakeOpenAI, make_model: Any) -> None:
+    model = make_model(thinking_budget=1024)
+    answer = thought_and_call(server, model)
+    server.reply(replies.text("ok"))
+    ask(model, [HELLO, *answer, Message("function", "noon", name="get_time")], [TIME])
+    assert native(server)["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "先想 🤔", "signature": SIGNATURE},
+        {"type": "tool_use", "id": "c1", "name": "get_time", "input": {}},
+    ]
+
+
+@pytest.mark.parametrize("why", ["another server", "changed", "not wanted", "edited", "another backend"])
+def test_a_thought_stays_here(server: FakeOpenAI, make_model: Any, why: str) -> None:
+    answer = thought_and_call(server, make_model())
+    if why == "changed":
+        answer[-1] = answer[-1].replace(function_call=FunctionCall("another", "{}"))
+    if why == "edited":
+        answer = [
+            m.replace(origin=Origin(backend="anthropic", data={**(m.origin.data or {}), "content": 3}))
+            for m in answer
+            if m.origin
+        ]
+    if why == "another backend":
+        data = {"server": "openai", "output": [{"type": "reasoning"}]}
+        answer = [m.replace(origin=Origin(backend="openai_responses", data=data)) for m in answer]
+    url = server.url.replace("127.0.0.1", "localhost") if why == "another server" else server.url
+    server.reply(replies.text("ok"))
+    model = make_model(base_url=url, send_reasoning=why != "not wanted")
+    ask(model, [HELLO, *answer, Message("function", "noon", name="get_time")], [TIME])
+    assert [block["type"] for block in native(server)["messages"][1]["content"]] == ["tool_use"]
+    assert SIGNATURE.encode() not in server.requests[-1].body
+
+
+def test_thoughts_that_nobody_may_read_go_back_too(server: FakeOpenAI, make_model: Any) -> None:
+    hidden = {"type": "redacted_thinking", "data": "opaque=="}
+    model = make_model()
+    server.reply(raw_answer(hidden, {"type": "text", "text": "yes"}), replies.text("ok"))
+    said = ask(model).messages
+    assert [message.content for message in said] == ["yes"]
+    ask(model, [HELLO, *said, HELLO])
+    assert native(server)["messages"][1]["content"] == [hidden, {"type": "text", "text": "yes"}]
+
+
+# --- answers ---
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("tool_use", "tool_calls"),
+        ("refusal", "content_filter"),
+        ("pause_turn", "pause_turn"),
+    ],
+)
+def test_a_reason_has_the_word_of_all_backends(server: FakeOpenAI, make_model: Any, word: str, reason: str) -> None:
+    server.reply(raw_answer({"type": "text", "text": "a"}, stop_reason=word))
+    assert ask(make_model()).finish_reason == reason
+
+
+def test_what_the_cache_did_is_part_of_the_prompt_and_counted_apart(server: FakeOpenAI, make_model: Any) -> None:
+    usage = {
+        "input_tokens": 5,
+        "cache_creation_input_tokens": 10,
+        "cache_read_input_tokens": 100,
+        "output_tokens": 7,
+        "service_tier": "standard",
+    }
+    server.reply(raw_answer({"type": "text", "text": "a"}, usage=usage))
+    told = ask(make_model()).usage
+    assert (told.prompt_tokens, told.completion_tokens, told.total_tokens) == (115, 7, 122)
+    assert (told.cached_tokens, told.cache_write_tokens) == (100, 10)
+
+
+def test_events_that_nobody_knows_yet_are_passed_over(server: FakeOpenAI, make_model: Any) -> None:
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "model": "m"}},
+        {"type": "of_the_future", "x": 1},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "server_tool_use", "name": "search"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "citations_delta", "citation": {}}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "yes"}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+    ]
+    server.reply(replies.chunks(events))
+    assert ask(make_model()).get_content() == "yes"
+
+
+def test_a_call_whose_input_comes_whole_is_read(server: FakeOpenAI, make_model: Any) -> None:
+    block = {"type": "tool_use", "id": "c", "name": "get_time", "input": {"a": [1]}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "model": "m"}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    ]
+    server.reply(replies.chunks(events))
+    (call,) = ask(make_model(), [HELLO], [TIME]).get_function_calls()
+    assert call.get_parsed_arguments() == {"a": [1]}
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "text", "error_class"),
+    [
+        (529, "overloaded_error", "Overloaded", ModelOverloadedError),
+        (400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum", ContextLengthError),
+        (413, "request_too_large", "too large", ContextLengthError),
+        (400, "invalid_request_error", "Your credit balance is too low", ModelAuthError),
+        (402, "billing_error", "pay", ModelAuthError),
+    ],
+)
+def test_an_error_has_its_class(
+    server: FakeOpenAI, make_model: Any, status: int, code: str, text: str, error_class: type[ModelServiceError]
+) -> None:
+    server.reply(replies.error(status, text, code=code))
+    with pytest.raises(error_class) as caught:
+        ask(make_model())
+    assert (caught.value.code, caught.value.request_id) == (code, "req_1")
+
+
+def test_an_overload_in_the_middle_of_an_answer_may_be_tried_again(server: FakeOpenAI, make_model: Any) -> None:
+    first = {"choices": [{"index": 0, "delta": {"content": "half"}}]}
+    server.reply(replies.chunks([first, {"error": {"message": "Overloaded", "code": "overloaded_error"}}]))
+    with pytest.raises(ModelOverloadedError) as caught:
+        ask(make_model())
+    assert (caught.value.partial_text, caught.value.retryable) == ("half", True)
+
+
+def test_an_address_that_is_none_is_refused(make_model: Any) -> None:
+    with pytest.raises(JackfieldError, match="model_server"):
+        make_model(base_url=None, model_server="claude")
