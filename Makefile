@@ -24,7 +24,7 @@ endif
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test nightly check bench attack real-servers format release size constraints known docs clean \
+.PHONY: help demo test nightly check bench attack real-servers mutants format release size constraints known docs clean \
 	system
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
 	@echo "make attack       attack it for four minutes: tried, held, broke (ARGS=… are handed on)"
 	@echo "make real-servers test against servers of others (ARGS: transformers, litellm, llama-cpp; that one builds long)"
+	@echo "make mutants      change the code in small ways and see whether tests notice (ARGS: an area, --count, --seed)"
 	@echo "make format       put the code into the house's form"
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
@@ -85,6 +86,9 @@ attack: .venv/.installed-dev
 
 real-servers: .venv/.installed-dev
 	@$(BIN)/python scripts/real_servers.py $(ARGS)
+
+mutants: .venv/.installed-dev
+	@$(BIN)/python scripts/mutants.py $(ARGS)
 
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix-only
