@@ -6,7 +6,7 @@ give plain dicts, because many callers keep their histories as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -229,7 +229,11 @@ class Message(DictCompatibleModel):
     @field_validator("content", mode="before")
     @classmethod
     def _no_content_is_empty(cls, content: Any) -> Any:
-        return "" if content is None else content
+        if content is None:
+            return ""
+        if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "type" in part for part in content):
+            return [_item_from_openai(part) for part in content]
+        return content
 
     @model_validator(mode="after")
     def _check_function_has_a_name(self) -> Self:
@@ -289,8 +293,97 @@ def as_message(value: MessageLike) -> Message:
 
 
 def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
-    """Messages from messages and dicts; a message given is the message got."""
+    """Messages from messages and dicts; a message given is the message got.
+
+    Dicts may also be OpenAI's: a `tool` message becomes a `function` message, a `developer` one the system's, and an
+    assistant's `tool_calls` one message each; their ids are kept.
+
+    Raises:
+        ValueError: A dict is no message; the text names the key.
+    """
+    values = tuple(values)
+    if any(isinstance(value, Mapping) and _is_openais(value) for value in values):
+        return tuple(_from_openai(values))
     return tuple(as_message(value) for value in values)
+
+
+# --- OpenAI's way to write them ---------------------------------------------------------------------------------------
+
+_OPENAIS_KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
+
+
+def _is_openais(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in ("tool", "developer") or not _OPENAIS_KEYS.isdisjoint(message)
+
+
+def _from_openai(values: Iterable[MessageLike]) -> Iterator[Message]:
+    names: dict[str, str] = {}
+    for value in values:
+        if not isinstance(value, Mapping) or not _is_openais(value):
+            yield as_message(value)
+            continue
+        kept = {key: entry for key, entry in value.items() if key in Message.model_fields}
+        match value.get("role"):
+            case "tool":
+                call_id = str(value.get("tool_call_id") or "")
+                name = str(value.get("name") or names.get(call_id) or "tool")
+                yield as_message({**kept, "role": FUNCTION, "name": name, "extra": {"function_id": call_id}})
+            case "assistant":
+                yield from _assistant_from_openai(value, kept, names)
+            case role:
+                yield as_message({**kept, "role": SYSTEM if role == "developer" else role})
+
+
+def _assistant_from_openai(
+    message: Mapping[str, Any], kept: Mapping[str, Any], names: dict[str, str]
+) -> Iterator[Message]:
+    calls = message.get("tool_calls") or ()
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if reasoning:
+        yield Message(ASSISTANT, "", reasoning_content=reasoning, name=message.get("name"))
+    content = message.get("content") or message.get("refusal")
+    if content or not (calls or reasoning):
+        yield as_message({**kept, "content": content, "reasoning_content": None})
+    for call in calls:
+        match call:
+            case {"function": {"name": str(name), **function}}:
+                call_id = str(call.get("id") or "")
+                names[call_id] = name
+                function_call = FunctionCall(name, str(function.get("arguments") or ""))
+                yield Message(
+                    ASSISTANT,
+                    "",
+                    name=message.get("name"),
+                    function_call=function_call,
+                    extra={"function_id": call_id} if call_id else None,
+                )
+            case _:
+                raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
+
+
+def _item_from_openai(part: Any) -> Any:
+    """A content item from a part as OpenAI's two APIs write it; what has no `type` is left as it is."""
+    match part:
+        case {"type": "text" | "input_text" | "output_text", "text": text}:
+            return {"text": text}
+        case {"type": "refusal", "refusal": text}:
+            return {"text": text}
+        case {"type": "image_url" | "input_image", "image_url": {"url": str(url)} | str(url)}:
+            return {"image": url}
+        case {"type": "video_url", "video_url": {"url": str(url)} | str(url)}:
+            return {"video": url}
+        case {"type": "input_audio", "input_audio": audio}:
+            return {"audio": audio}
+        case {"type": "file", "file": {"file_data": str(uri)}}:
+            return {"file": uri}
+        case {"type": "file", "file": {"file_id": _}}:
+            raise ValueError("a file that stands at a provider ('file_id') cannot be sent: give its data or its path")
+        case {"type": str(kind)}:
+            raise ValueError(
+                f"a message part of type {kind!r} has no counterpart here: use text, image_url, input_audio, video_url "
+                f"or file, or the keys {', '.join(_ITEM_KINDS)}"
+            )
+    return part
 
 
 def want_dicts(values: Sequence[MessageLike]) -> bool:

@@ -37,11 +37,11 @@ from jackfield.tools.base import BaseTool, ToolContext
 from jackfield.tools.executor import DEFAULT_TIMEOUT_S, Approve, PlannedCall, ToolExecutor
 from jackfield.tools.function_tool import tool
 from jackfield.tools.plugin_tool import find_tool
-from jackfield.tools.schema import check_tool_name, check_tool_schema
+from jackfield.tools.schema import check_tool_name, check_tool_schema, object_schema
 from jackfield.tools.workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
-ToolEntry = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
+ToolEntry = str | Mapping[str, Any] | BaseTool | type[BaseTool] | Callable[..., Any]
 
 
 class AgentOptions(TypedDict, total=False):
@@ -63,8 +63,8 @@ class Agent:
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
 
     Args:
-        function_list: Its tools: a name or address of an installed one, a dict with `name` and settings, a tool, or a
-            typed function.
+        function_list: Its tools: a name or address of an installed one, a dict with `name` and settings, a tool or
+            its class, or a typed function.
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
         name, description: Who it is, for people and for other agents.
@@ -360,8 +360,10 @@ class Agent:
 
 
 def _as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
+    if isinstance(entry, type) and issubclass(entry, BaseTool):
+        entry = _instance_of(entry)
     if isinstance(entry, BaseTool):
-        check_tool_schema(entry.name, entry.parameters)
+        check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
         return entry
     if isinstance(entry, Mapping) and not entry.get("name"):
         raise ConfigError("a tool given as a dict needs 'name', besides its settings")
@@ -370,6 +372,16 @@ def _as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
     if callable(entry):
         return tool(entry)
     raise ConfigError(f"{entry!r} is no tool: give a name, a dict with 'name', a BaseTool or a typed function")
+
+
+def _instance_of(tool_class: type[BaseTool]) -> BaseTool:
+    try:
+        inspect.signature(tool_class).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"tool {tool_class.__name__} cannot be made from its class alone ({error}): pass an instance"
+        ) from None
+    return tool_class()
 
 
 def _files_in(history: Sequence[Message]) -> list[str]:

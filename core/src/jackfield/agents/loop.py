@@ -21,7 +21,7 @@ from jackfield.events import (
     TurnStarted,
 )
 from jackfield.jsontext import is_json
-from jackfield.messages import ASSISTANT, Message
+from jackfield.messages import Message
 from jackfield.models.base import BaseChatModel
 from jackfield.models.fold import Fold
 from jackfield.request import FunctionSchema
@@ -116,7 +116,7 @@ class Loop:
             error.partial_text = error.partial_text or answer.text
             raise
         # An empty reply stands in the history as what it is; asking again would burn turns.
-        messages = answer.messages() or [Message(ASSISTANT, "", name=self.name)]
+        messages = answer.messages()
         state.history += messages
         state.spent = state.spent.plus_turn(answer.usage)
         yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)

@@ -12,12 +12,12 @@ from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
 from jackfield.messages import (
     ASSISTANT,
-    FUNCTION,
     USER,
     FunctionCall,
     Message,
     MessageLike,
     ModelResponse,
+    as_messages,
     want_dicts,
 )
 from jackfield.models.fold import Fold
@@ -152,6 +152,8 @@ class QwenStyleChat(ABC):
                 case _:
                     continue
         self.check_complete(answer)
+        if answer.is_empty:
+            yield _dumped(answer.messages(), dicts)
 
     def quick_chat(self, prompt: str) -> str:
         """The text of the answer to one question, without its reasoning."""
@@ -161,7 +163,7 @@ class QwenStyleChat(ABC):
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Iterator[dict[str, Any]]:
         """As OpenAI's clients speak: its messages and tools in, its growing responses out, as dicts."""
-        history = from_openai(messages)
+        history = as_messages(messages)
         functions = [tool.get("function", tool) for tool in tools or ()]
         answer = Fold(self.backend)
         for batch in sync.batches(self.astream(history, functions)):
@@ -204,59 +206,6 @@ class _DeltaCall:
 
 def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:
     return [message.model_dump() for message in messages] if dicts else list(messages)
-
-
-def from_openai(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """OpenAI's messages as ours: `tool` becomes `function`, an assistant's calls one message each; ids are kept."""
-    names: dict[str, str] = {}
-    history: list[Message] = []
-    for message in messages:
-        role, content = message.get("role"), _content_from_openai(message.get("content"))
-        if role == "tool":
-            call_id = str(message.get("tool_call_id") or "")
-            name = str(message.get("name") or names.get(call_id) or "tool")
-            history.append(Message(FUNCTION, content, name=name, extra={"function_id": call_id}))
-        elif role == "assistant":
-            history += _assistant_from_openai(message, content, names)
-        else:
-            named = {"name": str(message.get("name") or "function")} if role == FUNCTION else {}
-            history.append(Message("system" if role == "developer" else str(role), content, **named))
-    return history
-
-
-def _content_from_openai(content: Any) -> Any:
-    if not isinstance(content, list):
-        return content
-    items = []
-    for part in content:
-        match part:
-            case {"type": "text", "text": text}:
-                items.append({"text": text})
-            case {"type": "image_url", "image_url": {"url": url}}:
-                items.append({"image": url})
-            case {"type": "input_audio", "input_audio": audio}:
-                items.append({"audio": audio})
-            case {"type": "video_url", "video_url": {"url": url}}:
-                items.append({"video": url})
-            case _:
-                kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
-                raise ConfigError(f"a message part of type {kind!r} has no counterpart here")
-    return items
-
-
-def _assistant_from_openai(message: Mapping[str, Any], content: Any, names: dict[str, str]) -> list[Message]:
-    parts: list[Message] = []
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if reasoning:
-        parts.append(Message(ASSISTANT, "", reasoning_content=reasoning))
-    if content:
-        parts.append(Message(ASSISTANT, content))
-    for call in message.get("tool_calls") or ():
-        function, call_id = call["function"], str(call.get("id") or "")
-        names[call_id] = function["name"]
-        function_call = FunctionCall(function["name"], function.get("arguments") or "")
-        parts.append(Message(ASSISTANT, "", function_call=function_call, extra={"function_id": call_id}))
-    return parts or [Message(ASSISTANT, "")]
 
 
 def to_openai(response: ModelResponse) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Fold:
         return self._text[0]
 
     def messages(self) -> list[Message]:
-        """The answer so far."""
+        """The answer so far; of a finished one at least one message, which is empty if nothing was said."""
         shared: dict[str, Any] = {"name": self._name, "origin": self._origin()}
         messages = []
         if self._reasoning:
@@ -105,7 +105,16 @@ class Fold:
                 function_call = FunctionCall(call.name, call.arguments[0])
                 extra = {"function_id": call.id or str(number)}
                 messages.append(Message(ASSISTANT, "", function_call=function_call, extra=extra, **shared))
+        if self.is_empty:
+            messages.append(Message(ASSISTANT, "", **shared))
         return messages
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the answer has ended, and nothing was said in it."""
+        if self.finished is None or self._media or any(call.name for call in self._calls.values()):
+            return False
+        return not self.text and not self._reasoning
 
     def _origin(self) -> Origin | None:
         if self.finished is None or self.finished.data is None:

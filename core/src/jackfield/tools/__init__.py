@@ -1,5 +1,6 @@
 """Tools: what a model may call."""
 
+from jackfield.tools.awaiting import says_if_not_awaited
 from jackfield.tools.base import BaseTool, ToolContext, ToolResult
 from jackfield.tools.executor import ToolExecutor
 from jackfield.tools.function_tool import FunctionTool, tool
@@ -15,5 +16,6 @@ __all__ = [
     "ToolResult",
     "Workspace",
     "find_tool",
+    "says_if_not_awaited",
     "tool",
 ]

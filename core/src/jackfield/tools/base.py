@@ -17,7 +17,7 @@ from jackfield.plugins.host import PluginHost
 from jackfield.request import FunctionSchema
 from jackfield.runs.resources import RunResources
 from jackfield.tools.safety import NO_SETTINGS, Safety, SafetySettings, claims_of, split_settings
-from jackfield.tools.schema import ArgumentChecker
+from jackfield.tools.schema import ArgumentChecker, object_schema
 from jackfield.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -87,13 +87,16 @@ class BaseTool(ABC):
     Attributes:
         name: What the model calls it; letters, digits, `_` and `-`, at most 64.
         description: What it does and when to use it, for the model; one text or one for each language.
-        parameters: JSON Schema (draft 2020-12) of the arguments, an object.
+        parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of `{"name", "type", "description",
+            "required"}`, as tools written for Qwen-Agent have it, is taken for one.
         read_only: Calling it changes nothing.
         concurrent: May run beside other calls of the same turn.
         timeout_s: How long one call may take; None for the agent's default.
         needs_approval: Somebody must agree to each call. Only False says that nobody must.
         effects: What it does besides answering, of `network`, `files`, `processes`.
         file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
+        params_as_text: True: `call` is given the arguments as JSON text; False: as a dict; None: as text if its
+            `params` are annotated with `str` and nothing else.
         raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
         host: Where to look up other components; None for the default one.
     """
@@ -107,9 +110,11 @@ class BaseTool(ABC):
     needs_approval: bool = False
     effects: frozenset[str] = frozenset()
     file_access: bool = False
+    params_as_text: bool | None = None
     raw_argument: str = ""
     host: PluginHost | None = None
     _checker: ArgumentChecker | None = None
+    _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
     _settings: SafetySettings = NO_SETTINGS
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
@@ -132,7 +137,8 @@ class BaseTool(ABC):
         """Do the work.
 
         Args:
-            params: The arguments: a dict that fits `parameters` when an agent calls, or JSON text from other callers.
+            params: The arguments: a dict that fits `parameters` when an agent calls, or JSON text of one if the tool
+                `takes_text`; JSON text from other callers.
             context: The run; None when called outside of one.
 
         Raises:
@@ -144,7 +150,7 @@ class BaseTool(ABC):
         return {
             "name": self.name,
             "description": in_language(self.description, lang),
-            "parameters": self.parameters,
+            "parameters": self._object_schema(),
         }
 
     @property
@@ -159,11 +165,31 @@ class BaseTool(ABC):
             ToolArgumentError: They are no JSON object, or do not fit; the text names the argument.
         """
         arguments = self._as_object(params)
+        schema = self._object_schema()
         # A class may skip `__init__`, and an instance may get new parameters.
-        if self._checker is None or self._checker.schema is not self.parameters:
-            self._checker = ArgumentChecker(self.name, self.parameters)
+        if self._checker is None or self._checker.schema is not schema:
+            self._checker = ArgumentChecker(self.name, schema)
         self._checker.check(arguments)
         return arguments
+
+    def _verify_json_format_args(self, params: str | Mapping[str, Any], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
+        """As `parse_arguments`, by the name that tools written for Qwen-Agent know."""
+        return self.parse_arguments(params)
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether `call` is given the arguments as JSON text."""
+        if self.params_as_text is not None:
+            return self.params_as_text is True
+        return getattr(self.call, "__annotations__", {}).get("params") in ("str", str)
+
+    def _object_schema(self) -> Mapping[str, Any]:
+        given: Any = self.parameters
+        if isinstance(given, Mapping):
+            return given
+        if self._converted[0] is not given:
+            self._converted = (given, object_schema(self.name, given))
+        return self._converted[1]
 
     def _as_object(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
         arguments: Any = params

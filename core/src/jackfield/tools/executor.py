@@ -25,6 +25,7 @@ from jackfield.events import ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
+from jackfield.tools.awaiting import is_async
 from jackfield.tools.base import BaseTool, ToolContext
 from jackfield.tools.content import Content, as_content, cut, cut_middle, has_local_media, with_media_inside, writable
 from jackfield.tools.plugin_tool import PluginTool
@@ -478,7 +479,7 @@ async def _told(waiter: asyncio.Future[_Outcome[T] | None], work: Coroutine[Any,
     _tell(waiter, await _caught(work))
 
 
-async def call_tool(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+async def call_tool(tool: BaseTool, arguments: str | Mapping[str, Any], context: ToolContext) -> Any:
     """What a tool gives back; a plain `call` runs in a worker thread, so that nothing else waits for it.
 
     Raises:
@@ -487,8 +488,10 @@ async def call_tool(tool: BaseTool, arguments: Mapping[str, Any], context: ToolC
     if isinstance(tool, PluginTool):
         # Its first call imports its module.
         tool = tool.load() if tool.is_loaded else await _in_worker_once(tool.load)
+    if not isinstance(arguments, str) and tool.takes_text:
+        arguments = dumps(arguments)
     target = getattr(tool, "function_called", tool.call)
-    if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(tool.call):
+    if is_async(target) or (target is not tool.call and is_async(tool.call)):
         output: Any = tool.call(arguments, context=context)
     else:
         output = await _in_worker_once(tool.call, arguments, context=context)

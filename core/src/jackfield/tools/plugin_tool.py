@@ -5,7 +5,6 @@ What its class says is known only then: whoever is about to run a call loads the
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from jackfield.errors import BrokenPluginError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ToolSpec
 from jackfield.plugins.host import PluginHost
+from jackfield.tools.awaiting import is_async
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools.safety import Safety, claims_of
 
@@ -75,7 +75,7 @@ class PluginTool(BaseTool):
     @property
     def is_async(self) -> bool:
         """Whether `call` of the tool itself is async. It loads the tool."""
-        return inspect.iscoroutinefunction(self.load().call)
+        return is_async(self.load().call)
 
 
 def find_tool(entry: str | Mapping[str, Any], host: PluginHost) -> PluginTool:

@@ -18,6 +18,40 @@ def check_tool_name(name: str) -> None:
         raise ConfigError(f"{name!r} is no name for a tool: use 1 to 64 letters, digits, '_' and '-'")
 
 
+_TYPES = {name: name for name in ("string", "integer", "number", "boolean", "array", "object", "null")}
+_TYPES |= {"str": "string", "text": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array"}
+_TYPES |= {"dict": "object"}
+
+
+def object_schema(name: str, parameters: Any) -> Mapping[str, Any]:
+    """The JSON Schema of an object that `parameters` mean: one as it is, a list of `{"name", "type", …}` converted.
+
+    In an entry, `required` is true or false (false if it is missing), and everything else is JSON Schema of the
+    argument. A type that JSON Schema does not know is no condition.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    if isinstance(parameters, Mapping):
+        return parameters
+    if not isinstance(parameters, list | tuple):
+        raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object', or a list")
+    properties: dict[str, Any] = {}
+    required = []
+    for entry in parameters:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise ConfigError(
+                f"the parameters of tool {name!r}, given as a list, must be dicts with 'name', 'type', 'description' "
+                f"and 'required'"
+            )
+        schema = {key: value for key, value in entry.items() if key not in ("name", "required", "type")}
+        known = _TYPES.get(str(entry.get("type", "")).lower())
+        properties[entry["name"]] = {"type": known, **schema} if known else schema
+        if entry.get("required") is True:
+            required.append(entry["name"])
+    return {"type": "object", "properties": properties, "required": required}
+
+
 def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
     """Raise ConfigError unless this is a JSON Schema of an object."""
     if schema.get("type") != "object":

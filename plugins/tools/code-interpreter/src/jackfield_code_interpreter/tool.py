@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jackfield.errors import ToolArgumentError
-from jackfield.tools import BaseTool, ToolContext, ToolResult
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.launch import IS_ISOLATED, isolation, stated_limits
@@ -51,6 +51,7 @@ class CodeInterpreter(BaseTool):
         self._key = f"{NAME}:{uuid4().hex}"  # two tools in one run have two kernels
         self._own: KernelSession | None = None
 
+    @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult | str:
         """Run code; '' for none.
 

@@ -10,7 +10,7 @@ from jackfield.config import RAGConfig
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
 from jackfield.plugins.host import default_host
-from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace
+from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever
 
@@ -33,6 +33,7 @@ class RetrievalTool(BaseTool):
         self._config = RAGConfig.parse(self.cfg)
         self._made: Retriever | None = None
 
+    @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
         """Find passages; a JSON list of `{"url", "text": […]}`, and a line for each file that could not be read.
 

@@ -103,6 +103,7 @@ class AgentSuite(Suite):
     def test_an_empty_reply_is_no_answer_and_no_endless_run(self) -> None:
         finished = _end(self._events(self.make_agent(lambda _: answer(""))))
         assert finished.stop_reason == "empty_reply"
+        assert [(message.role, message.content) for message in finished.messages] == [("assistant", "")]
 
     # --- tools ---
 

@@ -111,6 +111,7 @@ class ToolSuite(Suite):
         made = tool.load()
         names = ("name", "parameters", "read_only", "concurrent", "timeout_s", "file_access", "raw_argument")
         differing = {name: (getattr(tool, name), getattr(made, name)) for name in names}
+        differing["parameters"] = (tool.schema()["parameters"], made.schema()["parameters"])
         assert {name: pair for name, pair in differing.items() if pair[0] != pair[1]} == {}, (
             "the first of each pair is the descriptor's, the second the class's: people who use the class get another "
             "tool than those who name it"
@@ -347,7 +348,7 @@ class Bench:
 
     def call_directly(self, params: str | Mapping[str, Any]) -> Any:
         """The output of a call with whatever a caller passes."""
-        return sync.run(call_tool(self.tool, params, self.context()))  # type: ignore[arg-type]
+        return sync.run(call_tool(self.tool, params, self.context()))
 
     def attempt(self, params: str | Mapping[str, Any]) -> tuple[Any, Exception | None]:
         """The output of a call, or the exception in which it ended."""

@@ -1,0 +1,62 @@
+"""A tool's async `call` that somebody forgets to await says so, wherever its value is looked at."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_MARK = "_says_if_not_awaited"
+
+
+class NotAwaited(Coroutine[Any, Any, T]):
+    """What an async `call` gives. To await it, or to run it, gives the result; its text says that this is missing."""
+
+    def __init__(self, call: Coroutine[Any, Any, T], name: str) -> None:
+        self._call = call
+        self._name = name
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._call.__await__()
+
+    def send(self, value: Any) -> Any:
+        """As of any coroutine."""
+        return self._call.send(value)
+
+    def throw(
+        self,
+        error: type[BaseException] | BaseException,
+        value: BaseException | object = None,
+        trace: TracebackType | None = None,  # noqa: ARG002 - an exception has its own
+    ) -> Any:
+        """As of any coroutine."""
+        return self._call.throw(error if isinstance(error, BaseException) else value or error)  # type: ignore[call-overload]
+
+    def close(self) -> None:
+        """As of any coroutine."""
+        self._call.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<the call of {self._name!r} has not been made: write `await tool.call(...)`, or where there is no event "
+            f"loop `jackfield.sync.run(tool.call(...))`>"
+        )
+
+
+def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., NotAwaited[T]]:
+    """Decorates the async `call` of a tool: what it gives says so as long as nobody has awaited it."""
+
+    @functools.wraps(call)
+    def calling(self: Any, *args: Any, **kwargs: Any) -> NotAwaited[T]:
+        return NotAwaited(call(self, *args, **kwargs), self.name)
+
+    setattr(calling, _MARK, True)
+    return calling
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling a function gives something to await, as far as it says so itself."""
+    return inspect.iscoroutinefunction(function) or getattr(function, _MARK, False) is True
