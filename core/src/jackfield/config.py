@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -133,11 +134,51 @@ def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
     for problem in error.errors(include_input=False, include_url=False):
         path = ".".join(str(part) for part in problem["loc"]) or "value"
         if problem["type"] == "extra_forbidden":
-            model = _model_at(cls, problem["loc"][:-1])
-            lines.append(f"unknown key {path!r}{closest(str(problem['loc'][-1]), list(model.model_fields))}")
+            lines.append(f"unknown key {path!r}{_where_it_belongs(problem['loc'], cls)}")
         else:
             lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
     return f"{what}: " + "; ".join(lines)
+
+
+_THINKING = (
+    "with DashScope's own protocol it stands beside generate_cfg, for its compatible servers write "
+    "extra_body={'enable_thinking': ...}, and for vLLM or SGLang "
+    "extra_body={'chat_template_kwargs': {'enable_thinking': ...}}"
+)
+_STREAM = "leave it out: chat(stream=...) says whether an answer is streamed, chat(delta_stream=True) gives what is new"
+_CACHE = "write processors=[{'name': 'cache', 'path': ...}] beside generate_cfg; pip install jackfield-cache"
+_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "enable_thinking": _THINKING,
+        "chat_template_kwargs": "write extra_body={'chat_template_kwargs': ...}",
+        "n": "there is one answer to each question: for several, ask with model.batch([...])",
+        "logprobs": "nothing here reads them; extra_body={'logprobs': ...} sends the wish all the same",
+        "top_logprobs": "nothing here reads them; extra_body={'top_logprobs': ...} sends the wish all the same",
+        "logit_bias": "write extra_body={'logit_bias': ...}",
+        "incremental_output": _STREAM,
+        "stream": _STREAM,
+        "cache_dir": _CACHE,
+        "timeout": "write request_timeout, or deadline for the whole call, retries included",
+        "tools": "an agent has its tools in function_list, a model is given functions",
+        "functions": "an agent has its tools in function_list, a model is given functions",
+        "tool_choice": "write function_choice: auto, none, required, or the name of a function",
+        "max_completion_tokens": "write max_tokens",
+    }
+)
+"""Options that stand elsewhere, or have another name: what to write."""
+
+
+def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
+    """The rest of the error's sentence about an unknown key: where it belongs, else what is close to it."""
+    key, model = str(path[-1]), _model_at(cls, path[:-1])
+    if "generate_cfg" in cls.model_fields:
+        if model is not cls and key in cls.model_fields:
+            return f": it stands beside generate_cfg, as in {{'model': ..., {key!r}: ...}}"
+        if model is cls and key in GenerateConfig.model_fields:
+            return f": it belongs into generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
+    if key in _ELSEWHERE and (model is GenerateConfig or "generate_cfg" in cls.model_fields):
+        return f": {_ELSEWHERE[key]}"
+    return closest(key, list(model.model_fields))
 
 
 def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
@@ -235,6 +276,13 @@ class LLMConfig(Config):
     @classmethod
     def _strip_model(cls, model: Any) -> Any:
         return model.strip() if isinstance(model, str) else model
+
+    @field_validator("api_base", "base_url")
+    @classmethod
+    def _begins_with_http(cls, address: str | None) -> str | None:
+        if address and not address.lower().startswith(("http://", "https://")):
+            raise ValueError("an address must begin with http:// or https://, as in http://localhost:8000/v1")
+        return address
 
     @property
     def server_url(self) -> str | None:

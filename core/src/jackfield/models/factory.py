@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jackfield.config import LLMConfig
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models.base import BaseChatModel
+from jackfield.models.elsewhere import COMPATIBLE_SERVER, hint_for_backend, is_server
 from jackfield.plugins.descriptors import LLMSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import backend_of_model, backend_with_key
 from jackfield.settings import some_of
 from jackfield.tracebacks import LocalsForgotten
 
-COMPATIBLE_SERVER = "openai"  # the backend for a server of which only the address is known
+_ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?", re.IGNORECASE)
 
 
 def get_chat_model(
@@ -68,6 +70,8 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
     backend = values.get("model_type") or _implied_backend(values, names)
     if not isinstance(backend, str):
         raise ConfigError(f"model_type is the name of a backend, not {type(backend).__name__}")
+    if hint := hint_for_backend(backend, str(values.get("model") or ""), names):
+        raise ConfigError(hint)
     return backend, values
 
 
@@ -76,6 +80,11 @@ def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
         if cfg.startswith(("http://", "https://")):
             raise ConfigError("an address alone names no model: give a dict with 'model' and 'base_url'")
         backend, colon, model = cfg.partition(":")
+        if colon and cfg not in names and _looks_like_an_address(cfg):
+            raise ConfigError(
+                "an address alone names no model, and begins with http:// or https://: give a dict with 'model' and "
+                "'base_url'"
+            )
         return {"model_type": backend.strip(), "model": model.strip()} if colon or cfg in names else {"model": cfg}
     if isinstance(cfg, LLMConfig):
         return {name: getattr(cfg, name) for name in cfg.model_fields_set}
@@ -91,6 +100,8 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     for key in ("api_base", "base_url", "model_server"):
         if str(values.get(key) or "").startswith(("http://", "https://")):
             return COMPATIBLE_SERVER
+        if _looks_like_an_address(str(values.get(key) or "")):
+            raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
     model = str(values.get("model") or "")
     backend, colon, _ = model.partition(":")
     installed = some_of(names) or "none; try pip install jackfield-openai"
@@ -98,6 +109,13 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
         raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
     if claimed := backend_of_model(model):
         return claimed
+    if is_server(server := values.get("model_server")):
+        raise ConfigError(f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too")
     raise ConfigError(
         f"which backend has the model {model!r}? Write backend:model, or set model_type. Installed: {installed}"
     )
+
+
+def _looks_like_an_address(text: str) -> bool:
+    """Whether this is the address of a server, but for its beginning."""
+    return bool(_ADDRESS.fullmatch(text)) and text != "llama.cpp"
