@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
-from jackfield.messages import SYSTEM, USER, ContentItem, ItemKind, Message
+from jackfield.messages import FUNCTION, ContentItem, ItemKind, Message
 
 FunctionSchema: TypeAlias = Mapping[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
@@ -77,12 +77,11 @@ class ChatRequest:
 
 
 def with_media_noted(message: Message, facts: ModelFacts) -> Message:
-    """The message with a note in place of each medium that the model does not take, unless a person can leave it out.
+    """A tool's result with a note in place of each medium that the model does not take; any other message as it is.
 
-    That is so for what the system message and the user send, which stays. A tool's result, and what another model has
-    answered, cannot be asked for again without it.
+    The user can leave out what a model does not take, but not what a tool gives.
     """
-    if isinstance(message.content, str) or message.role in (SYSTEM, USER):
+    if isinstance(message.content, str) or message.role != FUNCTION:
         return message
     if all(facts.takes(item.type) for item in message.content):
         return message
