@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
-from jackfield.composition.doctor import Finding, examine
+from jackfield.composition.doctor import Finding, _can_agree, examine
 
 SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
 TOOL = SOUND.format("name='x', target='acme_heavy:T', description='Does it.'{}")
@@ -20,12 +21,22 @@ def _seen_by_children(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def look(site: Any, *, deep: bool = False, remembered: Iterable[str] = (), **settings: Any) -> dict[str, Finding]:
-    found = examine(site.host(**settings), deep=deep, timeout_s=20, remembered=list(remembered))
+    found = list(examine(site.host(**settings), deep=deep, timeout_s=20, remembered=list(remembered)))
     assert all(finding.fix for finding in found if finding.status != "ok"), "every row says what to type"
     return {finding.distribution: finding for finding in found}
 
 
-def add(site: Any, light: str, heavy: str = "class T: pass", **more: Any) -> None:
+SOUND_CLASS = """
+from jackfield.tools import BaseTool
+
+class T(BaseTool):
+    name = "x"
+    def call(self, params, *, context=None):
+        return ""
+"""
+
+
+def add(site: Any, light: str, heavy: str = SOUND_CLASS, **more: Any) -> None:
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": light, "acme_heavy": heavy}, **more)
 
 
@@ -112,14 +123,14 @@ def test_a_target_that_cannot_be_loaded_shows_when_one_looks_deep(site: Any) -> 
 
 
 def test_a_plugin_says_itself_what_the_machine_lacks(site: Any) -> None:
-    heavy = "class T: pass\ndef check(): return ['there is no gcc: apt-get install gcc']\ndef broken(): 1 / 0\n"
+    heavy = SOUND_CLASS + "\ndef check(): return ['there is no gcc: apt-get install gcc']\ndef broken(): 1 / 0\n"
     add(site, TOOL.format(", check='acme_heavy:check'"), heavy=heavy)
     assert look(site)["acme"].status == "ok"
     assert look(site, deep=True)["acme"].why == "there is no gcc: apt-get install gcc"
 
 
 def test_a_check_that_fails_is_told_and_not_raised(site: Any) -> None:
-    add(site, TOOL.format(", check='acme_heavy:check'"), heavy="class T: pass\ndef check(): 1 / 0\n")
+    add(site, TOOL.format(", check='acme_heavy:check'"), heavy=SOUND_CLASS + "\ndef check(): 1 / 0\n")
     assert "its check of tool.x failed: ZeroDivisionError" in look(site, deep=True)["acme"].why
 
 
@@ -194,6 +205,109 @@ def test_who_brought_a_plugin_is_known(site: Any) -> None:
 
 def test_malformed_and_double_metadata_are_rows_of_their_own(site: Any, tmp_path: Any) -> None:
     site.add("hostile", raw=b"[jackfield.v1]\nno target\n")
-    found = examine(site.host())
+    found = list(examine(site.host()))
     assert [(one.distribution, one.status) for one in found] == [("hostile", "malformed")]
     assert "'no target'" in found[0].why
+
+
+# --- what to type: a fix that mends it, and no other ---
+
+
+def test_two_pins_that_contradict_each_other_are_named_as_such_and_not_mended_by_turns(site: Any) -> None:
+    site.add("lib", version="1.5")
+    light, other = TOOL.format(""), TOOL.format("").replace("'x'", "'y'")
+    site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": light}, requires=["lib<2"])
+    site.add("other", {"tool.y": "other_light"}, modules={"other_light": other}, requires=["lib>=2"])
+    found = look(site)
+    assert found["other"].why == (
+        "it needs lib>=2, and 1.5 is installed, while acme needs lib<2: no version of it fits both"
+    )
+    assert "--upgrade other acme" in found["other"].fix
+    assert "'lib>=2'" not in found["other"].fix
+    assert found["acme"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agree"),
+    [
+        ("<2", ">=2", False), ("<2", ">1", True), ("==1.4.*", "!=1.4", True), ("==1.4", "!=1.4", False),
+        ("~=1.4", "<1.4", False), ("~=1.4", "<1.5", True), (">1,<2", "!=1.5", True), ("<=1", ">1", False),
+        ("==1.4.*", "!=1.4.*", False), ("<2", "!=1.*", True), ("", "<1", True),
+    ],
+)  # fmt: skip
+def test_whether_two_pins_contradict_each_other_is_known_for_every_operator(one: str, other: str, agree: bool) -> None:
+    assert _can_agree(SpecifierSet(one) & SpecifierSet(other)) is agree
+
+
+def test_what_was_uninstalled_by_half_is_installed_anew_and_not_upgraded(site: Any) -> None:
+    add(site, TOOL.format(""))
+    (site.folder / "acme_light.py").unlink()
+    assert look(site)["acme"].fix == "pip install --force-reinstall acme"
+    metadata = site.metadata("acme")
+    (metadata / "RECORD").unlink()
+    found = look(site)["acme"]
+    assert found.fix == f"it was uninstalled by half: remove {metadata}, then: pip install acme"
+
+
+def test_a_module_that_no_wheel_had_is_its_authors_to_mend(site: Any) -> None:
+    site.add("acme", {"tool.x": "acme_lihgt"}, modules={"acme_light": TOOL.format("")})
+    assert (
+        look(site)["acme"].fix == "tell the authors of acme: its entry points name acme_lihgt, which it does not have"
+    )
+
+
+@pytest.mark.parametrize("stale_version", ["0.9", "1.1"])
+def test_of_two_metadata_folders_the_one_whose_files_are_gone_is_to_be_removed(site: Any, stale_version: str) -> None:
+    stale = site.add("acme", {"tool.x": "acme_light"}, version=stale_version, modules={"acme_light": "# old\n"})
+    add(site, TOOL.format(""))
+    (found,) = [one for one in examine(site.host()) if one.status == "duplicate"]
+    assert found.fix == f"remove {stale}: the files beside it are those of the other"
+
+
+def test_a_package_that_is_imported_and_not_required_is_not_mended_by_an_upgrade(site: Any) -> None:
+    add(site, "import not_there\n" + TOOL.format(""))
+    found = look(site)["acme"]
+    assert "its authors" not in found.fix
+    assert found.fix.startswith("tell the authors of acme that it imports 'not_there' and does not require it")
+    assert "pip install not-there" in found.fix
+    with (site.metadata("acme") / "METADATA").open("a") as headers:
+        headers.write("Requires-Dist: not-there; extra == 'fast'\nProvides-Extra: fast\n")
+    assert look(site)["acme"].fix == "pip install 'acme[fast]'"
+
+
+def test_a_misspelt_word_of_a_descriptor_names_the_nearest(site: Any) -> None:
+    add(site, TOOL.format(", needs_aproval=True"))
+    found = look(site)["acme"]
+    assert "did its authors mean 'needs_approval'?" in found.why
+    assert found.fix == "tell the authors of acme"
+
+
+def test_what_waits_while_it_is_described_is_slow_though_it_costs_nothing(site: Any) -> None:
+    add(site, "import time\ntime.sleep(0.5)\n" + TOOL.format(""))
+    found = look(site)["acme"]
+    assert found.status == "slow"
+    assert "in which it only waits" in found.why
+
+
+@pytest.mark.parametrize(
+    ("heavy", "told"),
+    [
+        ("class T: pass", "is no subclass of jackfield.tools.BaseTool"),
+        ("T = 5", "has the type int, and must be a class"),
+        ("from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'", "does not write call"),
+    ],
+)
+def test_looking_deep_checks_the_class(site: Any, heavy: str, told: str) -> None:
+    add(site, TOOL.format(""), heavy)
+    assert look(site)["acme"].status == "ok"
+    found = look(site, deep=True)["acme"]
+    assert found.status == "broken"
+    assert told in found.why
+
+
+def test_findings_come_as_they_are_found(site: Any) -> None:
+    add(site, TOOL.format(""))
+    site.add("slow", {"tool.y": "slow_light"}, modules={"slow_light": "import time; time.sleep(600)"})
+    findings = examine(site.host(), timeout_s=2)
+    assert next(findings).distribution == "acme"
+    findings.close()

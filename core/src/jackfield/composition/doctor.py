@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from jackfield.composition.distributions import CORE, Distribution, installed, requirements_of, requirers
@@ -22,9 +23,10 @@ from jackfield.composition.record import changed_files, files_below
 from jackfield.errors import PluginError
 from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Problem, Row, misspelt_groups
+from jackfield.plugins.descriptors import KINDS
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_incompatible
-from jackfield.settings import ENABLED_KINDS, normalise
+from jackfield.settings import ENABLED_KINDS, near, normalise
 
 Status = Literal[
     "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",
@@ -39,11 +41,13 @@ _SEVERITY: Mapping[Status, int] = {
     "ok": 3,
 }
 PROBE_TIMEOUT_S = 30.0
+WAITED_MS = 250.0  # what loads a plugin reads files; it does not ask servers, or sleep
 SLOW_MS = 50.0  # a light module should take 5; ten times that is felt by everybody who lists or resolves
 # In the form of `probe`'s answer, for a process that gave none.
 _NO_ANSWER: Mapping[str, Any] = {
     "ms": None,
-    **dict.fromkeys(("errors", "secrets", "effects", "imported", "offered", "checks"), ()),
+    "waited_ms": 0.0,
+    **dict.fromkeys(("errors", "missing", "secrets", "effects", "imported", "offered", "checks"), ()),
     "specs": {},
     "configs": {},
 }
@@ -89,7 +93,7 @@ def examine(
     timeout_s: float = PROBE_TIMEOUT_S,
     only: Sequence[str] = (),
     remembered: Sequence[str] = (),
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Examine every distribution with plugins; one that hangs or crashes is a finding.
 
     Args:
@@ -99,32 +103,34 @@ def examine(
         only: Names of distributions, normalised, to look at no others.
         remembered: Distributions that were here before, so that one that has gone is noticed.
 
-    Returns:
-        One finding for each distribution; one more for each fault of metadata that belongs to none of them.
+    Yields:
+        One finding for each distribution, by name, each as soon as it is known; one more for each fault of metadata
+        that belongs to none of them.
     """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in host.catalog.rows:
         rows[row.distribution].append(row)
     wanted = sorted(name for name in rows if not only or name in only)
     loadable = [name for name in wanted if any(not host.why_not(row) for row in rows[name])]
+    neighbours = _Neighbours(host)
     with ThreadPoolExecutor(max_workers=4) as pool:  # the threads only wait for processes
         probe = partial(probe_apart, host, timeout_s=timeout_s)
         options = ["--deep"] if deep else []
-        answers = dict(zip(loadable, pool.map(lambda name: probe(name, *options), loadable), strict=True))
-    neighbours = _Neighbours(host)
-    findings = [_finding(rows[name], answers.get(name), host, neighbours) for name in wanted]
+        answers = {name: pool.submit(probe, name, *options) for name in loadable}
+        try:
+            for name in wanted:
+                yield _finding(rows[name], answers[name].result() if name in answers else None, host, neighbours)
+        finally:
+            pool.shutdown(cancel_futures=True)
     if not only or CORE in only:
-        findings += _core_findings(neighbours.installation)
+        yield from _core_findings(neighbours.installation)
     for problem in (*host.problems(), *misspelt_groups(host.paths)):
         if not only or problem.distribution in only:
-            status: Status = "duplicate" if "twice" in problem.text else "malformed"
-            findings.append(Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status)))
+            status: Status = "duplicate" if problem.used else "malformed"
+            yield Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status))
     gone = [name for name in remembered if name not in rows and (not only or name in only)]
-    findings += [
-        Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
-        for name in sorted(gone)
-    ]
-    return findings
+    for name in sorted(gone):
+        yield Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
 
 
 def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding]:
@@ -155,10 +161,29 @@ def _some(paths: Sequence[str]) -> str:
 
 def _remedy(problem: Problem, status: Status) -> str:
     if status == "duplicate":
-        return f"remove {problem.location}, or: pip install --force-reinstall {problem.distribution}"
+        return _remedy_of_two(problem)
     if any(sign in problem.text for sign in ("names the object", "in the group")):
         return f"tell the authors of {problem.distribution}"
     return f"pip install --force-reinstall {problem.distribution}, or look at {problem.location}"
+
+
+def _remedy_of_two(problem: Problem) -> str:
+    """Which of two metadata folders of one name has to go."""
+    if Path(problem.used).parent != Path(problem.location).parent:
+        return f"remove {problem.location} and its package: what is in {Path(problem.used).parent} hides it"
+    stale = [location for location in (problem.used, problem.location) if not _fits(location)]
+    if len(stale) == 1:
+        return f"remove {stale[0]}: the files beside it are those of the other"
+    name = problem.distribution
+    return f"run pip uninstall {name} until it is gone, then: pip install {name}"
+
+
+def _fits(location: str) -> bool:
+    """Whether the files of a distribution are there as its RECORD has them."""
+    try:
+        return not changed_files(location)
+    except PluginError:
+        return False
 
 
 class _Neighbours:
@@ -180,6 +205,19 @@ class _Neighbours:
         found = self.installation.get(distribution)
         return () if found is None or found.requested else tuple(self._requirers.get(distribution, ()))
 
+    def contradicting(self, distribution: str, required: str, specifier: Any) -> list[tuple[str, str]]:
+        """Who else requires something in such versions that none fits both, each with what it requires."""
+        # Who requires it only with an extra is not in the installation by that name: nobody may have chosen the extra.
+        names = [
+            name for name in self._requirers.get(required, ()) if name in self.installation and name != distribution
+        ]
+        return [
+            (name, str(wanted.specifier))
+            for name in names
+            for wanted in requirements_of(self.installation[name])
+            if normalise(wanted.name) == required and not _can_agree(specifier & wanted.specifier)
+        ]
+
     def verdicts(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
         """What neighbours make wrong with a component; `failed` is whether it could not be loaded."""
         rivals = self.addresses[row.id]
@@ -195,6 +233,19 @@ class _Neighbours:
         others = [address for name in near for address in self.addresses[name] if _of_other(address, row)]
         if others and not _is_first_of_pair(row, others):
             yield "ok", f"its name is one letter from {', '.join(others)}", "make sure that you mean this one"
+
+
+def _can_agree(specifier: Any) -> bool:
+    """Whether some version fits: if one does, then also one that is a bound, just above one, or the lowest of all."""
+    bounds = [clause.version.removesuffix(".*") for clause in specifier]
+    near_them = [version for bound in bounds for version in (bound, f"{bound}.0.0.0.1", _next(bound))]
+    return any(specifier.contains(version, prereleases=True) for version in ("0", *near_them))
+
+
+def _next(version: str) -> str:
+    """The version after all that begin with this one, as `1.5` after `1.4.*`."""
+    head, dot, last = version.rpartition(".")
+    return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
 
 
 def _of_other(address: str, row: Row) -> bool:
@@ -230,7 +281,7 @@ def _finding(
     failed = bool(answer["errors"])
     usable = [row for row in rows if not host.why_not(row)]
     verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
-    verdicts += [*_of_answer(rows, answer, host), *_of_installation(rows[0], neighbours.installation)]
+    verdicts += [*_of_answer(rows, answer, host, neighbours), *_of_installation(rows[0], neighbours)]
     verdicts += [verdict for row in usable for verdict in _of_identity(row, host)]
     if all(row.kind in ENABLED_KINDS and not neighbours.standings[row].acts for row in usable):
         names = " ".join(f"{row.kind}.{row.address}" for row in usable)
@@ -261,26 +312,23 @@ def _kept_out(row: Row, host: PluginHost) -> Verdict:
     return "blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}"
 
 
-def _of_answer(rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
+def _of_answer(
+    rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost, neighbours: _Neighbours
+) -> Iterator[Verdict]:
     """What loading it has shown."""
     distribution = rows[0].distribution
     for error in answer["errors"][:1]:
-        yield "broken", error, f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+        yield "broken", error, _remedy_of_failure(rows, answer["missing"], neighbours)
     tell = f"tell the authors of {distribution}"
     for component, spec in answer["specs"].items():
         if spec.get("extra"):
-            names = ", ".join(sorted(spec["extra"]))
-            why = f"{component} says {names}, which this version of jackfield does not know and does not act on"
-            yield "undeclared", why, f"pip install --upgrade jackfield, or {tell}"
+            yield _of_unknown_words(component, sorted(spec["extra"]), tell)
     extra = sorted(set(answer["offered"]) - {row.id for row in rows})
     if extra:
         yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
     own = {row.module.partition(".")[0] for row in rows}
     heavy = sorted({name.partition(".")[0] for name in answer["imported"]} - own - _light_packages())
-    if heavy:
-        yield "slow", f"describing it imports {', '.join(heavy[:5])}", f"{tell}: a light module imports none of these"
-    elif (answer["ms"] or 0) > SLOW_MS:
-        yield "slow", "describing it takes long", f"{tell}: a light module should take 5 ms"
+    yield from _of_time(answer, heavy, tell)
     for effect in answer["effects"][:1]:
         yield "slow", f"being imported does more than it should: {effect}", f"{tell}, or block it"
     for problem in answer["checks"]:
@@ -290,17 +338,71 @@ def _of_answer(rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost)
         yield "ok", f"not set: {', '.join(missing)}", f"set {missing[0]} to use it"
 
 
+def _of_time(answer: Mapping[str, Any], heavy: Sequence[str], tell: str) -> Iterator[Verdict]:
+    if heavy:
+        yield "slow", f"describing it imports {', '.join(heavy[:5])}", f"{tell}: a light module imports none of these"
+    elif (answer["ms"] or 0) > SLOW_MS:
+        yield "slow", "describing it takes long", f"{tell}: a light module should take 5 ms"
+    if answer["waited_ms"] > WAITED_MS:
+        why = f"describing it takes {answer['waited_ms'] / 1000:.1f} s in which it only waits"
+        yield "slow", why, f"{tell}: a light module waits for nothing"
+
+
+def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
+    why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and does not act on"
+    known = [entry.name for entry in fields(KINDS[component.partition(".")[0]])]
+    meant = sorted({close for word in words for close in near(word, known)[:1]})
+    if meant:
+        return "undeclared", f"{why}; did its authors mean {', '.join(map(repr, meant))}?", tell
+    return "undeclared", why, f"pip install --upgrade jackfield, or {tell}"
+
+
+def _remedy_of_failure(rows: Sequence[Row], missing: Sequence[str], neighbours: _Neighbours) -> str:
+    """What to type when a plugin cannot be loaded."""
+    distribution, location = rows[0].distribution, rows[0].location
+    found = neighbours.installation.get(distribution)
+    if not missing:
+        return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+    package = missing[0].partition(".")[0]
+    if package in {row.module.partition(".")[0] for row in rows}:
+        return _remedy_of_remains(distribution, location, missing[0], found)
+    if found is None or any(_unmet(found, neighbours)):
+        return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+    for extra in found.extras:
+        if any(normalise(wanted.name) == normalise(package) for wanted in requirements_of(found, extra)):
+            return f"pip install '{distribution}[{extra}]'"
+    return (
+        f"tell the authors of {distribution} that it imports {package!r} and does not require it; "
+        f"until then, install what has it (pip install {package.replace('_', '-')}, if it is named so)"
+    )
+
+
+def _remedy_of_remains(distribution: str, location: str, module: str, found: Distribution | None) -> str:
+    """What to do when a plugin's own module is not there."""
+    try:
+        gone = [file for file in changed_files(location) if file.state == "missing"]
+    except PluginError:
+        gone = []
+        found = None
+    if found is None:
+        return f"it was uninstalled by half: remove {location}, then: pip install {distribution}"
+    if gone:
+        return f"pip install --force-reinstall {distribution}"
+    return f"tell the authors of {distribution}: its entry points name {module}, which it does not have"
+
+
 def _light_packages() -> frozenset[str]:
     return sys.stdlib_module_names | {"jackfield", "pluggy"}
 
 
-def _of_installation(row: Row, installation: Mapping[str, Distribution]) -> Iterator[Verdict]:
+def _of_installation(row: Row, neighbours: _Neighbours) -> Iterator[Verdict]:
     """What its metadata shows."""
-    found = installation.get(row.distribution)
+    found = neighbours.installation.get(row.distribution)
     if found is None:
-        yield "ok", "its METADATA cannot be read, so its requirements are not known", ""
+        fix = f"remove {row.location}, then: pip install {row.distribution}"
+        yield "ok", "its METADATA cannot be read, so its requirements are not known", fix
         return
-    yield from _of_requirements(found, installation)
+    yield from _unmet(found, neighbours)
     if found.editable:
         yield "ok", "installed as editable", ""
         return
@@ -317,14 +419,26 @@ def _of_installation(row: Row, installation: Mapping[str, Distribution]) -> Iter
         )
 
 
-def _of_requirements(found: Distribution, installation: Mapping[str, Distribution]) -> Iterator[Verdict]:
+def _unmet(found: Distribution, neighbours: _Neighbours) -> Iterator[Verdict]:
+    """What a distribution requires and does not have."""
     for wanted in requirements_of(found):
-        have = installation.get(normalise(wanted.name))
+        name = normalise(wanted.name)
+        have = neighbours.installation.get(name)
         if have is None:
             yield "broken", f"it needs {wanted.name}, which is not installed", f"pip install --upgrade {found.name}"
         elif not wanted.specifier.contains(have.version, prereleases=True):
             why = f"it needs {wanted.name}{wanted.specifier}, and {have.version} is installed"
-            yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
+            others = neighbours.contradicting(found.name, name, wanted.specifier)
+            if others:
+                told = " and ".join(f"{other} needs {wanted.name}{specifier}" for other, specifier in others)
+                everyone = " ".join([found.name, *(other for other, _ in others)])
+                fix = (
+                    f"pip install --upgrade {everyone}; if no versions of them agree, "
+                    f"only one of them can be in this environment: pip uninstall {found.name}"
+                )
+                yield "broken", f"{why}, while {told}: no version of it fits both", fix
+            else:
+                yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
 
 
 def probe_apart(

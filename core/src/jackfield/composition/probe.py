@@ -29,23 +29,24 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
 
     Returns:
         `specs`: the descriptors by `kind.name`, as JSON; `offered`: all that its modules offer, declared or not;
-        `errors`: a text for each component that fails; `secrets`: the variables they read; `imported`: the modules
-        that came with it; `effects`: what it did besides being imported; `ms`: the CPU it took, in milliseconds;
-        `checks`: what is wrong with the machine, by its own account; `configs`: if asked for, the JSON Schemas of their
-        settings.
+        `errors`: a text for each component that fails; `missing`: the modules that were not there; `secrets`: the
+        variables they read; `imported`: the modules that came with it; `effects`: what it did besides being imported;
+        `ms`, `waited_ms`: the CPU it took, and how long it waited besides; `checks`: what is wrong with the machine, by
+        its own account; `configs`: if asked for, the JSON Schemas of their settings.
     """
     for shared in ("faults", "hookspecs"):  # paid once by all plugins, so not counted for this one
         importlib.import_module(f"jackfield.plugins.{shared}")
     rows = [row for row in host.rows() if row.distribution == distribution]
     watch = Watch({row.module.partition(".")[0] for row in rows})
-    answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "checks": [], "configs": {}}
+    answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "missing": [], "checks": [], "configs": {}}
     specs: dict[Row, ComponentSpec] = {}
     with watch:
         for row in rows:
             try:
                 specs[row] = host.spec_of(row, ComponentSpec)
             except PluginError as error:
-                answer["errors"].append(str(error))
+                _note(error, answer)
+    answer["waited_ms"] = round(watch.waited_ms, 1)
     answer["ms"] = round(watch.cpu_ms, 1)
     answer["effects"], answer["imported"] = [*watch.changed, *watch.effects], watch.imported
     answer["specs"] = {row.id: as_json(spec) for row, spec in specs.items()}
@@ -66,14 +67,51 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
     return answer
 
 
+def _note(error: PluginError, answer: dict[str, Any]) -> None:
+    answer["errors"].append(str(error))
+    if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name:
+        answer["missing"].append(error.__cause__.name)
+
+
+# What a component of a kind must be a subclass of.
+_BASES = {
+    "agent": "jackfield.agents:Agent",
+    "call_format": "jackfield.processors:CallFormat",
+    "embedder": "jackfield.retrieval:Embedder",
+    "llm": "jackfield.models:BaseChatModel",
+    "observer": "jackfield.runs.observers:Observer",
+    "parser": "jackfield.retrieval:Parser",
+    "processor": "jackfield.processors:Processor",
+    "searcher": "jackfield.retrieval:Searcher",
+    "tool": "jackfield.tools:BaseTool",
+}
+
+
+def _fault_of_class(kind: str, loaded: Any) -> str:
+    """Why what a component's target names cannot be one of its kind, or ''; it goes on after the target."""
+    if not callable(loaded):
+        return f"has the type {type(loaded).__name__}, and must be a class"
+    if not isinstance(loaded, type) or kind not in _BASES:
+        return ""  # a function that makes one: only calling it would tell
+    module, _, name = _BASES[kind].partition(":")
+    base = getattr(importlib.import_module(module), name)
+    if not issubclass(loaded, base):
+        return f"is no subclass of {_BASES[kind].replace(':', '.')}"
+    unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))
+    return f"does not write {', '.join(unwritten)}" if unwritten else ""
+
+
 def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:
     try:
-        host.load_row(row)
+        if fault := _fault_of_class(row.kind, host.load_row(row)):
+            answer["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
+        if spec.config:
+            host.load_target(row, spec.config)
         if spec.check:
             check: Callable[[], Any] = host.load_target(row, spec.check)
             answer["checks"] += [str(text) for text in check()]
     except PluginError as error:
-        answer["errors"].append(str(error))
+        _note(error, answer)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - it is told to who asked

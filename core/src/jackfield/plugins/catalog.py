@@ -63,11 +63,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with one distribution; nobody else is affected."""
+    """Something wrong with one distribution; nobody else is affected. Of two of one name, `used` is the other one's
+    location."""
 
     distribution: str
     text: str
     location: str = ""
+    used: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,9 @@ def _take(raw: bytes, location: str, seen: dict[str, str], rows: list[Row], prob
         return
     if distribution in seen:
         # The first on the path is the one that imports find.
-        problems.append(Problem(distribution, f"is installed twice; {seen[distribution]} is used", location))
+        problems.append(
+            Problem(distribution, f"is installed twice; {seen[distribution]} is used", location, seen[distribution])
+        )
         return
     seen[distribution] = location
     if len(raw) > _MAX_FILE_BYTES:
