@@ -190,6 +190,10 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
     return cls
 
 
+DEFAULT_RETRIES = 0
+"""How often a request is repeated where that may succeed and nobody says otherwise."""
+
+
 class GenerateConfig(Config):
     """How an answer is made. Any of it can be given once for a model and again for a call; the call wins."""
 
@@ -203,7 +207,9 @@ class GenerateConfig(Config):
     seed: int | None = None
     stop: tuple[str, ...] = Field(default=(), description="Texts at which the answer ends; one text is a list of one")
     max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
-    max_retries: int = Field(default=0, ge=0, le=100)
+    max_retries: int = Field(
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a call that failed is repeated, if that may help"
+    )
     max_retry_delay: float = Field(
         default=120.0,
         gt=0,
@@ -218,7 +224,11 @@ class GenerateConfig(Config):
     lang: Lang | None = Field(default=None, description="Of the texts Jackfield adds; found from the messages if unset")
     function_choice: str = Field(default="auto", description="auto, none, required, or the name of a function")
     parallel_function_calls: bool | None = None
-    thought_in_content: bool = Field(default=False, description="The answer begins inside a <think> block")
+    thought_in_content: bool | None = Field(
+        default=None,
+        description="unset: <think> at an answer's beginning is reasoning; true: the answer begins inside of it; "
+        "false: it stays in the text",
+    )
     fncall_prompt_type: str | None = Field(default=None, description="native, or the name of a call format (nous …)")
     use_raw_api: bool | None = Field(default=None, description="True: native tool calls, whatever the model's facts")
     reasoning_effort: str | None = None

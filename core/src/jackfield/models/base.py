@@ -26,6 +26,8 @@ from jackfield.models.compat import GenerateOptions, QwenStyleChat
 from jackfield.models.fold import Fold
 from jackfield.models.media import without_foreign_paths
 from jackfield.models.retry import Retry
+from jackfield.models.stops import until_stop
+from jackfield.models.thoughts import WithThoughtsApart
 from jackfield.plugins.acting import acting
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost, default_host
@@ -78,6 +80,11 @@ class BaseChatModel(QwenStyleChat):
     def facts(self) -> ModelFacts:
         """What this model can do."""
         return ModelFacts()
+
+    @property
+    def takes_thoughts_apart(self) -> bool:
+        """Whether `<think>…</think>` at the beginning of an answer's text becomes reasoning."""
+        return True
 
     @property
     def server_name(self) -> str:
@@ -286,7 +293,12 @@ class BaseChatModel(QwenStyleChat):
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         if any(message.is_multimodal() for message in request.messages):
             request = replace(request, messages=tuple(map(self._acceptable, request.messages)))
-        return self.stream(request)
+        config = request.config
+        events = self.stream(request)
+        if config.thought_in_content is not False and self.takes_thoughts_apart:
+            events = WithThoughtsApart(events, inside=config.thought_in_content is True)
+        stops = [stop for stop in config.stop if stop]
+        return until_stop(stops, events) if stops else events
 
     def _acceptable(self, message: Message) -> Message:
         """The message as this model takes it.

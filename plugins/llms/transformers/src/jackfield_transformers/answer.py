@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from jackfield.events import ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Usage
+from jackfield.models.thoughts import ThoughtSplitter
 from jackfield_transformers.detokenize import Decode, TokenDecoder
 from jackfield_transformers.stops import StopCutter
-from jackfield_transformers.thoughts import ThoughtSplitter
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,11 @@ class TransformersChat(BaseChatModel):
         self._looked_into_folder = False
 
     @property
+    def takes_thoughts_apart(self) -> bool:
+        """Not where the configuration says that they stay in the text."""
+        return self.config.reasoning is not False
+
+    @property
     def facts(self) -> ModelFacts:
         """As configured; what the model itself says is known of a folder at once, of the hub's once it is loaded."""
         loaded = self._models.get(self.config.model)
@@ -174,7 +179,7 @@ class TransformersChat(BaseChatModel):
             end_tokens=loaded.end_tokens | {token for token in as_tokens.values() if token in special},
             stops=request.config.stop,
             thoughts=loaded.thinks,
-            inside_thought=opens_thought or request.config.thought_in_content,
+            inside_thought=opens_thought or bool(request.config.thought_in_content),
         )
 
     def _call_format(self) -> CallFormat:

@@ -13,12 +13,12 @@ from typing import Any
 from jackfield.errors import ContextLengthError, ModelServiceError, UnsupportedInputError
 from jackfield.messages import ASSISTANT
 from jackfield.models.media import path_of, read_media
+from jackfield.models.thoughts import BEGIN
 from jackfield.request import ChatRequest
 from jackfield_transformers.errors import BACKEND
 from jackfield_transformers.generation import TEMPLATE_OPTIONS
 from jackfield_transformers.loading import LoadedModel, can_sanitize
 from jackfield_transformers.prompt import TemplateMessage, template_messages, template_tools
-from jackfield_transformers.thoughts import BEGIN
 
 _TAIL_TOKENS = 16  # more than `<think>` and a line's end have in any vocabulary
 

@@ -2,14 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Literal
 
-from jackfield.events import ReasoningDelta, TextDelta
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+)
 
 BEGIN, END = "<think>", "</think>"
 
 Place = Literal["before", "thought", "gap", "answer"]
+
+
+class WithThoughtsApart:
+    """The events of an answer, the thoughts that its text begins with as reasoning.
+
+    As soon as it is clear that there are none, or that they have ended, it stands aside: every other event then costs
+    one call of a function.
+
+    Args:
+        events: What a backend gives.
+        inside: Whether the prompt has already opened the thought.
+    """
+
+    __slots__ = ("_events", "_inside", "_next", "_out", "_splitter")
+
+    def __init__(self, events: AsyncIterator[ModelEvent], *, inside: bool = False) -> None:
+        self._events = events
+        self._inside = inside
+        self._splitter = ThoughtSplitter(inside=inside)
+        self._out: deque[ModelEvent] = deque()
+        self._next: Callable[[], Awaitable[ModelEvent]] = self._looking
+
+    def __aiter__(self) -> WithThoughtsApart:
+        return self
+
+    def __anext__(self) -> Awaitable[ModelEvent]:
+        return self._next()
+
+    async def aclose(self) -> None:
+        """Close the backend's own stream."""
+        close = getattr(self._events, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def _looking(self) -> ModelEvent:
+        while not self._out:
+            try:
+                event = await anext(self._events)
+            except StopAsyncIteration:
+                self._out.extend(self._splitter.finish())  # broken off: who asks again is told that this was the end
+                if not self._out:
+                    raise
+                break
+            self._out.extend(self._read(event))
+        if len(self._out) == 1 and self._splitter.place == "answer":
+            self._next = self._events.__anext__
+        return self._out.popleft()
+
+    def _read(self, event: ModelEvent) -> Iterator[ModelEvent]:
+        match event:
+            case TextDelta(text):
+                yield from self._splitter.feed(text)
+                return
+            case ReasoningDelta():
+                self._splitter.give_way()  # the server takes them apart itself
+            case FunctionCallDelta() | MediaDelta() if self._splitter.place == "before":
+                yield from self._splitter.finish()
+                self._splitter.give_way()
+            case ModelFinished():
+                yield from self._splitter.finish()
+            case StreamReset():
+                self._splitter = ThoughtSplitter(inside=self._inside)
+            case _:
+                pass
+        yield event
 
 
 class ThoughtSplitter:
@@ -57,6 +131,11 @@ class ThoughtSplitter:
                 yield ReasoningDelta(held if self._began else held.lstrip("\r\n"))
         elif held and self.place != "gap":
             yield TextDelta(held)
+
+    def give_way(self) -> None:
+        """Nothing that comes is a thought, unless some of one has come."""
+        if not (self._began or self._held):
+            self.place = "answer"
 
     def _look_for_thought(self) -> None:
         text = self._held.lstrip()

@@ -1,0 +1,153 @@
+"""End an answer at the first stop word in its text, which comes in pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+)
+from jackfield.streams import closing
+
+STOPPED = "jackfield.stopped"
+"""The name of the event that says at which stop word an answer was ended here, and not by its server."""
+
+
+async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+    """The events of an answer, up to the first of some texts in its text, whether or not the server knows of them.
+
+    Nothing that was shown is taken back: of the text, only what may be the beginning of a stop word waits for more. At
+    a stop word the stream inside is closed, so that the server stops, and the answer ends with `STOPPED`, which has the
+    word as `stop`, and `ModelFinished("stop")`. A server that is left in the middle reports no usage.
+
+    Reasoning and the arguments of native calls are not looked at. A call that begins after the stop word is dropped;
+    one that began before it is read to its end, and with it the answer, of which nothing else is shown.
+
+    Args:
+        words: At least one, and none of them empty.
+        events: What comes from inside.
+    """
+    answer = _Answer(words)
+    async with closing(events):
+        async for event in events:
+            for out in answer.feed(event):
+                yield out
+            if answer.is_complete:
+                break
+        else:
+            return
+    yield PluginEvent(STOPPED, {"stop": answer.stop})
+    yield ModelFinished("stop")
+
+
+class _Answer:
+    """One answer, up to its stop word."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._begin()
+
+    def _begin(self) -> None:
+        self._search = StopSearch(self._words)
+        self._calls: set[int] = set()
+
+    @property
+    def stop(self) -> str:
+        """The stop word that came; '' if none has."""
+        return self._search.found
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing more is wanted. A call that has begun is: with half its arguments it would be another."""
+        return bool(self._search.found) and not self._calls
+
+    def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
+        """What to pass on for an event."""
+        match event:
+            case TextDelta(text):
+                shown = "" if self.stop else self._search.feed(text)
+                if shown:
+                    yield event if shown == text else TextDelta(shown)
+            case FunctionCallDelta(index) if not self.stop or index in self._calls:
+                self._calls.add(index)
+                yield event
+            case FunctionCallDelta() | ReasoningDelta() | MediaDelta() if self.stop:
+                pass  # the answer was complete before it
+            case StreamReset():
+                self._begin()
+                yield event
+            case ModelFinished():
+                # Half a stop word at the end is the model's own text: nobody can tell that it meant more.
+                if rest := self._search.rest():
+                    yield TextDelta(rest)
+                yield event
+            case _:
+                yield event
+
+
+class StopSearch:
+    """Looks for stop words in a text, piece by piece, and compares exactly, character by character.
+
+    The first one is that which is complete first, as for a server that looks after each character; of several that end
+    in one place, the longest. How the text is cut makes no difference.
+
+    Args:
+        words: At least one, and none of them empty.
+
+    Attributes:
+        found: The stop word, once it has come; '' until then.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = _that_can_be_first(words)
+        self._longest = max(map(len, self._words))
+        self._pattern = re.compile("|".join(map(re.escape, self._words)))
+        firsts = "".join(sorted({word[0] for word in self._words}))
+        self._first = re.compile(f"[{re.escape(firsts)}]")
+        self._held = ""
+        self.found = ""
+
+    def feed(self, text: str) -> str:
+        """What may be shown after this piece: up to the stop word, or to where one may have begun."""
+        if not self._held and not self._first.search(text):
+            return text
+        whole = self._held + text
+        match = self._pattern.search(whole)
+        if match:
+            self.found, self._held = match[0], ""
+            return whole[: match.start()]
+        end = self._beginning(whole)
+        self._held = whole[end:]
+        return whole[:end]
+
+    def rest(self) -> str:
+        """What was held back, when the text ends without a stop word."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def _beginning(self, text: str) -> int:
+        """Where a stop word begins that may go on in the next piece; the end of the text if none does."""
+        for first in self._first.finditer(text, max(0, len(text) - self._longest + 1)):
+            begun = text[first.start() :]
+            for word in self._words:  # a loop, and no generator: this runs at each piece that ends in a first letter
+                if word.startswith(begun):
+                    return first.start()
+        return len(text)
+
+
+def _that_can_be_first(words: Iterable[str]) -> list[str]:
+    """The words without those in which another one is complete before they are.
+
+    Of the words that are left, none contains another but at its end. So the one that begins first also ends first, or
+    is the longest of those that end there: what a regular expression finds.
+    """
+    unique = list(dict.fromkeys(words))
+    return [word for word in unique if not any(other in word[:-1] for other in unique)]
