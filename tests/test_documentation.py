@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -170,6 +171,27 @@ def test_settings_that_are_shown_can_be_read(block: Block, tmp_path: Path) -> No
         assert settings.origins or settings.order or settings.options, "it sets nothing"
 
 
+@pytest.mark.parametrize(
+    "block",
+    [block for block in BLOCKS if block.language == "text" and " = " in block.text and "(" in block.text],
+    ids=str,
+)
+def test_python_that_is_only_shown_is_python_and_its_models_can_be_found(block: Block) -> None:
+    try:
+        tree = ast.parse(block.text)
+    except SyntaxError:
+        assert not re.search(r"^(\w+ = [A-Z]\w+\(|from \w)", block.text, re.M), f"{block} cannot be typed"
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+            if "model" in keys and "model_type" not in keys:
+                model = node.values[keys.index("model")]
+                assert not (isinstance(model, ast.Constant) and ":" in str(model.value)), (
+                    "a dict names its backend apart"
+                )
+
+
 # --- commands ---
 
 
@@ -178,7 +200,7 @@ def command_lines() -> list[tuple[Block, int, str]]:
 
     In a `console` block these are the lines behind a `$`, in others all that begin with the program's name.
     """
-    lines = []
+    lines = list(commands_in_sentences())
     for block in BLOCKS:
         if block.language not in ("console", "text", "") or block.title == "usage":
             continue
@@ -187,6 +209,16 @@ def command_lines() -> list[tuple[Block, int, str]]:
             if re.match(r"(\w+=\S* )*jackfield( |$)", bare):
                 lines.append((block, number, bare))
     return lines
+
+
+def commands_in_sentences() -> Iterator[tuple[Block, int, str]]:
+    """Those that stand in a sentence, as code; one with a gap in it (`…`) is not whole."""
+    for path in sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)}):
+        content = path.read_text(encoding="utf-8")
+        bare = FENCE.sub(lambda found: "\n" * found[0].count("\n"), content)
+        for found in re.finditer(r"`(jackfield (?!NAME)[^`…]+)`", bare):
+            block = Block(path.relative_to(ROOT), content.count("\n", 0, found.start()) + 1, "sentence", "", found[1])
+            yield block, 0, " ".join(found[1].split())
 
 
 def words_of(line: str) -> list[str]:
@@ -209,6 +241,8 @@ def test_a_command_that_is_shown_exists(block: Block, number: int, line: str) ->
     command = next((word for word in words if not word.startswith("-")), "")
     if f"command.{command}" in known_components() or is_of_an_example(command):
         return
+    if block.language == "sentence" and not any(word.startswith("-") for word in words):
+        words = [*words, "--help"]  # it is spoken of, and need not be whole
     try:
         _parser().parse_args(words)
     except SystemExit as error:

@@ -65,7 +65,7 @@ class Terminal:
         if self.pid == 0:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of tests in the background ignores it
             os.chdir(cwd)
-            os.execve(python, [python, "-m", "jackfield", *arguments], {**env, "TERM": "dumb"})
+            os.execve(python, [python, "-m", "jackfield", *arguments], {**env, "TERM": env.get("TEST_TERM", "dumb")})
         self.seen = ""
 
     def type(self, text: str) -> None:

@@ -44,7 +44,7 @@ class PythonUses:
 
 
 def load_agent_config(path: str | Path) -> AgentConfig:
-    """Read an agent from a YAML, TOML or JSON file.
+    """Read an agent from a YAML, TOML or JSON file. The files that it names are beside it.
 
     Raises:
         ConfigError: The file cannot be read, or a key of it does not fit.
@@ -64,7 +64,15 @@ def _config_of(file: Path) -> AgentConfig:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
-    return AgentConfig.parse(table, what=str(file))
+    config = AgentConfig.parse(table, what=str(file))
+    if not config.files:
+        return config
+    # What a file names is beside it, wherever it is read from.
+    return config.model_copy(update={"files": tuple(_beside(file, name) for name in config.files)})
+
+
+def _beside(file: Path, name: str) -> str:
+    return name if "://" in name else str(file.parent / Path(name).expanduser())
 
 
 def _parsed(file: Path, text: str) -> Any:

@@ -20,7 +20,7 @@ from jackfield.agents import Agent, CancelToken, RunView, create_agent
 from jackfield.agents.decide import open_calls
 from jackfield.agents.spec import load_agent_config
 from jackfield.cli.approval import Asker, can_ask, load_run, save_run
-from jackfield.cli.render import Renderer
+from jackfield.cli.render import Renderer, in_colour
 from jackfield.cli.tables import in_ascii
 from jackfield.cli.terminal import shown_name
 from jackfield.config import Limits
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     _check_resume(options)
     history = load_run(Path(options.resume)) if options.resume else (Message(USER, _prompt(options)),)
     agent = _make_agent(options)
-    renderer = Renderer(sys.stdout, sys.stderr, colour=sys.stderr.isatty())
+    renderer = Renderer(sys.stdout, sys.stderr, colour=in_colour(sys.stderr))
     asker = Asker() if can_ask() else None
     end: RunFinished | None = None
     with _cancelled_by_ctrl_c() as cancel:
@@ -47,13 +47,17 @@ def run(options: argparse.Namespace) -> int:
             asker.during(cancel, renderer.end_line)
         resume = _answers(history, options) if options.resume else False
         events = agent.astream(history, lang=options.lang, cancel=cancel, resume=resume, approve=asker)
-        for event in sync.iterate(events):
-            if options.json:
-                print(json.dumps(_as_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
-            else:
-                renderer.show(event)
-            if isinstance(event.event, RunFinished):
-                end = event.event
+        try:
+            for event in sync.iterate(events):
+                if options.json:
+                    print(json.dumps(_as_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
+                else:
+                    renderer.show(event)
+                if isinstance(event.event, RunFinished):
+                    end = event.event
+        except JackfieldError:
+            renderer.end_line()  # what is reported of it begins a line, also in the middle of an answer
+            raise
     if end is None:  # an error is raised, and a run without an end is none that can be gone on with
         return 130
     if options.save:
@@ -122,7 +126,7 @@ def _turn(
     agent: Agent, history: list[Message], lang: Any, resources: RunResources, asker: Asker | None
 ) -> list[Message]:
     """One answer; gives the history after it. An error is told, and the question taken back."""
-    renderer = Renderer(sys.stdout, sys.stdout, colour=sys.stdout.isatty())
+    renderer = Renderer(sys.stdout, sys.stdout, colour=in_colour(sys.stdout))
     view = RunView(agent.name)
     try:
         with _cancelled_by_ctrl_c() as cancel:
@@ -162,6 +166,7 @@ def _make_agent(options: argparse.Namespace) -> Agent:
     if options.config:
         config = load_agent_config(options.config)
         given = {key: getattr(config, key) for key in config.model_fields_set}
+        _check_files(Path(options.config), config.files)
     if options.model or options.base_url or "llm" not in given:
         given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
     if options.tool:
@@ -174,6 +179,14 @@ def _make_agent(options: argparse.Namespace) -> Agent:
         given["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
     given["agent"] = options.agent or given.get("agent") or ("assistant" if options.file else "fncall")
     return create_agent(given)
+
+
+def _check_files(agent_file: Path, files: Sequence[str]) -> None:
+    """Raise ConfigError if a file that an agent's file names is not there."""
+    for file in files:
+        if "://" not in file and not Path(file).exists():
+            path = Path(file)
+            raise ConfigError(f"{agent_file} names the file {path.name!r}, which is not in {path.resolve().parent}")
 
 
 def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:

@@ -12,6 +12,7 @@ from jackfield.errors import PluginNotFoundError
 from jackfield.plugins.acting import Standing, standings
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
+from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS
 from jackfield.plugins.known import known_distribution
 from jackfield.settings import closest, normalise
 
@@ -20,10 +21,12 @@ def add_commands(parser: argparse.ArgumentParser, parser_class: type[argparse.Ar
     """Add the actions of `jackfield plugins`; each sets `handler`, which gives the exit code."""
     from jackfield.cli import composition
 
-    parser.set_defaults(handler=list_plugins, action="list", long=False, json=False)
+    parser.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=parser_class)
     listing = actions.add_parser("list", help="all plugins")
     listing.add_argument("--long", action="store_true", help="with a line about each")
+    kinds = (*STABLE_KINDS, *PROVISIONAL_KINDS)
+    listing.add_argument("--kind", choices=kinds, metavar="KIND", help="only those of a kind: llm, tool, searcher …")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(handler=list_plugins)
     about = actions.add_parser(
@@ -76,12 +79,17 @@ def list_plugins(options: argparse.Namespace) -> int:
     """Print every component. Nothing is loaded: what `--long` adds is read from the source."""
     host = PluginHost()
     stands = standings(host)
-    rows = [_row_facts(row, host, stands.get(row), long=options.long) for row in host.catalog.rows]
+    rows = [
+        _row_facts(row, host, stands.get(row), long=options.long)
+        for row in host.catalog.rows
+        if options.kind in (None, row.kind)
+    ]
     if options.json:
         print_json({"plugins": rows, "problems": [_problem_facts(problem) for problem in host.problems()]})
         return 0
     if not rows:
-        print("No plugins are installed. Begin with: pip install jackfield-openai")
+        what = f"plugins of the kind {options.kind!r}" if options.kind else "plugins"
+        print(f"No {what} are installed. To see what there is: jackfield plugins search {options.kind or ''}".rstrip())
     columns = ["kind", "name", "distribution", "version", "state", *(["summary"] if options.long else [])]
     print_table(columns, [[str(row[column]) for column in columns] for row in rows])
     for problem in host.problems():

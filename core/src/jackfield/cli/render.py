@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TextIO
 
 from jackfield.agents.run import Event
@@ -34,6 +35,11 @@ _ENDINGS = {
     "approval_needed": "paused: a tool call needs approval",
     "cancelled": "cancelled",
 }
+
+
+def in_colour(stream: TextIO) -> bool:
+    """Whether a stream is a terminal, and nobody has asked for plain text. Source of the variable: no-color.org."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Renderer:

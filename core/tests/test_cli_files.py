@@ -1,0 +1,92 @@
+"""What the command line says of files, of errors in mid-answer and of colours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+BREAKS = """
+from jackfield.plugins import LLMSpec, hook
+
+@hook.llms
+def llms():
+    return [LLMSpec(name="breaks", target="acme_breaks:Breaks"), LLMSpec(name="thinks", target="acme_breaks:Thinks")]
+"""
+BREAKS_TARGETS = """
+from jackfield.errors import ModelRequestError
+from jackfield.events import ModelFinished, ReasoningDelta, TextDelta
+from jackfield.models import BaseChatModel
+
+class Breaks(BaseChatModel):
+    backend = "breaks"
+    async def stream(self, request):
+        yield TextDelta("half an ans")
+        raise ModelRequestError("the model broke")
+
+class Thinks(BaseChatModel):
+    backend = "thinks"
+    async def stream(self, request):
+        yield ReasoningDelta("hm")
+        yield TextDelta("done")
+        yield ModelFinished("stop")
+"""
+
+
+@pytest.fixture
+def breaks(site: Any) -> None:
+    entries = {"llm.breaks": "acme_light", "llm.thinks": "acme_light"}
+    site.add("acme-breaks", entries, modules={"acme_light": BREAKS, "acme_breaks": BREAKS_TARGETS})
+
+
+@pytest.mark.usefixtures("breaks")
+def test_an_error_in_mid_answer_begins_a_line_of_its_own(command_line: Any) -> None:
+    done = command_line("run", "-m", "breaks:m", "hi")
+    assert done.returncode == 1
+    assert done.stdout == "half an ans\n"
+    assert "the model broke" in done.stderr
+
+
+@pytest.mark.usefixtures("breaks")
+@pytest.mark.parametrize(
+    ("more", "dimmed"), [({"TEST_TERM": "xterm"}, True), ({"TEST_TERM": "xterm", "NO_COLOR": "1"}, False)]
+)
+def test_no_color_is_respected(
+    command_line: Any, open_terminal: Callable[..., Any], more: dict[str, str], dimmed: bool
+) -> None:
+    env = {**command_line.env, **more}
+    terminal = open_terminal(["--plugins", "acme-breaks", "run", "-m", "thinks:m", "hi"], command_line.folder, env)
+    terminal.wait_for("May acme-breaks load")
+    terminal.type("y\n")
+    terminal.end()
+    assert "done" in terminal.seen
+    assert ("\x1b[2m" in terminal.seen) == dimmed
+
+
+@pytest.mark.usefixtures("breaks")
+def test_files_for_an_agent_that_ignores_them_are_an_error(command_line: Any) -> None:
+    (command_line.folder / "a.md").write_text("text")
+    done = command_line("run", "-m", "thinks:m", "-a", "fncall", "-f", "a.md", "hi")
+    assert done.returncode == 1
+    assert "agent kind 'fncall' reads no files by itself" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.usefixtures("breaks")
+def test_the_files_of_an_agents_file_are_beside_it_and_a_missing_one_is_told_with_its_folder(command_line: Any) -> None:
+    folder = command_line.folder / "agents"
+    folder.mkdir()
+    (folder / "a.yaml").write_text("llm: thinks:m\nagent: fncall\nfiles: [guide.md]\n")
+    done = command_line("run", "-c", "agents/a.yaml", "hi")
+    assert done.returncode == 1
+    assert f"agents/a.yaml names the file 'guide.md', which is not in {folder}" in done.stderr
+    (folder / "guide.md").write_text("text")
+    assert "reads no files by itself" in command_line("run", "-c", "agents/a.yaml", "hi").stderr, "it was found"
+
+
+@pytest.mark.usefixtures("breaks")
+def test_a_list_of_one_kind(command_line: Any) -> None:
+    assert "acme-breaks" in command_line("plugins", "list", "--kind", "llm").stdout
+    assert "acme-breaks" not in command_line("plugins", "list", "--kind", "tool").stdout
+    assert command_line("plugins", "list", "--kind", "tol").returncode == 2
