@@ -21,11 +21,13 @@ from jackfield.errors import (
     ModelAuthError,
     ModelConnectionError,
     ModelOverloadedError,
+    ModelRequestError,
     UnsupportedInputError,
 )
 from jackfield.events import MediaDelta, TextDelta
 from jackfield.messages import Message
 from jackfield_chat_completions import PROFILES, ChatCompletionsModel, Dialect, ServerProfile
+from jackfield_http import request_id_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
 MakeModel = Callable[..., ChatCompletionsModel]
@@ -228,3 +230,29 @@ def test_importing_it_loads_no_http_stack() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+NOT_BY_THIS_NAME = "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead."
+
+
+def test_a_server_that_wants_the_limit_by_its_other_name_is_asked_once_more_and_remembered(
+    server: FakeOpenAI, make_model: MakeModel
+) -> None:
+    server.reply(error(400, NOT_BY_THIS_NAME), text("a"), text("b"))
+    model = make_model()
+    assert [ask(model, max_tokens=5), ask(model, max_tokens=6)] == ["a", "b"]
+    limits = [(sent.json.get("max_tokens"), sent.json.get("max_completion_tokens")) for sent in server.requests]
+    assert limits == [(5, None), (None, 5), (None, 6)]
+
+
+def test_a_limit_whose_name_is_configured_keeps_it(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(error(400, NOT_BY_THIS_NAME))
+    with pytest.raises(ModelRequestError):
+        ask(make_model(max_tokens_key="max_tokens"), max_tokens=5)
+    assert len(server.requests) == 1
+
+
+def test_the_id_of_a_request_has_three_names() -> None:
+    assert request_id_of({"apim-request-id": "a"}) == "a"
+    assert request_id_of({"request-id": "r", "apim-request-id": "a"}) == "r"
+    assert request_id_of({}) is None

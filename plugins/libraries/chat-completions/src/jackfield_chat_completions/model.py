@@ -166,44 +166,69 @@ class ChatCompletionsModel(BaseChatModel):
         opened = self._opened
         if opened is None:
             opened = await sync.shared_in_worker(self._open)
-        server = opened.server
-        body = await _request_bytes(request, server.dialect)
         headers = opened.headers_with(request.config.extra_headers)
         secrets = opened.secrets_with(request.config.extra_headers)
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
-        async with opened.client.post(server.url, body, headers, timeout_s=timeout_s) as response:
-            if response.status >= 300:
-                refusal = await response.read(limit=MAX_ERROR_BYTES)
-                raise error_of_response(
-                    response.status,
-                    response.headers,
-                    refusal,
+        while True:
+            server = opened.server
+            body = await _request_bytes(request, server.dialect)
+            async with opened.client.post(server.url, body, headers, timeout_s=timeout_s) as response:
+                if response.status >= 300:
+                    refusal = await response.read(limit=MAX_ERROR_BYTES)
+                    if self._wants_other_limit(request, server.dialect, response.status, refusal):
+                        opened = self._with_other_limit(opened)
+                        continue
+                    raise error_of_response(
+                        response.status,
+                        response.headers,
+                        refusal,
+                        self.backend,
+                        key=secrets,
+                        variable=opened.profile.key,
+                        withheld=server.withheld,
+                        where=opened.profile.where,
+                    )
+                reader = AnswerReader(
                     self.backend,
                     key=secrets,
                     variable=opened.profile.key,
-                    withheld=server.withheld,
-                    where=opened.profile.where,
+                    request_id=request_id_of(response.headers),
+                    sound_format=_sound_format(request, server.dialect),
+                    cost_currency=server.dialect.cost_currency,
+                    patience_s=request.config.event_timeout or timeout_s * PATIENCE,
                 )
-            reader = AnswerReader(
-                self.backend,
-                key=secrets,
-                variable=opened.profile.key,
-                request_id=request_id_of(response.headers),
-                sound_format=_sound_format(request, server.dialect),
-                cost_currency=server.dialect.cost_currency,
-                patience_s=request.config.event_timeout or timeout_s * PATIENCE,
-            )
-            if response.headers.get("content-type", "").startswith("application/json"):
-                for event in reader.whole(await opened.client.body_of(response)):
+                if response.headers.get("content-type", "").startswith("application/json"):
+                    for event in reader.whole(await opened.client.body_of(response)):
+                        yield event
+                async for piece in response.pieces:
+                    for event in reader.feed(piece):
+                        yield event
+                    if reader.done:
+                        break
+                response.release()
+                for event in reader.finish():
                     yield event
-            async for piece in response.pieces:
-                for event in reader.feed(piece):
-                    yield event
-                if reader.done:
-                    break
-            response.release()
-            for event in reader.finish():
-                yield event
+                return
+
+    def _wants_other_limit(self, request: ChatRequest, dialect: Dialect, status: int, refusal: bytes) -> bool:
+        """Whether the server refuses `max_tokens` and names `max_completion_tokens`: no name of a deployment says so."""
+        return (
+            status == 400
+            and request.config.max_tokens is not None
+            and dialect.max_tokens_key == "max_tokens"
+            and self._set("max_tokens_key") is None
+            and b"max_tokens" in refusal
+            and b"max_completion_tokens" in refusal
+        )
+
+    def _with_other_limit(self, opened: _Opened) -> _Opened:
+        """The same server, spoken to with the other name of the limit; later calls begin with it."""
+        dialect = replace(opened.server.dialect, max_tokens_key="max_completion_tokens")
+        changed = replace(opened, server=replace(opened.server, dialect=dialect))
+        with self._lock:
+            if self._opened is opened:
+                self._opened = changed
+        return changed
 
     async def aclose(self) -> None:
         """Close the idle connections; the next call opens new ones, with the key as it is then."""
