@@ -42,6 +42,7 @@ def make_model(server: FakeOpenAI, clean_environment: pytest.MonkeyPatch) -> Ite
             backend: ClassVar[str] = "acme"
             profile: ClassVar[ServerProfile] = server_profile or ServerProfile(server.url)
 
+        config.setdefault("generate_cfg", {"max_retries": 0})  # what is scripted fails once
         models.append(AcmeChat({"model": "test-model", **config}, host=PluginHost(Settings())))
         return models[-1]
 

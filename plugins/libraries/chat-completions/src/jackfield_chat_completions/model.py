@@ -197,9 +197,9 @@ class ChatCompletionsModel(BaseChatModel):
                     cost_currency=server.dialect.cost_currency,
                     patience_s=request.config.event_timeout or timeout_s * PATIENCE,
                 )
-                if response.headers.get("content-type", "").startswith("application/json"):
-                    for event in reader.whole(await opened.client.body_of(response)):
-                        yield event
+                is_json = response.headers.get("content-type", "").startswith("application/json")
+                for event in reader.whole(await opened.client.body_of(response)) if is_json else ():
+                    yield event
                 async for piece in response.pieces:
                     for event in reader.feed(piece):
                         yield event
@@ -211,7 +211,7 @@ class ChatCompletionsModel(BaseChatModel):
                 return
 
     def _wants_other_limit(self, request: ChatRequest, dialect: Dialect, status: int, refusal: bytes) -> bool:
-        """Whether the server refuses `max_tokens` and names `max_completion_tokens`: no name of a deployment says so."""
+        """Whether the server refuses `max_tokens` and names `max_completion_tokens`: deployments do not say."""
         return (
             status == 400
             and request.config.max_tokens is not None

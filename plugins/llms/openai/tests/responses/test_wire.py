@@ -197,21 +197,6 @@ def test_a_text_is_no_picture(tmp_path: Path) -> None:
         items(Message("user", [ContentItem(image=str(diary))]))
 
 
-def test_audio_is_sent_with_its_format(tmp_path: Path) -> None:
-    sound = tmp_path / "a.mp3"
-    sound.write_bytes(b"ID3" + bytes(20))
-    given = {"data": "AAAA", "format": "wav"}
-    voices: list[Any] = [given, "data:audio/mpeg;base64,AAAA", str(sound)]
-    (sent,) = items(Message("user", [ContentItem(audio=voice) for voice in voices]), audio=True)
-    assert [part["type"] for part in sent["content"]] == ["input_audio"] * 3
-    content = base64.b64encode(sound.read_bytes()).decode()
-    assert [part["input_audio"] for part in sent["content"]] == [
-        given,
-        {"data": "AAAA", "format": "mp3"},
-        {"data": content, "format": "mp3"},
-    ]
-
-
 def test_a_file_is_a_note_unless_files_are_wanted(tmp_path: Path) -> None:
     paper = tmp_path / "a paper.pdf"
     paper.write_bytes(b"%PDF-1.7")

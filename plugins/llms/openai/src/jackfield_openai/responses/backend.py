@@ -64,7 +64,6 @@ class OpenAIResponses(BaseChatModel):
             tokenizer=self.config.tokenizer,
             native_tools=self.config.native_tools,
             images=self.config.images,
-            audio=self.config.audio,
             files=self.config.files,
             json_schema=self.config.json_schema,
             reasoning=self.config.reasoning,

@@ -17,7 +17,6 @@ class ResponsesConfig(LLMConfig):
 
     native_tools: bool = Field(default=True, description="The model takes tool schemas and gives structured calls")
     images: bool = Field(default=True, description="The model takes images")
-    audio: bool = Field(default=False, description="The model takes audio; OpenAI's own API does not here")
     files: bool = Field(default=False, description="Send files (PDF …) to the model; else a note with their name is")
     json_schema: bool = Field(default=True, description="The model can be held to a JSON Schema")
     reasoning: bool = Field(default=True, description="The server may give the model's reasoning apart")

@@ -18,14 +18,12 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
 from jackfield.models.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
-from jackfield.models.media import MAX_FILE_BYTES, address_of, is_local, notes_of, path_of, read_media
+from jackfield.models.media import MAX_FILE_BYTES, address_of, is_local, notes_of, path_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.items import Item, said_by, said_in
 
 Wire = dict[str, Any]
-
-_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 
 
 def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
@@ -237,8 +235,6 @@ def _part(item: ContentItem, *, files: bool = False) -> Wire:
             return _text_part(value)
         case "image":
             return {"type": "input_image", "image_url": address_of(value, "image"), "detail": "auto"}
-        case "audio":
-            return {"type": "input_audio", "input_audio": _audio(value)}
         case "file" if files:
             return {"type": "input_file", **_file(value)}
     return _text_part(notes_of([item])[0])
@@ -246,21 +242,6 @@ def _part(item: ContentItem, *, files: bool = False) -> Wire:
 
 def _text_part(text: str) -> Wire:
     return {"type": "input_text", "text": text}
-
-
-def _audio(value: str | dict[str, Any]) -> Wire:
-    if isinstance(value, dict):
-        return value
-    path = path_of(value)
-    if path is None:
-        head, comma, data = value.partition(";base64,")
-        return {"data": data, "format": _audio_format(head[5:])} if comma else {"data": value}
-    media = read_media(path, "audio")
-    return {"data": media.base64, "format": _audio_format(media.media_type)}
-
-
-def _audio_format(media_type: str) -> str:
-    return _AUDIO_FORMATS.get(media_type, media_type.removeprefix("audio/"))
 
 
 def _file(address: str) -> Wire:
