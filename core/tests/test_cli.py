@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from jackfield_testkit.site import FakeSite
+
 Install = Callable[..., None]
 
 SCRIPTED_BACKEND = """
@@ -63,15 +65,9 @@ def install(tmp_path: Path) -> Install:
     def put(
         name: str, entry_points: Mapping[str, str], files: Mapping[str, str], *, group: str = "jackfield.v1"
     ) -> None:
-        folder = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = "\n".join(f"{entry} = {module}" for entry, module in entry_points.items())
-        (folder / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
-        for file, source in files.items():
-            path = tmp_path / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(source)
+        site = FakeSite(tmp_path)
+        modules = {file.removesuffix(".py").replace("/", "."): source for file, source in files.items()}
+        site.add(name, entry_points, group=group, modules=modules)
 
     return put
 
@@ -225,9 +221,9 @@ def test_doctor_examines_each_plugin_apart_and_says_what_to_do(
     install("acme-raises", {"tool.a": "raises_plugin"}, {"raises_plugin.py": "import nothing_of_that_name"})
     install("acme-exits", {"tool.b": "exits_plugin"}, {"exits_plugin.py": "import os; os._exit(7)"})
     install("acme-crashes", {"tool.c": "crash_plugin"}, {"crash_plugin.py": "import ctypes; ctypes.string_at(0)"})
-    install("acme-prints", {"llm.p": "echo_plugin.plugin"}, {})
+    install("acme-prints", {"llm.p": "prints_plugin"}, {"prints_plugin.py": BACKEND_HOOK})
     install("acme-old", {"tool.d": "old_plugin"}, {"old_plugin.py": "raise RuntimeError"}, group="jackfield.v0")
-    install("acme-clash", {"tool.clock": "echo_plugin.plugin"}, {})
+    install("acme-clash", {"tool.clock": "clash_plugin"}, {"clash_plugin.py": BACKEND_HOOK})
     done = jackfield("plugins", "doctor", "--json")
     found = {row["distribution"]: row for row in json.loads(done.stdout)}
     assert done.returncode == 1
