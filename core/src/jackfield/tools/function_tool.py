@@ -27,6 +27,7 @@ class FunctionTool(BaseTool):
     """
 
     file_access = True  # it was passed in, so it may see what its agent sees
+    params_as_text = False
 
     def __init__(
         self,
