@@ -110,10 +110,13 @@ def test_an_error_that_waiting_cannot_mend_is_raised_at_once(error: type[ModelSe
     assert len(model.requests) == 1
 
 
-def test_nothing_is_retried_unless_asked_for() -> None:
-    model = scripted([ModelOverloadedError("busy")], answer("hello"))
-    with pytest.raises(ModelOverloadedError):
-        model.quick_chat("q")
+def test_what_can_succeed_is_retried_twice_unless_somebody_says_otherwise() -> None:
+    for config, attempts in (({}, 3), ({"max_retries": 0}, 1)):
+        model = ScriptedModel([[ModelOverloadedError("busy")]] * 4, processors=[Retry(sleep=Naps())])
+        model.config = LLMConfig.parse({"model": "m", "generate_cfg": config})
+        with pytest.raises(ModelOverloadedError):
+            model.quick_chat("q")
+        assert len(model.requests) == attempts
 
 
 def test_after_the_last_retry_the_last_error_is_raised_as_it_was() -> None:

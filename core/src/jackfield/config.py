@@ -190,8 +190,8 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
     return cls
 
 
-DEFAULT_RETRIES = 0
-"""How often a request is repeated where that may succeed and nobody says otherwise."""
+DEFAULT_RETRIES = 2
+"""How often a request is repeated where that may succeed and nobody says otherwise: as often as the SDKs do."""
 
 
 class GenerateConfig(Config):

@@ -103,7 +103,7 @@ def _wait_before_another(error: ModelServiceError, attempt: int, config: Generat
 
 
 class Retry(Processor):
-    """Repeats a failed call up to `max_retries` times, inside `deadline` seconds.
+    """Repeats a failed call up to `max_retries` times (2 if nobody says otherwise), inside `deadline` seconds.
 
     Before a repetition, it says so (`RetryScheduled`), and when some of the answer was already out, that it is void
     (`StreamReset`). An error that waiting cannot mend is raised at once, and so is one whose wait would pass the
@@ -131,9 +131,12 @@ class Retry(Processor):
         while True:
             produced = complete = False
             try:
-                async with closing(interruptible(call_next(request), ends_at=ends_at)) as events:
+                inner = call_next(request)
+                # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
+                async with closing(inner if ends_at is None else interruptible(inner, ends_at=ends_at)) as events:
                     async for event in events:
-                        produced = produced or not isinstance(event, _NOT_THE_ANSWER)
+                        if not produced:
+                            produced = not isinstance(event, _NOT_THE_ANSWER)
                         complete = isinstance(event, ModelFinished)
                         yield event
                 if not complete:

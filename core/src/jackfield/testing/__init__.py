@@ -65,6 +65,9 @@ class ScriptedModel(BaseChatModel):
         host: PluginHost | None = None,
     ) -> None:
         super().__init__(config or LLMConfig(model="scripted"), processors=processors, host=host)
+        given = self.config.generate_cfg
+        if "max_retries" not in given.model_fields_set:  # a script has as many answers as it has
+            self.config = self.config.model_copy(update={"generate_cfg": given.merged({"max_retries": 0})})
         self._script = script
         self._facts = facts or ModelFacts()
         self.requests: list[ChatRequest] = []

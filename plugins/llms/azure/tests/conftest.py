@@ -49,7 +49,13 @@ def make_model(server: FakeOpenAI, clean_environment: pytest.MonkeyPatch) -> Ite
     models: list[AzureChat] = []
 
     def make(**config: Any) -> AzureChat:
-        settings = {"model": "test-model", "azure_endpoint": server.origin, "api_key": "az-key", **config}
+        settings = {
+            "model": "test-model",
+            "azure_endpoint": server.origin,
+            "api_key": "az-key",
+            "generate_cfg": {"max_retries": 0},
+            **config,
+        }
         models.append(AzureChat(settings, host=PluginHost(Settings())))
         return models[-1]
 

@@ -42,7 +42,13 @@ def make_model(server: FakeDashScope, clean_environment: pytest.MonkeyPatch) -> 
     classes = {made.backend: made for made in (QwenChat, QwenVLChat, QwenAudioChat)}
 
     def make(backend: str = "qwen_dashscope", **config: Any) -> QwenChat:
-        settings = {"model": "test-model", "base_url": server.url, "api_key": "sk-test", **config}
+        settings = {
+            "model": "test-model",
+            "base_url": server.url,
+            "api_key": "sk-test",
+            "generate_cfg": {"max_retries": 0},
+            **config,
+        }
         models.append(classes[backend](settings, host=PluginHost(Settings())))
         return models[-1]
 

@@ -42,7 +42,7 @@ def make_model(server: FakeOpenAI, clean_environment: pytest.MonkeyPatch) -> Ite
     models: list[OpenAIChat] = []
 
     def make(**config: Any) -> OpenAIChat:
-        settings = {"model": "test-model", "base_url": server.url, **config}
+        settings = {"model": "test-model", "base_url": server.url, "generate_cfg": {"max_retries": 0}, **config}
         models.append(OpenAIChat(settings, host=PluginHost(Settings())))
         return models[-1]
 

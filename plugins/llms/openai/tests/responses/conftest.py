@@ -131,7 +131,7 @@ def make_model(server: FakeResponses, clean_environment: pytest.MonkeyPatch) -> 
     models: list[OpenAIResponses] = []
 
     def make(**config: Any) -> OpenAIResponses:
-        settings = {"model": "test-model", "base_url": server.url, **config}
+        settings = {"model": "test-model", "base_url": server.url, "generate_cfg": {"max_retries": 0}, **config}
         models.append(OpenAIResponses(settings, host=PluginHost(Settings())))
         return models[-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from jackfield import sync
@@ -157,15 +157,17 @@ class Fallback(Processor):
     async def _asked(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
         """The events of a model: of the rest of this chain, or of another one."""
         if model is None:
-            return call.call_next(call.request)
+            return call.call_next(_once(call.request))
         other = await sync.shared_in_worker(model.model)  # it may have to import a backend
         left_s = call.time_left(self._clock())
+        own = other.config.generate_cfg
+        options = options_for(own, call.request.config, deadline_s=left_s).merged({"lang": call.request.lang})
+        if "max_retries" not in own.merged(options).model_fields_set:
+            options = options.merged({"max_retries": 0})
         return other.astream(
             call.request.messages,
             call.request.functions,
-            config=options_for(other.config.generate_cfg, call.request.config, deadline_s=left_s).merged(
-                {"lang": call.request.lang}
-            ),
+            config=options,
             metadata={**call.request.metadata, METADATA: call.request.model},
         )
 
@@ -249,6 +251,13 @@ class _Call:
 
 def _name_of(model: Candidate | None) -> str:
     return _FIRST if model is None else model.name
+
+
+def _once(request: ChatRequest) -> ChatRequest:
+    """The request, not to be repeated unless somebody says how often: there is another model."""
+    if "max_retries" in request.config.model_fields_set:
+        return request
+    return replace(request, config=request.config.merged({"max_retries": 0}))
 
 
 def _candidates(named: Mapping[str, Sequence[Model]], host: PluginHost | None) -> Mapping[str, tuple[Candidate, ...]]:

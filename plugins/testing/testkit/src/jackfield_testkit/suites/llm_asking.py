@@ -87,8 +87,16 @@ class LLMTests(Suite):
     def model(self, server: FakeOpenAI) -> Iterator[BaseChatModel]:
         """A model that asks the server."""
         model = self.make_model(server.url)
+        _repeat_nothing(model)
         yield model
         sync.run(model.aclose())
+
+
+def _repeat_nothing(model: BaseChatModel) -> None:
+    """Let each failure be seen, and at once, unless the model's configuration or a call says how often it is asked."""
+    given = model.config.generate_cfg
+    if "max_retries" not in given.model_fields_set:
+        model.config = model.config.model_copy(update={"generate_cfg": given.merged({"max_retries": 0})})
 
 
 def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
@@ -96,6 +104,8 @@ def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s:
 
     What does not end within `limit_s` seconds is a failure: a test must not hang where a backend does.
     """
+
+    _repeat_nothing(model)
 
     async def whole() -> T:
         limit = asyncio.timeout(limit_s)
