@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Literal
 
 from jackfield.events import (
     FunctionCallDelta,
@@ -21,31 +21,41 @@ BEGIN, END = "<think>", "</think>"
 Place = Literal["before", "thought", "gap", "answer"]
 
 
-class WithThoughtsApart:
+class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
     """The events of an answer, the thoughts that its text begins with as reasoning.
 
     As soon as it is clear that there are none, or that they have ended, it stands aside: every other event then costs
-    one call of a function.
+    one call of a function. Events that are no thoughts pass as they are, and in their order.
 
     Args:
         events: What a backend gives.
         inside: Whether the prompt has already opened the thought.
     """
 
-    __slots__ = ("_events", "_inside", "_next", "_out", "_splitter")
+    __slots__ = ("_events", "_inside", "_kept", "_next", "_out", "_splitter")
 
     def __init__(self, events: AsyncIterator[ModelEvent], *, inside: bool = False) -> None:
         self._events = events
         self._inside = inside
         self._splitter = ThoughtSplitter(inside=inside)
+        self._kept: list[ModelEvent] = []  # from the first text that may begin a thought on, while that is not decided
         self._out: deque[ModelEvent] = deque()
         self._next: Callable[[], Awaitable[ModelEvent]] = self._looking
 
     def __aiter__(self) -> WithThoughtsApart:
         return self
 
-    def __anext__(self) -> Awaitable[ModelEvent]:
+    def __anext__(self) -> Awaitable[ModelEvent]:  # type: ignore[override] # a coroutine for each event would cost more
         return self._next()
+
+    async def asend(self, value: None) -> ModelEvent:  # noqa: ARG002 - nobody listens
+        """The next event."""
+        return await self._next()
+
+    async def athrow(self, kind: Any, error: Any = None, trace: Any = None) -> ModelEvent:  # noqa: ARG002
+        """Close the backend's own stream, and raise."""
+        await self.aclose()
+        raise kind if error is None else error
 
     async def aclose(self) -> None:
         """Close the backend's own stream."""
@@ -58,7 +68,7 @@ class WithThoughtsApart:
             try:
                 event = await anext(self._events)
             except StopAsyncIteration:
-                self._out.extend(self._splitter.finish())  # broken off: who asks again is told that this was the end
+                self._out.extend(self._rest())  # broken off: who asks again is told that this was the end
                 if not self._out:
                     raise
                 break
@@ -70,20 +80,49 @@ class WithThoughtsApart:
     def _read(self, event: ModelEvent) -> Iterator[ModelEvent]:
         match event:
             case TextDelta(text):
-                yield from self._splitter.feed(text)
+                yield from self._text(event, text)
                 return
+            case ReasoningDelta() | FunctionCallDelta() | MediaDelta() if self._splitter.place == "before":
+                yield from self._rest()  # the server takes thoughts apart itself, or the answer has begun without
             case ReasoningDelta():
-                self._splitter.give_way()  # the server takes them apart itself
-            case FunctionCallDelta() | MediaDelta() if self._splitter.place == "before":
-                yield from self._splitter.finish()
                 self._splitter.give_way()
             case ModelFinished():
-                yield from self._splitter.finish()
+                yield from self._rest()
             case StreamReset():
-                self._splitter = ThoughtSplitter(inside=self._inside)
+                self._splitter, self._kept = ThoughtSplitter(inside=self._inside), []
+            case _ if self._kept:
+                self._kept.append(event)
+                return
             case _:
                 pass
         yield event
+
+    def _text(self, event: ModelEvent, text: str) -> Iterator[ModelEvent]:
+        if self._splitter.place == "answer" or not (text or self._kept):
+            yield event
+            return
+        if self._splitter.place != "before":
+            yield from self._splitter.feed(text)
+            return
+        self._kept.append(event)
+        found = list(self._splitter.feed(text))
+        if self._splitter.place == "before":
+            return
+        kept, self._kept = self._kept, []
+        if self._splitter.place == "answer" and not any(isinstance(one, ReasoningDelta) for one in found):
+            yield from kept
+        else:
+            yield from (one for one in kept if not isinstance(one, TextDelta))
+            yield from found
+
+    def _rest(self) -> Iterator[ModelEvent]:
+        """What was held back, when nothing follows that could decide."""
+        if self._splitter.place == "before":
+            kept, self._kept = self._kept, []
+            self._splitter.place = "answer"
+            yield from kept
+        else:
+            yield from self._splitter.finish()
 
 
 class ThoughtSplitter:
