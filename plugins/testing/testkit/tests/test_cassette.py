@@ -48,7 +48,7 @@ class Recorded(BaseChatModel):
     backend = "recorded"
 
     def __init__(self, answer: Callable[[ChatRequest], Answer], config: Mapping[str, Any] | None = None) -> None:
-        super().__init__({"model": "m", "api_key": KEY, **(config or {})})
+        super().__init__({"model": "m", "api_key": KEY, "generate_cfg": {"max_retries": 0}, **(config or {})})
         self.answer = answer
         self.asked = 0
 
