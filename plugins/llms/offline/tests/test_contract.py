@@ -1,9 +1,16 @@
-"""This distribution keeps Jackfield's contracts."""
+"""This distribution and its backend keep Jackfield's contracts."""
 
 from __future__ import annotations
 
-from jackfield_testkit.suites import PluginSuite
+from typing import ClassVar
+
+from jackfield_testkit.suites import ChatModelSuite, PluginSuite
 
 
 class TestPlugin(PluginSuite):
     dist = "jackfield-offline"
+
+
+class TestBackend(ChatModelSuite):
+    component = "jackfield-offline/offline"
+    config: ClassVar[dict[str, object]] = {"model": "extractive"}

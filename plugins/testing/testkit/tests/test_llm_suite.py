@@ -38,6 +38,17 @@ BROKEN = {
     "NeverTimesOut": "test_silence_for_longer_than_allowed_is_a_time_out[inside]",
     "TellsTheKey": "test_the_key_is_in_no_error_even_if_the_server_repeats_it",
     "KnowsOneForm": "test_the_key_is_in_no_error_in_whatever_form_and_field_the_server_repeats_it[upper case]",
+    "TellsTheKeyInStreams": "test_the_key_is_in_no_error_of_a_stream_or_a_connection[error]",
+    "TellsTheKeyOfAConnection": "test_the_key_is_in_no_error_of_a_stream_or_a_connection[no connection]",
+    "BlocksTheLoop": "test_others_run_while_the_server_is_silent",
+    "SleepsForEachPiece": "test_nothing_sleeps_on_the_event_loop",
+    "AsksOneAfterTheOther": "test_calls_at_the_same_time_do_not_wait_for_each_other",
+    "CutsAt64KiB": "test_a_long_text_is_whole",
+    "MergesEqualCalls": "test_equal_calls_are_two_calls",
+    "ChangesSchemas": "test_nothing_that_was_given_is_changed",
+    "HasWordsOfItsOwn": "test_the_finish_reason_has_the_same_word_for_all_providers[length]",
+    "IgnoresPenalties": "test_an_option_is_sent[presence_penalty]",
+    "KeepsADiary": "test_a_call_writes_no_file",
     "KeepsLocals": "test_the_key_is_in_no_local_variable_of_an_error[refusal]",
     "TrustsEveryAddress": "test_a_key_of_the_environment_goes_to_no_address_that_a_configuration_names",
     "LogsTheKey": "test_the_key_is_in_no_log",
@@ -73,6 +84,7 @@ for name in BROKEN:
     globals()[f"Test{name}"] = type(f"Test{name}", (Tiny,), {"patience_s": 1.0})
 """
 EXPECTED = """
+import pytest
 from jackfield_testkit.suites import Suite
 
 
@@ -86,6 +98,20 @@ class Contract(Suite):
 
 class TestKnown(Contract):
     xfail = {"test_a": "it cannot"}
+
+
+class Parameters(Suite):
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    def test_odd(self, number):
+        assert number % 2
+
+
+class TestOneOfThem(Parameters):
+    xfail = {"test_odd[2]": "it is even"}
+
+
+class TestAnotherOfThem(Parameters):
+    xfail = {"test_odd[2]": "it is even", "test_odd[3]": "it was even once"}
 
 
 class TestMended(Contract):
@@ -115,6 +141,13 @@ def test_a_failure_that_is_expected_is_none_and_a_pass_that_is_not_is_one(run_su
     assert outcomes.of("TestKnown", "xfailed") == outcomes.of("TestMended", "xfailed") == {"test_a"}
     assert outcomes.of("TestKnown", "passed") == {"test_b"}
     assert outcomes.of("TestMended", "failure") == {"test_b"}
+
+
+def test_one_parameter_of_a_test_may_be_expected_to_fail(run_suites: Callable[..., Any]) -> None:
+    outcomes = run_suites(EXPECTED, ["TestOneOfThem", "TestAnotherOfThem"])
+    assert outcomes.of("TestOneOfThem", "failure") == set()
+    assert outcomes.of("TestOneOfThem", "xfailed") == {"test_odd"}
+    assert outcomes.of("TestAnotherOfThem", "failure") == {"test_odd"}
 
 
 def test_a_test_of_the_contract_cannot_be_overridden() -> None:

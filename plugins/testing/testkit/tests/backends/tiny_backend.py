@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import select
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -250,7 +251,8 @@ class Tiny(BaseChatModel):
 
     def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
         if "error" in chunk:
-            raise ModelOverloadedError(chunk["error"]["message"], backend=self.backend, code=chunk["error"].get("code"))
+            code = self.without_key(chunk["error"].get("code") or "")
+            raise ModelOverloadedError(self.without_key(chunk["error"]["message"]), backend=self.backend, code=code)
         return reader.read(chunk)
 
     def read_whole(self, body: bytes) -> Iterator[ModelEvent]:
@@ -636,6 +638,92 @@ class TellsTheKey(Tiny):
 class KnowsOneForm(Tiny):
     def without_key(self, text: str) -> str:
         return text.replace(self.key, "[key]")
+
+
+class TellsTheKeyInStreams(Tiny):
+    def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
+        if "error" in chunk:
+            raise ModelOverloadedError(chunk["error"]["message"], backend=self.backend)
+        return super().read_chunk(reader, chunk)
+
+
+class TellsTheKeyOfAConnection(Tiny):
+    async def connect(self) -> Connection:
+        try:
+            return await super().connect()
+        except OSError as error:
+            raise ModelConnectionError(f"no way to the server with {self.key}", backend=self.backend) from error
+
+
+class BlocksTheLoop(Tiny):
+    """Waits for the server without letting anybody else run."""
+
+    async def begin(self, connection: Connection, request: ChatRequest, timeout_s: float) -> tuple[int, dict[str, str]]:
+        told = await super().begin(connection, request, timeout_s)
+        if not select.select([connection[1].get_extra_info("socket")], [], [], timeout_s)[0]:
+            raise TimeoutError
+        return told
+
+
+class SleepsForEachPiece(Tiny):
+    def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
+        time.sleep(0.02)
+        return super().read_chunk(reader, chunk)
+
+
+class AsksOneAfterTheOther(Tiny):
+    def __init__(self, config: Any, **options: Any) -> None:
+        super().__init__(config, **options)
+        self._turn = asyncio.Lock()
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async with self._turn:
+            async for event in super().stream(request):
+                yield event
+
+
+class CutsAt64KiB(Tiny):
+    def parse(self, data: bytes) -> dict[str, Any]:
+        value = super().parse(data)
+        for choice in value.get("choices") or ():
+            delta = choice.get("delta") or {}
+            if isinstance(delta.get("content"), str):
+                delta["content"] = delta["content"][:65_536]
+        return value
+
+
+class MergesEqualCalls(Tiny):
+    def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
+        for event in super().read_chunk(reader, chunk):
+            if isinstance(event, FunctionCallDelta) and event.name == "get_time":
+                yield replace(event, index=0)
+            else:
+                yield event
+
+
+class ChangesSchemas(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        for function in request.functions:
+            function["parameters"]["additionalProperties"] = False
+        return super().body(request)
+
+
+class HasWordsOfItsOwn(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async for event in super().stream(request):
+            yield replace(event, reason=event.reason.upper()) if isinstance(event, ModelFinished) else event
+
+
+class IgnoresPenalties(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        return {name: value for name, value in super().body(request).items() if name != "presence_penalty"}
+
+
+class KeepsADiary(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        with (Path(tempfile.gettempdir()) / "jackfield-tiny-diary").open("a") as diary:
+            diary.write("asked\n")
+        return super().body(request)
 
 
 class KeepsLocals(Tiny):

@@ -10,7 +10,7 @@ class TestPlugin(PluginSuite):
 
 class TestBackend(LLMBackendSuite):
     component = "jackfield-acme/acme"
-    xfail = {"test_the_seed_is_sent": "acme's servers have no seed"}
+    unsupported_options = {"seed": "acme's protocol has no seed"}
 ```
 """
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.embedder import EmbedderSuite
     from jackfield_testkit.suites.embedder_local import LocalEmbedderSuite
     from jackfield_testkit.suites.llm import LLMBackendSuite
+    from jackfield_testkit.suites.llm_laws import ChatModelSuite
     from jackfield_testkit.suites.parser import ParserSuite
     from jackfield_testkit.suites.plugin import PluginSuite
     from jackfield_testkit.suites.processor import ProcessorSuite
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentSuite",
     "CallFormatSuite",
+    "ChatModelSuite",
     "CommandSuite",
     "EmbedderSuite",
     "LLMBackendSuite",
@@ -54,9 +56,20 @@ __all__ = [
 _MODULES = {
     "AgentSuite": ("agent",),
     "CallFormatSuite": ("call_format",),
+    "ChatModelSuite": ("llm_laws", "llm_asking"),
     "CommandSuite": ("command",),
     "EmbedderSuite": ("embedder", "embedder_local"),
-    "LLMBackendSuite": ("llm", "llm_asking", "llm_faults", "llm_hygiene", "llm_messages", "llm_stream", "llm_tools"),
+    "LLMBackendSuite": (
+        "llm",
+        "llm_asking",
+        "llm_connections",
+        "llm_faults",
+        "llm_hygiene",
+        "llm_laws",
+        "llm_messages",
+        "llm_stream",
+        "llm_tools",
+    ),
     "LocalEmbedderSuite": ("embedder_local",),
     "ParserSuite": ("parser",),
     "PluginSuite": ("plugin",),

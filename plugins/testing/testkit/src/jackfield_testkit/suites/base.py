@@ -21,8 +21,8 @@ class Suite:
     Attributes:
         level: The version of the contract that is kept. Tests that came later run as well; one that fails is reported
             as an expected failure, so that a newer kit breaks nobody's build. Raise it once they pass.
-        xfail: Tests that are known to fail, each with the reason. One that passes nevertheless is a failure, so that
-            the list stays true.
+        xfail: Tests that are known to fail, each with the reason; `"test_a"` with all its parameters, `"test_a[b]"`
+            with this one. One that passes nevertheless is a failure, so that the list stays true.
     """
 
     level: ClassVar[str] = "0.1"
@@ -35,7 +35,7 @@ class Suite:
             raise TypeError(f"{cls.__name__} has an __init__: pytest would leave its tests out without a word")
         _refuse_overriding(cls)
         for name, reason in cls.xfail.items():
-            if not (name.startswith("test_") and callable(getattr(cls, name, None))):
+            if not (name.startswith("test_") and callable(getattr(cls, name.partition("[")[0], None))):
                 raise TypeError(f"{cls.__name__}.xfail names {name!r}, which is no test of it")
             if not reason.strip():
                 raise TypeError(f"{cls.__name__}.xfail[{name!r}] needs a reason")
@@ -47,9 +47,10 @@ class Suite:
 
     @pytest.fixture(autouse=True)
     def _expect_failures(self, request: pytest.FixtureRequest) -> None:
-        name = getattr(request.node, "originalname", request.node.name)
-        if name in self.xfail:
-            request.applymarker(pytest.mark.xfail(reason=self.xfail[name], strict=True))
+        names = (request.node.name, getattr(request.node, "originalname", request.node.name))
+        reason = next((self.xfail[name] for name in names if name in self.xfail), None)
+        if reason is not None:
+            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 def since(version: str) -> Callable[[Test], Test]:

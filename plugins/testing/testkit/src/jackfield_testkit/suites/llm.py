@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
+from jackfield.models import BaseChatModel
+from jackfield_testkit import replies
+from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.llm_connections import ConnectionTests
 from jackfield_testkit.suites.llm_faults import FaultTests
 from jackfield_testkit.suites.llm_hygiene import HygieneTests
+from jackfield_testkit.suites.llm_laws import ModelLaws
 from jackfield_testkit.suites.llm_messages import MediaTests, MessageTests, OptionTests
 from jackfield_testkit.suites.llm_stream import StreamTests
 from jackfield_testkit.suites.llm_tools import ToolTests
 
 
 class LLMBackendSuite(
-    StreamTests, ConnectionTests, MessageTests, OptionTests, ToolTests, MediaTests, FaultTests, HygieneTests
+    StreamTests, ConnectionTests, MessageTests, OptionTests, ToolTests, MediaTests, FaultTests, HygieneTests, ModelLaws
 ):
-    """What every backend must do that speaks Chat Completions over HTTP.
+    """What every backend must do that asks a server over HTTP.
 
     A subclass names its backend, and gets all tests against a server on 127.0.0.1:
 
@@ -21,9 +27,18 @@ class LLMBackendSuite(
     class TestAcme(LLMBackendSuite):
         component = "jackfield-acme/acme"
         config = {"native_tools": True}
-        xfail = {"test_the_seed_is_sent": "acme's servers have no seed"}
+        unsupported_options = {"seed": "acme's protocol has no seed"}
     ```
+
+    It is written in the form of Chat Completions. A backend for another protocol brings a `Dialect`, which translates:
+    `dialect = AcmeDialect()`; see `jackfield_testkit.dialects`.
 
     What is tested depends on the model's facts: a model that takes no images must refuse them before any request.
     Override `make_model` for a backend that is configured in another way.
     """
+
+    @pytest.fixture
+    def any_model(self, server: FakeOpenAI, model: BaseChatModel) -> BaseChatModel:
+        """A model whose server always answers, in twenty pieces."""
+        server.default = replies.text(["tick "] * 20).paced(0.001)
+        return model

@@ -88,7 +88,7 @@ class ConnectionTests(LLMTests):
     ) -> None:
         server.reply(replies.text("first"), replies.text("late").delayed(60), replies.text("never"))
         with pytest.raises(ModelTimeoutError):
-            _asked(model, 2, request_timeout=0.5)
+            _asked(model, 2, request_timeout=1)
         assert len(server.requests) == 2
 
     def test_an_answer_that_began_on_a_kept_connection_is_not_asked_for_again(

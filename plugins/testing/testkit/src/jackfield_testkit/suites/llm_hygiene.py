@@ -102,6 +102,26 @@ class HygieneTests(LLMTests):
             shown = "".join(_all_of(caught.value))
             assert said[3:].lower() not in shown.lower(), shown
 
+    @pytest.mark.parametrize("failure", ["error", "malformed", "reset", "no connection"])
+    def test_the_key_is_in_no_error_of_a_stream_or_a_connection(
+        self, server: FakeOpenAI, model: BaseChatModel, failure: str
+    ) -> None:
+        first = {"choices": [{"index": 0, "delta": {"content": "half"}, "finish_reason": None}]}
+        told = {"message": f"the key {API_KEY} was withdrawn", "type": "server_error", "code": API_KEY}
+        answers = {
+            "error": replies.chunks([first, {"error": told}]),
+            "malformed": replies.chunks([first, f'{{"cut {API_KEY}']),
+            "reset": replies.text(["half", "x"]).reset_after(1),
+        }
+        if failure in answers:
+            server.reply(answers[failure])
+        else:
+            server.stop()
+        with pytest.raises(ModelServiceError) as caught:
+            answer_of(model)
+        shown = "".join(_all_of(caught.value))
+        assert API_KEY[3:].lower() not in shown.lower(), shown
+
     @pytest.mark.parametrize("failure", ["refusal", "reset", "no answer"])
     def test_the_key_is_in_no_local_variable_of_an_error(
         self, server: FakeOpenAI, model: BaseChatModel, failure: str

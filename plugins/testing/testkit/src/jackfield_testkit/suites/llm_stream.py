@@ -119,6 +119,13 @@ class StreamTests(LLMTests):
         server.reply(replies.text(["a\ud83d", "b", "\ude00c", "d\ud83d"]))
         assert answer_of(model).get_content() == "a\ufffdb\ufffdcd\ufffd"
 
+    def test_a_long_text_is_whole(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        # Buffers of 64 KiB are common: a line that is longer must not be cut, and neither must a body.
+        text = "0123456789" * 20_000
+        server.reply(replies.text([text, "end"]), replies.text(text).ignoring_stream())
+        assert answer_of(model).get_content() == text + "end"
+        assert answer_of(model).get_content() == text
+
     @pytest.mark.parametrize("answer", ANSWERS)
     def test_a_server_that_does_not_stream_is_understood(
         self, server: FakeOpenAI, model: BaseChatModel, answer: str
@@ -151,9 +158,12 @@ class StreamTests(LLMTests):
 
     # --- what it says of itself ---
 
-    def test_the_finish_reason_is_the_providers(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        server.reply(replies.text("cut", finish_reason="length"))
-        assert answer_of(model).finish_reason == "length"
+    @pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
+    def test_the_finish_reason_has_the_same_word_for_all_providers(
+        self, server: FakeOpenAI, model: BaseChatModel, reason: str
+    ) -> None:
+        server.reply(replies.text("cut", finish_reason=reason))
+        assert answer_of(model).finish_reason == reason
 
     def test_the_answer_says_which_model_and_which_response_it_is(
         self, server: FakeOpenAI, model: BaseChatModel
@@ -251,6 +261,35 @@ class StreamTests(LLMTests):
             return await asyncio.gather(*(model.acomplete([Message("user", question)]) for question in questions))
 
         assert [response.get_content() for response in run_with(model, ask_all)] == questions
+
+    def test_calls_at_the_same_time_do_not_wait_for_each_other(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.default = replies.text("x").stall_after(0)
+
+        async def all_at_once() -> bool:
+            tasks = [asyncio.create_task(model.acomplete(HELLO)) for _ in range(4)]
+            together = await asyncio.to_thread(server.wait_until, lambda s: s.open_streams == 4, timeout_s=10)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            return together
+
+        assert run_with(model, all_at_once), "four calls were begun, and the server has not seen four"
+
+    def test_others_run_while_the_server_is_silent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text(["half ", "x"]).stall_after(1))
+
+        async def look_at_it() -> bool:
+            task = asyncio.create_task(model.acomplete(HELLO, config={"request_timeout": 5}))
+            # Who blocks the event loop has come to an end, in one way or the other, before this goes on.
+            await asyncio.to_thread(server.wait_until, lambda s: s.open_streams == 1, timeout_s=10)
+            for _ in range(50):  # an error passes through several layers
+                await asyncio.sleep(0)
+            waits = not task.done()
+            task.cancel()
+            await asyncio.wait([task])
+            return waits
+
+        assert run_with(model, look_at_it), "the event loop stood still while the server was silent"
 
     def test_threads_at_the_same_time_do_not_mix(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.respond(_echo)

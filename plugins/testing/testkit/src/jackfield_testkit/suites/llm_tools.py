@@ -99,6 +99,12 @@ class ToolTests(LLMTests):
         assert len(set(ids)) == 2
         assert all(ids)
 
+    def test_equal_calls_are_two_calls(self, server: FakeOpenAI, tool_model: BaseChatModel) -> None:
+        server.reply(replies.tool_calls([ToolCall("get_time", {}, "a"), ToolCall("get_time", {}, "b")]))
+        response = self._ask(tool_model)
+        assert _calls(response) == [("get_time", {}), ("get_time", {})]
+        assert _ids(response) == ["a", "b"]
+
     @pytest.mark.parametrize("arguments", [None, "", "{}"])
     def test_a_call_without_arguments_has_none(
         self, server: FakeOpenAI, tool_model: BaseChatModel, arguments: str | None

@@ -1,0 +1,134 @@
+"""The laws of every model, whatever it asks and whether it asks anybody: they look at no wire."""
+
+# ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.events import ModelFinished
+from jackfield.messages import ContentItem, Message
+from jackfield.models import BaseChatModel, fold, get_chat_model
+from jackfield_testkit.effects import watching
+from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.llm_asking import HELLO, WEATHER, answer_of, close, events_of, run_with
+
+
+class ModelLaws(Suite):
+    """What holds for every model. A subclass gives one that answers anything, as the fixture `any_model`."""
+
+    @pytest.fixture
+    def any_model(self) -> BaseChatModel:
+        """A model that answers."""
+        raise NotImplementedError
+
+    def test_every_answer_has_one_end_and_it_comes_last(self, any_model: BaseChatModel) -> None:
+        events = events_of(any_model)
+        ends = [index for index, event in enumerate(events) if isinstance(event, ModelFinished)]
+        assert ends == [len(events) - 1]
+        assert fold(events, any_model.backend).finish_reason
+
+    def test_nothing_that_was_given_is_changed(self, any_model: BaseChatModel) -> None:
+        messages = [Message("system", "be brief"), Message("user", [ContentItem(text="hello")])]
+        schema: dict[str, Any] = copy.deepcopy(dict(WEATHER))
+        config: dict[str, Any] = {"stop": ["END"], "extra_headers": {"X-Test": "yes"}}
+        before = [message.model_dump_json() for message in messages], copy.deepcopy((schema, config))
+        functions = [schema] if any_model.facts.native_tools else []
+        answer_of(any_model, messages, functions, config)
+        assert ([message.model_dump_json() for message in messages], (schema, config)) == before
+
+    def test_nothing_sleeps_on_the_event_loop(self, any_model: BaseChatModel) -> None:
+        """A pause of 20 ms for each piece is one for everybody else on the loop; a thread may sleep as it likes."""
+        answer_of(any_model)  # what the first call loads does not count
+        with _sleeps() as slept:
+            answer_of(any_model)
+        assert not slept, f"time.sleep is called on the event loop, at {slept[0]}: use asyncio.sleep"
+
+    def test_an_answer_that_is_left_does_not_hinder_the_next(self, any_model: BaseChatModel) -> None:
+        async def leave_and_ask() -> str | None:
+            events = any_model.astream(HELLO)
+            await anext(events)
+            await close(events)
+            task = asyncio.create_task(any_model.acomplete(HELLO))
+            await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            return (await any_model.acomplete(HELLO)).finish_reason
+
+        assert run_with(any_model, leave_and_ask)
+
+    def test_calls_at_the_same_time_are_all_answered(self, any_model: BaseChatModel) -> None:
+        async def ask_all() -> list[str]:
+            answers = await asyncio.gather(*(any_model.acomplete(HELLO) for _ in range(4)))
+            return [answer.get_content() for answer in answers]
+
+        answers = run_with(any_model, ask_all)
+        assert len(answers) == 4
+        assert all(answers)
+
+    def test_a_call_writes_no_file(self, any_model: BaseChatModel, tmp_path: Path) -> None:
+        answer_of(any_model)  # what the first call loads does not count
+        with watching(workspace=tmp_path) as effects:
+            answer_of(any_model)
+        written = [effect.what for effect in effects.outside if effect.kind == "files"]
+        assert not written, f"a call has changed files: {written}"
+
+
+class ChatModelSuite(ModelLaws):
+    """The laws for a model that runs in this process, or that no server of the testkit can stand in for.
+
+    ```python
+    class TestAcme(ChatModelSuite):
+        component = "jackfield-acme/acme"
+        config = {"model": "small"}
+    ```
+
+    A backend that asks a server over HTTP gets them, and much more, from `LLMBackendSuite`.
+
+    Attributes:
+        component: The address of the backend: `distribution/name`, or its name where that is unique.
+        config: Its configuration.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+
+    def make_model(self) -> BaseChatModel:
+        """The model under test."""
+        return get_chat_model({"model_type": self.component, **self.config})
+
+    @pytest.fixture
+    def any_model(self) -> Iterator[BaseChatModel]:
+        """The model under test."""
+        model = self.make_model()
+        yield model
+        sync.run(model.aclose())
+
+
+@contextmanager
+def _sleeps() -> Iterator[list[str]]:
+    """Where `time.sleep` is called from, meanwhile, on this thread, by whatever name it was imported."""
+    found: list[str] = []
+
+    def hear(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_call" and argument is time.sleep:
+            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    before = sys.getprofile()
+    sys.setprofile(hear)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
