@@ -55,9 +55,13 @@ def render(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Render:
 
 @pytest.fixture
 def made(render: Render) -> Made:
-    """A plugin of every kind by its kind; under `echo`, the other sort of backend."""
+    """A plugin of every kind by its kind; under `echo` and `dialect`, the other sorts of backend."""
     folders = {kind: render(kind, f"tide-{kind.replace('_', '-')}") for kind in KINDS}
-    return {**folders, "echo": render("llm", "tide-echo", "--no-http")}
+    return {
+        **folders,
+        "echo": render("llm", "tide-echo", "--no-http"),
+        "dialect": render("llm", "tide-dialect", "--dialect"),
+    }
 
 
 # --- the questions ---
@@ -229,7 +233,7 @@ def examples_of(folders: list[Path]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kinds", [["llm"], [*sorted({*KINDS} - {"llm"}), "echo"]], ids=["llm", "others"])
+@pytest.mark.parametrize("kinds", [["llm", "dialect"], [*sorted({*KINDS} - {"llm"}), "echo"]], ids=["llm", "others"])
 def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
     kinds: list[str],
     made: Made,
