@@ -34,7 +34,7 @@ from jackfield.plugins import ToolSpec, hook
 @hook.tools
 def tools():
     return [ToolSpec(**{{"name": "{name}", "target": "{module}:Tool", "description": "A tool.", {more}}})]
-class Tool: pass
+def Tool(cfg=None): return None
 """
 RED = "\\x1b[31mred\\x1b[0m"
 OSC = "\\x1b]0;owned\\x07"

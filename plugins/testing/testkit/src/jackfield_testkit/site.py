@@ -50,8 +50,8 @@ def tools():
     return [ToolSpec(name=name, target="{module}:Tool", description="From {module}.") for name in {names!r}]
 
 
-class Tool:
-    pass
+def Tool(cfg=None):
+    raise NotImplementedError
 """
 
 
