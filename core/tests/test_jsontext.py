@@ -217,7 +217,7 @@ def test_a_second_value_never_takes_the_place_of_the_first(text: str) -> None:
     "text",
     [
         '{"code": "print("hi")"}',
-        '{"path": "/tmp/a',
+        '{"path": "notes/a',
         '{"a": 1, "b',
         '{"a": 1, "b":',
         '{"a": 1,',

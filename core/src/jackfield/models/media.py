@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import SYSTEM, USER, ContentItem, Message, basename_of
@@ -75,8 +74,12 @@ def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Pa
         return Path(address)
     if parts.scheme in remote:
         return None
+    if parts.scheme != "file":
+        return Path(address)
+    from urllib.request import url2pathname  # it loads an HTTP client, and few addresses are of this kind
+
     # `file://name.png` is no correct URL, but common: there the name stands where the host should.
-    return Path(url2pathname(unquote(parts.netloc + parts.path))) if parts.scheme == "file" else Path(address)
+    return Path(url2pathname(unquote(parts.netloc + parts.path)))
 
 
 def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) -> bool:

@@ -111,7 +111,7 @@ def test_a_socks_proxy_says_what_it_needs(no_proxies: pytest.MonkeyPatch) -> Non
         asked("http://127.0.0.1:1")
     if isinstance(caught.value, ConfigError):  # without socksio
         assert "HTTP_PROXY" in str(caught.value)
-        assert "socksio" in str(caught.value)
+        assert "jackfield-http[socks]" in str(caught.value)
 
 
 def test_certificates_that_are_not_there_are_named_by_their_variable(no_proxies: pytest.MonkeyPatch) -> None:

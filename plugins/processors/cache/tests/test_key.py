@@ -39,6 +39,7 @@ CHANGES: dict[str, Any] = {
 }
 NO_CHANGES: dict[str, Any] = {
     "max_retries": 3,
+    "max_retry_delay": 9.0,
     "request_timeout": 9.0,
     "event_timeout": 90.0,
     "deadline": 9.0,

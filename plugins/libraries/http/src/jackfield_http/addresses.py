@@ -57,7 +57,7 @@ def _problem_of(proxy: str) -> str:
     scheme = proxy.partition("://")[0].lower()
     if scheme in ("socks5", "socks5h"):
         installed = importlib.util.find_spec("socksio") is not None
-        problem = "" if installed else "speaks SOCKS: install socksio for that (pip install socksio)"
+        problem = "" if installed else 'speaks SOCKS: pip install "jackfield-http[socks]"'
     else:
         problem = "" if scheme in ("http", "https") else "is of an unknown kind: use http://, https:// or socks5://"
     if not problem and not has_server(proxy):
