@@ -47,6 +47,8 @@ def parts(answer: ModelResponse) -> tuple[str, str]:
         ("```\n<think>x</think>\n```", ("", "```\n<think>x</think>\n```")),
         ("<think>cut off", ("cut off", "")),
         ("<thinking>", ("", "<thinking>")),
+        (" " * 200 + "<think>why</think>Yes.", ("why", "Yes.")),
+        (" " * 201 + "<think>why</think>Yes.", ("", " " * 201 + "<think>why</think>Yes.")),
         ("<", ("", "<")),
         ("", ("", "")),
     ],

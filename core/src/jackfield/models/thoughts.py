@@ -17,6 +17,7 @@ from jackfield.events import (
 )
 
 BEGIN, END = "<think>", "</think>"
+_MOST_SPACE = 200  # blank characters before a thought: to hold back more of them, piece by piece, would cost the square
 
 Place = Literal["before", "thought", "gap", "answer"]
 
@@ -178,7 +179,9 @@ class ThoughtSplitter:
 
     def _look_for_thought(self) -> None:
         text = self._held.lstrip()
-        if text.startswith(BEGIN):
+        if len(self._held) - len(text) > _MOST_SPACE:
+            self.place = "answer"
+        elif text.startswith(BEGIN):
             self.place, self._held = "thought", text[len(BEGIN) :]
         elif not BEGIN.startswith(text):
             self.place = "answer"
