@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,6 +63,7 @@ PARSER = """
             shown["main"] = getattr(sys.modules["__main__"], "__file__", None)
             return Document(source, (Block(data.decode()),), "", metadata=shown)
 """
+_SLOW_STEP = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
 FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',)"
 
 
@@ -227,7 +229,8 @@ def test_a_script_without_a_guard_runs_once_and_leaves_nothing_behind(site: Path
     done = _script(script, site, tmp_path)
     begun, pid = done.stdout.split()
     assert begun == "begun"
-    assert done.stderr == ""
+    # What asyncio's debug mode says of a slow machine is no fault; all else is: tracebacks, warnings of resources.
+    assert [line for line in done.stderr.splitlines() if not _SLOW_STEP.fullmatch(line)] == []
     _wait_for_the_end_of(int(pid))
 
 

@@ -6,8 +6,11 @@ suites, so that one that must fail does not fail here.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -136,6 +139,20 @@ def client(connect: Callable[..., Client]) -> Client:
 
 
 # --- running a suite on something that is made to fail it ---
+
+
+@pytest.fixture(scope="session")
+def installed_zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the zoo with a RECORD, as an installer leaves it: for hosts that load only what is proven."""
+    folder = tmp_path_factory.mktemp("zoo") / "site"
+    shutil.copytree(Path(__file__).parent / "zoo", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    lines = []
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).decode().rstrip("=")
+        lines.append(f"{file.relative_to(folder).as_posix()},sha256={digest},{file.stat().st_size}\n")
+    (metadata,) = folder.glob("*.dist-info")
+    (metadata / "RECORD").write_text("".join([*lines, f"{metadata.name}/RECORD,,\n"]), encoding="utf-8")
+    return folder
 
 
 class Outcomes:

@@ -19,6 +19,7 @@ BROKEN = {
     "LosesResults": "test_past_calls_and_results_are_told_in_order",
     "LeavesCalls": "test_past_calls_and_results_are_told_in_order",
     "LosesImages": "test_images_in_results_are_kept",
+    "KeepsOneLine": "test_an_image_in_a_result_is_a_note_for_a_model_that_takes_none",
     "NeedsJson": "test_broken_and_empty_arguments_of_the_past_are_told_all_the_same",
     "EnglishOnly": "test_it_speaks_to_people_of_each_language",
     "ReadsAscii": "test_a_call_is_read_as_it_is_written",
@@ -37,6 +38,7 @@ BROKEN = {
     "KnowsAll": "test_reasoning_and_other_events_pass_as_they_are",
     "SharesItsReader": "test_answers_at_the_same_time_do_not_mix",
     "ReadsAllAgain": "test_the_work_grows_with_the_length_and_not_with_its_square",
+    "LooksBack": "test_no_text_makes_the_work_grow_faster_than_its_length",
 }
 """A call format of the zoo, and the test that is made for its fault."""
 

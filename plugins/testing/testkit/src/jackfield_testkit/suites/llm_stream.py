@@ -111,13 +111,15 @@ class StreamTests(LLMTests):
         server.reply(ANSWERS[answer], IN_HALVES[answer])
         plain = answer_of(model, functions=[WEATHER])
         events = events_of(model, functions=[WEATHER])
-        assert fold(events, model.backend) == plain
+        is_whole = fold(events, model.backend) == plain
+        # In ASCII, for a report with half a character in it cannot be written down.
+        assert is_whole, f"{events!a} is not {plain!a}"
         for event in events:
             str(event).encode()  # nobody who writes it down fails
 
     def test_half_a_character_that_stays_alone_is_replaced(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["a\ud83d", "b", "\ude00c", "d\ud83d"]))
-        assert answer_of(model).get_content() == "a\ufffdb\ufffdcd\ufffd"
+        assert ascii(answer_of(model).get_content()) == ascii("a\ufffdb\ufffdcd\ufffd")
 
     def test_a_long_text_is_whole(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         # Buffers of 64 KiB are common: a line that is longer must not be cut, and neither must a body.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from jackfield.agents import Event, FnCallAgent, Run, with_calls_closed
@@ -161,6 +162,13 @@ class TakesFilesOfAnybody(Honest):
     def prepared(self, run: Run) -> Run:
         named = [item.value for message in run.messages for item in message.items if item.text is None]
         return replace(run, context=replace(run.context, files=tuple(named)))
+
+
+class ReadsEachFile(Honest):
+    def prepared(self, run: Run) -> Run:
+        for file in run.context.files:
+            Path(file).read_text(encoding="utf-8")
+        return run
 
 
 class SpeaksEnglish(Honest):

@@ -183,6 +183,13 @@ class LosesImages(Honest):
         return Message("user", message.get_text_content()) if message.role == "function" else super().told(message)
 
 
+class KeepsOneLine(Honest):
+    def told(self, message: Message) -> Message:
+        if message.role == "function":
+            return Message("user", f"RESULT: {message.get_text_content().partition(chr(10))[0]}")
+        return super().told(message)
+
+
 class NeedsJson(Honest):
     def told(self, message: Message) -> Message:
         if message.function_call:
@@ -319,4 +326,16 @@ class ReadsAllAgain(Honest):
 
         def read(self, piece: str) -> None:
             self.seen = self.seen + piece
+            super().read(piece)
+
+
+class LooksBack(Honest):
+    """What may be the beginning of another tag is looked through again at each piece."""
+
+    class reader_class(Reader):  # noqa: N801
+        opened: str = ""
+
+        def read(self, piece: str) -> None:
+            if self.opened or "<" in piece:
+                self.opened = self.opened + piece
             super().read(piece)

@@ -143,6 +143,23 @@ class GrowsFaster(Honest):
         return super().blocks(text)
 
 
+class Unpacks(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return super().blocks("lion " * 2**24 if text.endswith("times.") else text)
+
+
+class CountsQuotes(Honest):
+    """Looks through all that is left, for each level of a quotation."""
+
+    def check(self, data: bytes, source: str) -> None:
+        left = data
+        while left.startswith(b"> "):
+            left = left[2:]
+            for _ in range(3):
+                left.split()
+        super().check(data, source)
+
+
 class Writes(Honest):
     def check(self, data: bytes, source: str) -> None:
         super().check(data, source)

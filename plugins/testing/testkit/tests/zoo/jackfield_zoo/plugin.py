@@ -53,7 +53,8 @@ def parsers() -> list[ParserSpec]:
 
     specs = []
     for made in _classes(module):
-        values: dict[str, Any] = {"extensions": (made.__name__.lower(),), "magic": (made.mark(),)} | dict(made.stated)
+        values: dict[str, Any] = {"extensions": (made.__name__.lower(),), "magic": (made.mark(),)}
+        values |= {"in_process_bytes": 2**16, **made.stated}
         specs.append(ParserSpec(name=made.__name__, target=f"{made.__module__}:{made.__name__}", **values))
     return specs
 

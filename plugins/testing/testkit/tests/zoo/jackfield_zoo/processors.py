@@ -172,6 +172,23 @@ class ReadsAllAgain(Honest):
         return Again()
 
 
+class LooksBack(Honest):
+    """What follows a bracket that nobody closes is looked through again at each piece."""
+
+    def start(self) -> Any:
+        held = Held()
+
+        class Back:
+            opened: str = ""
+
+            def feed(self, event: ModelEvent) -> list[ModelEvent]:
+                if isinstance(event, TextDelta) and (self.opened or "(" in event.text):
+                    self.opened = self.opened + event.text
+                return held.feed(event)
+
+        return Back()
+
+
 class Translates(Honest):
     async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         try:

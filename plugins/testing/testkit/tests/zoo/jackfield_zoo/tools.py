@@ -276,6 +276,7 @@ class NeverFree(Waits):
         if NeverFree.busy:
             raise ToolServiceError("I am busy.")
         NeverFree.busy = True  # for all instances, and for ever once a call is given up
+        await asyncio.sleep(1)
         output = await super().call(params, context=context)
         NeverFree.busy = False
         return output
