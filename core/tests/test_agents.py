@@ -283,6 +283,15 @@ def test_a_tool_may_take_bare_text_for_its_one_argument() -> None:
     assert response[1]["content"] == "PRINT('HI')"
 
 
+def test_calls_with_one_id_have_one_each_in_the_history_and_in_the_results() -> None:
+    said = [FunctionCallDelta(n, id="same", name="add", arguments=f'{{"a": {n}, "b": 1}}') for n in range(3)]
+    model = ScriptedModel([[*said, ModelFinished("tool_calls")], answer("done")])
+    response = [Message(**one) for one in FnCallAgent([add], model).run_nonstream(ASK)]
+    asked = [one.function_id for one in response if one.function_call]
+    assert [one.function_id for one in response if one.role == "function"] == asked
+    assert len(set(asked)) == 3
+
+
 def test_interleaved_calls_are_kept_apart() -> None:
     deltas = [
         FunctionCallDelta(0, id="a", name="add", arguments='{"a": 1,'),

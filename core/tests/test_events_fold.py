@@ -118,6 +118,11 @@ def test_what_is_told_last_of_a_call_is_its_id_and_its_name() -> None:
     assert (message.function_id, message.function_call) == ("b", FunctionCall("g", ""))
 
 
+def test_a_name_of_half_a_character_costs_no_answer() -> None:
+    (message,) = fold([FunctionCallDelta(0, "a", "f\ud800")]).messages
+    assert message.function_call == FunctionCall("f?", "")
+
+
 def test_interleaved_calls_come_out_whole_and_in_the_order_of_their_indices() -> None:
     events = [
         FunctionCallDelta(1, "b", "g", '{"y"'),

@@ -82,7 +82,12 @@ class OwnFile:
 
     def _opened(self, patience_s: float) -> sqlite3.Connection:
         with _turn():
-            _make_private(self.path)
+            try:
+                _make_private(self.path)
+            except UnusableFileError:
+                raise
+            except ValueError as error:  # a NUL, half of a surrogate pair, or nothing behind the last slash
+                raise UnusableFileError("it is not the name of a file") from error
         connection = sqlite3.connect(self.path, timeout=patience_s, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)

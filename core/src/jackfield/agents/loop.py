@@ -144,20 +144,23 @@ class Loop:
 
 
 class _Named:
-    """Gives each call of an answer an id that has none: it could not be told from another."""
+    """Gives a call of an answer an id of its own where it has none, or that of another call."""
 
     def __init__(self) -> None:
-        self._indexes: set[int] = set()
+        self._ids: dict[int, str] = {}
 
     def with_id(self, event: FunctionCallDelta | StreamReset) -> FunctionCallDelta | StreamReset:
-        """The event; the first one of a call with an id."""
+        """The event; the first one of a call with its id, and no other with another."""
         if isinstance(event, StreamReset):
-            self._indexes.clear()
+            self._ids.clear()
             return event
-        if event.index in self._indexes:
+        own = self._ids.get(event.index)
+        if own is None:
+            is_free = event.id and event.id not in self._ids.values()
+            own = self._ids[event.index] = event.id if is_free else f"call_{uuid.uuid4().hex[:24]}"
+        elif not event.id:
             return event
-        self._indexes.add(event.index)
-        return event if event.id else replace(event, id=f"call_{uuid.uuid4().hex[:24]}")
+        return event if event.id == own else replace(event, id=own)
 
 
 class _State:

@@ -102,7 +102,7 @@ class Fold:
         for number, (_, call) in enumerate(sorted(self._calls.items()), start=1):
             if call.name:
                 call.arguments = ["".join(call.arguments)]
-                function_call = FunctionCall(call.name, call.arguments[0])
+                function_call = FunctionCall(_whole(call.name), call.arguments[0])
                 extra = {"function_id": call.id or str(number)}
                 messages.append(Message(ASSISTANT, "", function_call=function_call, extra=extra, **shared))
         if self.is_empty:
@@ -132,6 +132,11 @@ class Fold:
             response_id=finished.response_id if finished else None,
             created=finished.created if finished else None,
         )
+
+
+def _whole(name: str) -> str:
+    """A name as a message may hold it: of half a character, nothing can be made."""
+    return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def fold(events: Iterable[ModelEvent], backend: str = "") -> ModelResponse:
