@@ -301,7 +301,9 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
     tmp_path: Path,
 ) -> None:
     environment = make_environment("reader")
-    environment.install(*(wheels[name] for name in ("jackfield", "jackfield-testkit", "jackfield-new")))
+    environment.install(
+        *(wheels[name] for name in ("jackfield", "jackfield-http", "jackfield-testkit", "jackfield-new"))
+    )
     path = os.pathsep.join([str(environment.folder / "bin"), os.environ["PATH"]])
 
     def run(line: str, cwd: Path) -> Any:

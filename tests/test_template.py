@@ -159,7 +159,9 @@ def test_made_plugins_are_built_installed_used_and_removed(
 ) -> None:
     environment = make_environment("fresh")
     # From wheels, as those get it who have no copy of the repository.
-    environment.install(*(wheels[name] for name in ("jackfield", "jackfield-testkit", "jackfield-new")))
+    environment.install(
+        *(wheels[name] for name in ("jackfield", "jackfield-http", "jackfield-testkit", "jackfield-new"))
+    )
     program = environment.script("jackfield")
     dist = tmp_path / "dist"
     folders = []
@@ -245,7 +247,7 @@ def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
 ) -> None:
     folders = [made[kind] for kind in kinds]
     environment = make_environment("fresh")
-    environment.install(wheels["jackfield"], wheels["jackfield-testkit"], *folders)
+    environment.install(*(wheels[name] for name in ("jackfield", "jackfield-http", "jackfield-testkit")), *folders)
     # All at once, with the settings that each of them has.
     settings = ["--rootdir", tmp_path, "-c", folders[0] / "pyproject.toml", "-p", "no:cacheprovider"]
     execute([environment.script("pytest"), "-q", *settings, *folders], cwd=tmp_path, env=clean_env)
