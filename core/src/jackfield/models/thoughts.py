@@ -16,7 +16,8 @@ from jackfield.events import (
     TextDelta,
 )
 
-BEGIN, END = "<think>", "</think>"
+BEGIN = "<think>"
+END = "</think>"
 _MOST_SPACE = 200  # blank characters before a thought: to hold back more of them, piece by piece, would cost the square
 
 Place = Literal["before", "thought", "gap", "answer"]

@@ -30,6 +30,7 @@ def test_the_public_names_are_these() -> None:
         "json_piece",
         "json_value",
         "key_for_header",
+        "request_id_of",
         "translated",
     ]
     assert all(hasattr(jackfield_http, name) for name in jackfield_http.__all__)

@@ -41,7 +41,9 @@ def make_model(server: FakeOpenAI, clean_environment: pytest.MonkeyPatch) -> Ite
     models: list[AnthropicChat] = []
 
     def make(**config: Any) -> AnthropicChat:
+        once = {"max_retries": 0}  # what a test wants to see is not tried again
         settings = {"model": "test-model", "base_url": server.url, "api_key": "sk-ant-test", **config}
+        settings["generate_cfg"] = {**once, **config.get("generate_cfg", {})}
         models.append(AnthropicChat(settings, host=PluginHost(Settings())))
         return models[-1]
 

@@ -290,7 +290,8 @@ def test_words_beside_a_call_that_the_server_took_are_passed_on_with_a_note(feed
 @every_format
 @pytest.mark.parametrize("reason", ["stop", "length"])
 def test_an_empty_answer_that_claims_no_call_is_an_empty_answer(read: Any, fmt: str, reason: str) -> None:
-    assert read("", fmt=fmt, functions=FUNCTIONS, reason=reason).messages == []
+    (message,) = read("", fmt=fmt, functions=FUNCTIONS, reason=reason).messages
+    assert (message.content, message.function_call) == ("", None)
 
 
 # --- thoughts ---

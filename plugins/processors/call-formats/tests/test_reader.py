@@ -102,7 +102,7 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
     ),
     "XML without parameters": ("<tool_call><function=f></function></tool_call>", [("f", "{}")]),
     "white space only": (" \n", [" \n"]),
-    "nothing": ("", []),
+    "nothing": ("", [""]),
 }
 
 
