@@ -215,7 +215,8 @@ REUSED: dict[str, tuple[Callable[[], Behave], float, float | None]] = {
     "reset": (partial(_closes, 0.05, True), 0.05, None),  # not sooner: it would take the answer with it
     "closed at the next request": (_closes_at_the_next, 0, None),
     "a second answer at once": (partial(_says_more, _NEXT, 0), 0.002, None),
-    "a second answer later": (partial(_says_more, _NEXT, 0.002), 0.005, None),
+    # It must be there before the next request: what comes after that, nobody can tell from the answer.
+    "a second answer later": (partial(_says_more, _NEXT, 0.002), 0.05, None),
     "rubbish after the answer": (
         partial(_says_more, b"\r\nHTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n", 0),
         0.002,
