@@ -21,6 +21,11 @@ else
 export UV_TORCH_BACKEND ?= cpu
 endif
 
+# uv trusts the certificates that the system trusts, as pip does: here, and where tests start it. The second name is that of
+# versions before 0.11.
+export UV_SYSTEM_CERTS ?= 1
+export UV_NATIVE_TLS ?= $(UV_SYSTEM_CERTS)
+
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 

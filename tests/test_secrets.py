@@ -56,7 +56,10 @@ class Asker:
         settings = {"model": "m", **settings}
         match self.kind:
             case "llm":
-                return get_chat_model({"model_type": self.name, **settings}, host=host)
+                # What is looked for stands in the first error as well: nobody waits for others.
+                config = {"model_type": self.name, **settings}
+                config["generate_cfg"] = {"max_retries": 0, **settings.get("generate_cfg", {})}
+                return get_chat_model(config, host=host)
             case "embedder":
                 return host.load("embedder", self.name)(host=host, **settings)
         return make_searcher(self.name, settings, host=host)
