@@ -113,7 +113,7 @@ def test_a_plugin_that_is_not_used_may_be_as_broken_as_it_likes(site: FakeSite) 
 def test_a_target_that_is_not_there_is_told_when_it_is_loaded_and_not_before(site: FakeSite) -> None:
     site.add_tools("acme-broken", "weather")
     light = site.folder / "acme_broken_light.py"
-    light.write_text(light.read_text().replace("class Tool", "class Toll"))
+    light.write_text(light.read_text().replace("def Tool", "def Toll"))
     host = site.host()
     assert describe(host, "weather")
     with pytest.raises(BrokenPluginError, match=r"acme-broken.*'Tool'"):
