@@ -90,6 +90,8 @@ def list_plugins(options: argparse.Namespace) -> int:
     if not rows:
         what = f"plugins of the kind {options.kind!r}" if options.kind else "plugins"
         print(f"No {what} are installed. To see what there is: jackfield plugins search {options.kind or ''}".rstrip())
+        if not options.kind:
+            print("A model's backend is the first thing to have: pip install jackfield-openai")
     columns = ["kind", "name", "distribution", "version", "state", *(["summary"] if options.long else [])]
     print_table(columns, [[str(row[column]) for column in columns] for row in rows])
     for problem in host.problems():
