@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from jackfield.plugins.descriptors import KINDS
 
 GROUP = "jackfield.v1"
-NOT_OURS = {".git", ".venv", ".tools", "dist", "build", "site", "uv.lock", "__pycache__", "conformance.json"}
+NOT_OURS = {".cache", ".git", ".venv", ".tools", "dist", "build", "site", "uv.lock", "__pycache__", "conformance.json"}
 # Written so that these patterns do not match themselves.
 REGISTRY_HOST = re.compile(
     r"(?:pypi[.](?:org|python)|files[.]pythonhosted|registry[.]npmjs|deb[.]debian|conda[.]anaconda)", re.IGNORECASE
