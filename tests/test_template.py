@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from copier import run_copy
+from uv import find_uv_bin
 
 from jackfield.cli.main import main as jackfield
 
@@ -375,6 +376,8 @@ def on_a_runner(published: Path, **more: str) -> dict[str, str]:
     """The environment of a step: nothing of ours, and a folder of wheels that stands in for the registry."""
     ours = ("JACKFIELD_", "PYTEST_", "VIRTUAL_ENV", "PYTHONPATH", "UV_PYTHON")
     env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    # A service has put uv there; here it comes last, and from where the tests have it.
+    env["PATH"] = os.pathsep.join([env.get("PATH", os.defpath), str(Path(find_uv_bin()).parent)])
     return {**env, "PYTHON": sys.executable, "UV_FIND_LINKS": str(published), **more}
 
 
