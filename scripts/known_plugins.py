@@ -15,7 +15,7 @@ from typing import Any
 
 from jackfield.plugins.catalog import API, Row
 from jackfield.plugins.known import Known
-from jackfield.plugins.source import described_in_source
+from jackfield_manage.source import described_in_source
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN_FILE = ROOT / "core/src/jackfield/plugins/known.json"

@@ -70,14 +70,15 @@ class Job:
 
 DOCUMENT = """
 import asyncio
-from jackfield.retrieval import DocumentReader
+from jackfield_documents import DocumentReader
 for block in asyncio.run(DocumentReader().read({file!r})).blocks:
     print(block.text)
 """
 CORPUS = """
 import asyncio
 from jackfield.plugins.host import default_host
-from jackfield.retrieval import Block, Document, corpus_of
+from jackfield.retrieval import Block, Document
+from jackfield_documents import corpus_of
 texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
 corpus = corpus_of([Document("house.txt", tuple(map(Block, texts)), content_hash="1")], size_tokens=15, overlap_chars=0)
 searcher = default_host().load("searcher", "{name}")()

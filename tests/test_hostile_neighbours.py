@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from jackfield.composition.doctor import examine
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import scan
 from jackfield.plugins.descriptors import ToolSpec
+from jackfield_manage.doctor import examine
 from jackfield_testkit.site import FakeSite
 
 pytestmark = pytest.mark.timeout(600)

@@ -16,8 +16,8 @@ from attacks.kind import Attempt, Kind, law
 from jackfield import sync
 from jackfield.errors import DocParserError
 from jackfield.retrieval.base import Document
-from jackfield.retrieval.chunking import corpus_of
-from jackfield.retrieval.documents import DocumentReader
+from jackfield_documents.chunking import corpus_of
+from jackfield_documents.documents import DocumentReader
 
 _reader: list[DocumentReader] = []
 

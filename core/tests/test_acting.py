@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from jackfield.composition.consent import description, news, summary
-from jackfield.composition.doctor import examine
-from jackfield.composition.why import why
 from jackfield.models.base import load_processors
 from jackfield.plugins.acting import DEFAULT_CHAIN, standings
 from jackfield.plugins.host import PluginHost
+from jackfield_manage.consent import description, news, summary
+from jackfield_manage.doctor import examine
+from jackfield_manage.why import why
 
 LIGHT = """
 from jackfield.plugins import ProcessorSpec, hook
@@ -91,7 +91,7 @@ def test_the_default_chain_is_listed_as_what_it_is_and_can_be_switched_off_and_o
     add(site, TRUNCATION)
 
     def state() -> str:
-        (row,) = json.loads(command_line("plugins", "list", "--json").stdout)["plugins"]
+        (row,) = json.loads(command_line("plugins", "list", "--kind", "processor", "--json").stdout)["plugins"]
         return str(row["state"])
 
     assert state() == "acts by default"

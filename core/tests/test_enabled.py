@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
-from jackfield.composition.choices import Choices, load_choices, write_choices
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -26,6 +25,7 @@ from jackfield.plugins.host import PluginHost
 from jackfield.runs import Observer
 from jackfield.settings import Settings, load_settings
 from jackfield.testing import ScriptedModel, answer
+from jackfield_manage.choices import Choices, load_choices, write_choices
 
 SHOUT = """
 from jackfield.config import Config

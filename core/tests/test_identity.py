@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
-from jackfield.composition.consent import description, news
-from jackfield.composition.doctor import examine
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.models import get_chat_model
 from jackfield.plugins import ToolSpec
 from jackfield.plugins.acting import DEFAULT_CHAIN
 from jackfield.plugins.catalog import scan
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.source import source_file
 from jackfield.testing import ScriptedModel
+from jackfield_manage.consent import description, news
+from jackfield_manage.doctor import examine
+from jackfield_manage.source import source_file
 
 TOOL = """
 from jackfield.plugins import ToolSpec, hook

@@ -15,13 +15,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, projects
-from jackfield.composition.bisect import command_fails
-from jackfield.composition.trust import agree, agreements, asked_for, revoke
 from jackfield.errors import AmbiguousPluginError, ConfigError, JackfieldError, PluginBlockedError
 from jackfield.plugins.host import PluginHost
 from jackfield.projects import find_file
 from jackfield.settings import Settings, load_project, load_settings
 from jackfield.testing import ScriptedModel, answer
+from jackfield_manage.bisect import command_fails
+from jackfield_manage.trust import agree, agreements, asked_for, revoke
 
 SHOUT = """
 from jackfield.config import Config

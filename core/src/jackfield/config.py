@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from jackfield.defaults import KEYWORD_SEARCHER, VECTOR_SEARCHER
 from jackfield.errors import ConfigError
 from jackfield.jsonschemas import response_format
 from jackfield.modelling import BaseModel
@@ -331,7 +332,7 @@ class RAGConfig(Config):
         default=None, description="Stands for the searchers of that name, over rag_searchers"
     )
     rag_searchers: tuple[str | ComponentSettings, ...] = Field(
-        default=("keyword_search",),
+        default=(KEYWORD_SEARCHER,),
         description="Names or addresses of searchers, or dicts of `name` and settings; several are fused",
     )
     rag_keygen_strategy: Literal["none"] = Field(
@@ -377,11 +378,11 @@ class RAGConfig(Config):
         """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`."""
         match self.retrieval_type:
             case "keyword":
-                return {"keyword_search": {}}
+                return {KEYWORD_SEARCHER: {}}
             case "vector":
-                return {"vector_search": self._of_vectors}
+                return {VECTOR_SEARCHER: self._of_vectors}
             case "hybrid":
-                return {"keyword_search": {}, "vector_search": self._of_vectors}
+                return {KEYWORD_SEARCHER: {}, VECTOR_SEARCHER: self._of_vectors}
         entries = ({"name": entry} if isinstance(entry, str) else entry for entry in self.rag_searchers)
         return {str(one["name"]): {key: value for key, value in one.items() if key != "name"} for one in entries}
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from jackfield.agents.base import Agent, AgentOptions
 from jackfield.agents.fncall import BasicAgent, FnCallAgent
-from jackfield.agents.needs import needs_of
-from jackfield.config import AgentConfig
+from jackfield.config import AgentConfig, RAGConfig
+from jackfield.defaults import DOCUMENTS_TOOL
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
+from jackfield.models.factory import backend_of
 from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins.known import known_components, known_names
 from jackfield.settings import closest
 from jackfield.tracebacks import LocalsForgotten
 
@@ -44,8 +46,9 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
         try:
             return create_agent(config.agent, host=host, **{**given, **options})
         except PluginNotFoundError as error:
-            line = needs_of(config, host).install_line
-            raise PluginNotFoundError(f"{error}. All that this agent lacks: {line}" if line else str(error)) from error
+            lacking = " ".join(_lacking(config, host))
+            more = f"{error}. All that this agent lacks: pip install {lacking}"
+            raise PluginNotFoundError(more if " " in lacking else str(error)) from error
     agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is no subclass of jackfield.Agent")
@@ -57,6 +60,26 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
             f"use the kind 'assistant', or give it a tool for files"
         )
     return agent
+
+
+def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
+    """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
+    wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
+    if config.llm is not None:
+        wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
+    wanted += [f"tool.{entry if isinstance(entry, str) else entry.get('name')}" for entry in config.function_list]
+    owners: set[str] = set()
+    for component in wanted:  # it grows while it is walked
+        known = known_components().get(component)
+        kind, _, name = component.partition(".")
+        if known is None:
+            continue
+        if name not in host.names(kind):
+            owners.add(known.distribution)
+        wanted += [one for one in known.requires if one not in wanted]
+        if component == DOCUMENTS_TOOL:  # which searchers it asks for is configuration
+            wanted += [f"searcher.{searcher}" for searcher in RAGConfig.parse(config.rag_cfg).searchers]
+    return sorted(owners)
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:

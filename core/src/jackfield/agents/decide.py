@@ -11,7 +11,7 @@ from jackfield.agents.limits import Spent, limit_reached
 from jackfield.config import Limits
 from jackfield.events import StopReason
 from jackfield.messages import ASSISTANT, FUNCTION, Message
-from jackfield.models.history import results_of
+from jackfield.models.pairing import results_of
 from jackfield.tools.executor import CANCELLED_TEXT, PlannedCall
 
 

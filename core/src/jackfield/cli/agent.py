@@ -24,6 +24,7 @@ from jackfield.cli.render import Renderer, in_colour
 from jackfield.cli.tables import in_ascii
 from jackfield.cli.terminal import shown_name
 from jackfield.config import Limits
+from jackfield.defaults import AGENT_WITH_FILES, FIRST_BACKEND
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.events import RunEvent, RunFinished
 from jackfield.messages import USER, Message
@@ -177,7 +178,7 @@ def _make_agent(options: argparse.Namespace) -> Agent:
         given["system_message"] = options.system
     if options.max_turns is not None:
         given["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
-    given["agent"] = options.agent or given.get("agent") or ("assistant" if options.file else "fncall")
+    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if options.file else "fncall")
     return create_agent(given)
 
 
@@ -192,7 +193,7 @@ def _check_files(agent_file: Path, files: Sequence[str]) -> None:
 def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:
     if not model:
         backends: Sequence[str] = default_host().names("llm")
-        listed = some_of(backends) or "none; try pip install jackfield-openai"
+        listed = some_of(backends) or f"none; try pip install {FIRST_BACKEND}"
         raise ConfigError(
             f"which model? Pass --model backend:model, or set {MODEL_VARIABLE}. Installed backends: {listed}"
         )

@@ -7,35 +7,35 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
+from jackfield.cli.parser import Parser
 from jackfield.cli.terminal import guarded, shown_name, unguarded
+from jackfield.defaults import MANAGER
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginNotFoundError
-from jackfield.settings import load_settings
+from jackfield.settings import Settings, closest, load_settings
 from jackfield.version import __version__
 
-USAGE_ERROR = 2
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong before how it would be right."""
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{self.prog}: {shown_name(message)}\nTry: {self.prog} --help\n")
-        raise SystemExit(USAGE_ERROR)
+if TYPE_CHECKING:
+    from jackfield.plugins.host import PluginHost
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    return reported(lambda: _run(given))
+
+
+def reported(command: Callable[[], int]) -> int:
+    """Run something as a command: what it prints harms no terminal, and its errors become a line and an exit code."""
     with guarded():
-        return _exit_code(given)
+        return _exit_code(command)
 
 
-def _exit_code(given: list[str]) -> int:
+def _exit_code(command: Callable[[], int]) -> int:
     try:
         try:
-            return _run(given)
+            return command()
         finally:
             sys.stdout.flush()  # here, and not at the exit of the interpreter, where an error has nobody to handle it
     except JackfieldError as error:
@@ -53,16 +53,22 @@ def _exit_code(given: list[str]) -> int:
 def _run(given: list[str]) -> int:
     rest = _apply_policy_flags(given)
     command = rest[0] if rest and not rest[0].startswith("-") else ""
-    if command and command not in _OWN_COMMANDS:
+    if command and not _is_own(rest):
         return _run_plugin_command(command, rest[1:])
     options = _parser().parse_args(rest)
     if not options.command:
         _parser().print_help()
         return 0
-    if options.command != "trust" and (options.command != "plugins" or options.action not in _MANAGING):
-        _greet()
+    _tell_news()
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
+
+
+def _is_own(words: Sequence[str]) -> bool:
+    """Whether the core has a command itself; of those about plugins it has a short list."""
+    if words[0] == "plugins":
+        return "--long" not in words and "-h" not in words and "--help" not in words and words[1:2] in ([], ["list"])
+    return words[0] in _OWN_COMMANDS
 
 
 def _apply_policy_flags(given: Sequence[str]) -> list[str]:
@@ -88,28 +94,31 @@ def _apply_policy_flags(given: Sequence[str]) -> list[str]:
     return rest
 
 
-def _greet() -> None:
+def _tell_news() -> None:
+    """Have the manager say what is new among the plugins, where it is installed and a person is there to read it."""
     # Nobody there, nothing to say: a pipe must not pay for looking.
-    if sys.stderr.isatty():
-        from jackfield.cli.newcomers import greet
-        from jackfield.plugins.host import default_host
+    if not sys.stderr.isatty():
+        return
+    from jackfield.plugins.host import default_host
 
-        if greet(default_host()):
-            default_host().refresh(load_settings())
+    manager = _manager_of(_NEWS, default_host())
+    if manager is not None:
+        manager.load("command", _NEWS)([])
+        default_host().refresh(load_settings())
 
 
 def _run_plugin_command(command: str, arguments: list[str]) -> int:
     from jackfield.plugins.host import default_host
-    from jackfield.plugins.known import install_hint
-    from jackfield.settings import closest
 
-    _greet()
+    manager = _manager_of(command, default_host())
+    if manager is not None:
+        return int(manager.load("command", command)(arguments))
+    _tell_news()
     host = default_host()
     try:
         handler = host.load("command", command)
     except PluginNotFoundError:
-        hint = closest(command, [*_OWN_COMMANDS, *host.names("command")])
-        raise ConfigError(f"there is no command {command!r}{hint}{install_hint('command', command)}") from None
+        raise ConfigError(_absence(command, host.names("command"))) from None
     try:
         with unguarded():
             code = handler(arguments)
@@ -125,9 +134,34 @@ def _run_plugin_command(command: str, arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-_OWN_COMMANDS = ("run", "chat", "pipeline", "requirements", "trust", "plugins")
-# These say or change what is there and what may load: a question in between would get into what they find.
-_MANAGING = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
+def _manager_of(command: str, host: PluginHost) -> PluginHost | None:
+    """Who loads a command that manages the installation, None if it is another, or not installed.
+
+    It must work where rules and broken plugins keep everything else from loading, since it is what mends them. So only
+    a rule that names it stops it; and it must be proven to be ours.
+    """
+    from jackfield.plugins.policy import is_blocked
+
+    for row in host.catalog.rows:
+        if row.id == f"command.{command}" and row.distribution == MANAGER:
+            if is_blocked(row, host.settings) or host.unproven(row):
+                return None
+            from jackfield.plugins.host import PluginHost
+
+            return PluginHost(Settings(trace=host.settings.trace), paths=host.paths)
+    return None
+
+
+def _absence(command: str, names: Sequence[str]) -> str:
+    from jackfield.plugins.known import install_hint
+
+    where = " with these arguments" if command in _OWN_COMMANDS else ""
+    hint = install_hint("command", command)
+    return f"there is no command {command!r}{where}{'' if where else closest(command, [*_OWN_COMMANDS, *names])}{hint}"
+
+
+_OWN_COMMANDS = ("run", "chat", "plugins")
+_NEWS = "news"
 _SWITCHES = {
     "--no-plugins": ("JACKFIELD_SAFE", "1"),
     "--strict": ("JACKFIELD_PLUGINS_STRICT", "1"),
@@ -136,8 +170,8 @@ _SWITCHES = {
 _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"}
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
         epilog="Plugins add commands of their own; `jackfield plugins list` has them.",
@@ -149,28 +183,15 @@ def _parser() -> _Parser:
     policy.add_argument("--no-plugins", action="store_true", help="none at all")
     policy.add_argument("--strict", action="store_true", help="any problem with a plugin is an error")
     policy.add_argument("--trace", action="store_true", help="tell every load, with its time")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     _add_agent_options(commands.add_parser("run", help="ask an agent one thing"), one_prompt=True)
     _add_agent_options(commands.add_parser("chat", help="talk with an agent"), one_prompt=False)
-    pipeline = commands.add_parser(
-        "pipeline", help="show the processors around an agent's model, and why in this order"
-    )
-    pipeline.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
-    pipeline.add_argument("-m", "--model", help="backend:model, in place of an agent")
-    pipeline.add_argument("--json", action="store_true", help="as JSON")
-    pipeline.set_defaults(handler=_lazily("chains", "pipeline"))
-    needs = commands.add_parser("requirements", help="list the distributions that an agent needs, for pip install -r")
-    needs.add_argument(
-        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py that makes one"
-    )
-    needs.add_argument("--pin", action="store_true", help="at the versions that are installed")
-    needs.set_defaults(handler=_lazily("chains", "requirements"))
-    trusting = commands.add_parser("trust", help="let a project's file do more than forbid, after it was shown")
-    _add_trust_options(trusting)
-    plugins = commands.add_parser("plugins", help="what is installed, whether it works, and what may load")
-    from jackfield.cli import plugins as plugin_commands
+    plugins = commands.add_parser("plugins", help="what is installed, and whether it may load")
+    plugins.set_defaults(handler=_lazily("plugins", "list_plugins"), kind=None, json=False)
+    from jackfield.cli.plugins import add_list_options
 
-    plugin_commands.add_commands(plugins, _Parser)
+    listing = plugins.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="all plugins")
+    add_list_options(listing)
     return parser
 
 
@@ -181,16 +202,6 @@ def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
         return int(getattr(import_module(f"jackfield.cli.{module}"), function)(options))
 
     return handler
-
-
-def _add_trust_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(handler=_lazily("trust", "trust"))
-    parser.add_argument("folder", nargs="?", default=".", help="a folder of the project; this one if left out")
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
-    action.add_argument("--show", action="store_true", help="only show it; 1 if something in it does not count")
-    action.add_argument("--revoke", action="store_true", help="take back what was agreed to")
-    action.add_argument("--list", action="store_true", help="list all projects that were agreed to")
 
 
 def _add_agent_options(parser: argparse.ArgumentParser, *, one_prompt: bool) -> None:

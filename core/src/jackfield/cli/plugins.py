@@ -1,118 +1,70 @@
-"""`jackfield plugins`: what is installed, whether it works, and what may load."""
+"""`jackfield plugins list`: what is installed, and whether it may load. All else about plugins is the manager's."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 from jackfield.cli.tables import print_json, print_table, printable
-from jackfield.errors import PluginNotFoundError
+from jackfield.defaults import FIRST_BACKEND
 from jackfield.plugins.acting import Standing, standings
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS
 from jackfield.plugins.known import known_distribution
-from jackfield.settings import closest, normalise
+
+COLUMNS = ("kind", "name", "distribution", "version", "state")
 
 
-def add_commands(parser: argparse.ArgumentParser, parser_class: type[argparse.ArgumentParser]) -> None:
-    """Add the actions of `jackfield plugins`; each sets `handler`, which gives the exit code."""
-    from jackfield.cli import composition
-
-    parser.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=parser_class)
-    listing = actions.add_parser("list", help="all plugins")
-    listing.add_argument("--long", action="store_true", help="with a line about each")
+def add_list_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `list`, and its handler."""
     kinds = (*STABLE_KINDS, *PROVISIONAL_KINDS)
-    listing.add_argument("--kind", choices=kinds, metavar="KIND", help="only those of a kind: llm, tool, searcher …")
-    listing.add_argument("--json", action="store_true", help="as JSON")
-    listing.set_defaults(handler=list_plugins)
-    about = actions.add_parser(
-        "info", help="all about one distribution or component; loads it, in a process of its own"
-    )
-    about.add_argument("name", help="a distribution, kind.name, or a component's name")
-    about.add_argument("--json", action="store_true", help="as JSON")
-    about.set_defaults(handler=info)
-    searching = actions.add_parser("search", help="look through the known plugins, installed or not")
-    searching.add_argument("words", nargs="*", metavar="WORD", help="all of them must be there; none shows everything")
-    searching.add_argument("--json", action="store_true", help="as JSON")
-    searching.set_defaults(handler=search)
-    health = actions.add_parser("doctor", help="load each plugin in a process of its own, and say what is wrong")
-    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="only these")
-    health.add_argument("--deep", action="store_true", help="import all they need, too, and let them check the machine")
-    health.add_argument("--timeout", type=float, metavar="S", help="for each distribution (30)")
-    health.add_argument("--json", action="store_true", help="as JSON")
-    health.set_defaults(handler=_doctor)
-    for action, help_ in (
-        ("enable", "let it load, and processors and observers act"),
-        ("disable", "keep processors and observers from acting, and others from loading"),
-    ):
-        changing = actions.add_parser(action, help=help_)
-        changing.add_argument(
-            "names", nargs="+", metavar="NAME", help="a distribution, kind.name, or distribution/name"
-        )
-        changing.set_defaults(handler=_enable if action == "enable" else _disable)
-    composition.add_commands(actions)
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from jackfield.cli.health import doctor
-
-    return doctor(options)
-
-
-def _enable(options: argparse.Namespace) -> int:
-    from jackfield.cli.policy import enable
-
-    return enable(PluginHost(), options.names)
-
-
-def _disable(options: argparse.Namespace) -> int:
-    from jackfield.cli.policy import disable
-
-    return disable(PluginHost(), options.names)
+    parser.add_argument("--kind", choices=kinds, metavar="KIND", help="only those of a kind: llm, tool, searcher …")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(handler=list_plugins)
 
 
 def list_plugins(options: argparse.Namespace) -> int:
-    """Print every component. Nothing is loaded: what `--long` adds is read from the source."""
+    """Print every component. Nothing is loaded."""
     host = PluginHost()
-    stands = standings(host)
-    rows = [
-        _row_facts(row, host, stands.get(row), long=options.long)
-        for row in host.catalog.rows
-        if options.kind in (None, row.kind)
-    ]
-    if options.json:
-        print_json({"plugins": rows, "problems": [_problem_facts(problem) for problem in host.problems()]})
-        return 0
-    if not rows:
-        what = f"plugins of the kind {options.kind!r}" if options.kind else "plugins"
-        print(f"No {what} are installed. To see what there is: jackfield plugins search {options.kind or ''}".rstrip())
-        if not options.kind:
-            print("A model's backend is the first thing to have: pip install jackfield-openai")
-    columns = ["kind", "name", "distribution", "version", "state", *(["summary"] if options.long else [])]
-    print_table(columns, [[str(row[column]) for column in columns] for row in rows])
-    for problem in host.problems():
-        sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
+    print_rows(host, [facts for _, facts in row_facts(host, options.kind)], options.kind, as_json=options.json)
     return 0
 
 
-def _row_facts(row: Row, host: PluginHost, stands: Standing | None, *, long: bool) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
+    """Every component, or those of a kind, with what a line of the list says of it."""
+    stands = standings(host)
+    return [(row, _facts(row, host, stands.get(row))) for row in host.catalog.rows if kind in (None, row.kind)]
+
+
+def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
+    """Print the lines of the list, and what is wrong with the metadata of plugins."""
+    if as_json:
+        print_json({"plugins": rows, "problems": [_problem_facts(one) for one in host.problems()]})
+        return
+    if not rows:
+        what = f"plugins of the kind {kind!r}" if kind else "plugins"
+        print(f"No {what} are installed. To see what there is: jackfield plugins search {kind or ''}".rstrip())
+    columns = [*COLUMNS, *(column for column in (rows[0] if rows else ()) if column not in COLUMNS)]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+    if not kind and not host.names("llm"):
+        print(f"A model's backend is the first thing to have: pip install {FIRST_BACKEND}")
+    for problem in host.problems():
+        sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
+
+
+def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str]:
+    return {
         "kind": row.kind,
         "name": row.name,
         "distribution": row.distribution,
         "version": row.version,
-        "state": "; ".join([host.why_not(row) or _state(stands), *_borrowed_name(row)]),
+        "state": "; ".join([host.why_not(row) or state_of(stands), *_borrowed_name(row)]),
     }
-    if long:
-        facts["summary"] = _summary(row, host)
-    return facts
 
 
-def _state(stands: Standing | None) -> str:
+def state_of(stands: Standing | None) -> str:
+    """Whether a component that may load acts, in a word or two."""
     if stands is None:
         return "ready"
     return {"enabled": "enabled", "default chain": "acts by default", "": "not enabled"}[stands.because]
@@ -124,141 +76,5 @@ def _borrowed_name(row: Row) -> list[str]:
     return [f"has the name of {owner}'s"] if owner not in (None, row.distribution) else []
 
 
-def _summary(row: Row, host: PluginHost) -> str:
-    from jackfield.plugins.source import described_in_source
-
-    described = described_in_source(row, host.paths)
-    summary = described.values.get("summary") if described else None
-    return summary if isinstance(summary, str) else "(it does not say without being loaded: see plugins info)"
-
-
 def _problem_facts(problem: Problem) -> dict[str, str]:
     return {"distribution": problem.distribution, "text": problem.text, "location": problem.location}
-
-
-# --- info ---
-
-
-def info(options: argparse.Namespace) -> int:
-    """Print all about a distribution, or about the components of a name."""
-    host = PluginHost()
-    wanted = normalise(options.name)
-    rows = [
-        row
-        for row in host.catalog.rows
-        if wanted == row.distribution or options.name in (row.name, row.id, row.address)
-    ]
-    if not rows:
-        known = sorted({row.distribution for row in host.catalog.rows} | {row.name for row in host.catalog.rows})
-        raise PluginNotFoundError(f"no plugin {options.name!r} is installed{closest(options.name, known)}")
-    answers = _answers(rows, host)
-    facts = [_component_facts(row, host, answers.get(row.distribution, {})) for row in rows]
-    if options.json:
-        print_json(facts)
-        return 0
-    for fact in facts:
-        print(printable(f"{fact['id']}  ({fact['distribution']} {fact['version']})"))
-        for key, value in fact.items():
-            if key not in ("id", "distribution", "version") and value not in ("", [], {}, None):
-                for line in _lines(key, value):
-                    print(printable(f"  {line}"))
-    return 0
-
-
-def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
-    """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
-    from jackfield.composition.doctor import probe_apart
-
-    loadable = dict.fromkeys(row.distribution for row in rows if not host.why_not(row))
-    return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
-
-
-def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": row.id, "distribution": row.distribution, "version": row.version}
-    reason = host.why_not(row)
-    if reason:
-        return {**facts, "state": reason, **_distribution_facts(row)}
-    spec = answer["specs"].get(row.id)
-    if spec is None:
-        errors = [error for error in answer["errors"] if row.distribution in error] or answer["errors"]
-        return {**facts, "state": "broken", "why": errors[0] if errors else "", **_distribution_facts(row)}
-    described = {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
-    facts |= {
-        "state": _state(standings(host).get(row)),
-        "remarks": host.remarks(row),
-        "address": row.address,
-        "class": spec["target"],
-        "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec["secrets"]],
-    }
-    return facts | described | {"settings": answer["configs"].get(row.id, {})} | _distribution_facts(row)
-
-
-def _distribution_facts(row: Row) -> dict[str, Any]:
-    from jackfield.composition.conformance import read_conformance
-    from jackfield.composition.distributions import read_distribution
-
-    found, conformance = read_distribution(row.location), read_conformance(row)
-    return {
-        "licence": found.licence if found else "",
-        "needs": list(found.requires) if found else "its METADATA cannot be read",
-        "conformance": conformance.sentence() if conformance else "",
-        "location": row.location,
-    }
-
-
-def _lines(key: str, value: Any) -> list[str]:
-    """A fact as lines for people; what is a JSON Schema, as a line for each property."""
-    from jackfield.jsontext import dumps
-    from jackfield.plugins.descriptors import in_language
-
-    if key in ("parameters", "settings") and isinstance(value, dict) and isinstance(value.get("properties"), dict):
-        return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
-    if key == "description" and isinstance(value, dict):
-        value = in_language(value, "en")
-    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-        value = ", ".join(value)
-    return [f"{key}: {value if isinstance(value, str) else dumps(value)}"]
-
-
-def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
-    from jackfield.jsontext import dumps
-
-    required = schema.get("required", ())
-    for name, about in schema["properties"].items():
-        facts = about if isinstance(about, dict) else {}
-        kinds = [facts, *facts.get("anyOf", ())]
-        types = [str(kind["type"]) for kind in kinds if isinstance(kind, dict) and "type" in kind]
-        default = f" = {dumps(facts['default'])}" if "default" in facts else ""
-        needed = ", required" if name in required else ""
-        text = f": {facts['description']}" if facts.get("description") else ""
-        yield f"{name} ({' or '.join(types) or 'any'}{default}{needed}){text}"
-
-
-# --- search ---
-
-
-def search(options: argparse.Namespace) -> int:
-    """Print the known components that fit, with what installs them; 1 if none does."""
-    from jackfield.plugins.known import search_known
-
-    found = search_known(" ".join(options.words))
-    here = {row.distribution for row in PluginHost().catalog.rows}
-    rows = [
-        {
-            "name": component,
-            "distribution": known.distribution,
-            "state": "installed" if known.distribution in here else "",
-            "summary": known.summary,
-        }
-        for component, known in found
-    ]
-    if options.json:
-        print_json(rows)
-    elif rows:
-        print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
-        lacking = sorted({row["distribution"] for row in rows if not row["state"]})
-        if lacking:
-            print(f"To install: jackfield plugins install {' '.join(lacking)}")
-    else:
-        print(f"No known plugin fits {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME")
-    return 0 if rows else 1

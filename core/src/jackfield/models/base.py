@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from jackfield import sync
 from jackfield.config import GenerateConfig, Lang, LLMConfig
+from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
     BrokenPluginError,
     ConfigError,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:  # few ask for data
 T = TypeVar("T")
 
 NATIVE = "native"
-DEFAULT_CALL_FORMAT = "nous"
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
@@ -252,7 +252,7 @@ class BaseChatModel(QwenStyleChat):
         the facts."""
         if config.use_raw_api:
             return NATIVE
-        return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else DEFAULT_CALL_FORMAT)
+        return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else CALL_FORMAT)
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
         """The chain, from the caller inwards, of a request with tools."""

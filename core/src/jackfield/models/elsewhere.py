@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-COMPATIBLE_SERVER = "openai"  # the backend for a server of which only the address is known
+from jackfield.defaults import COMPATIBLE_SERVER
 
 _SAME_BACKEND: Mapping[str, str] = MappingProxyType(
     {

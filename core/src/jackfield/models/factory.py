@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jackfield.config import LLMConfig
+from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models.base import BaseChatModel
-from jackfield.models.elsewhere import COMPATIBLE_SERVER, hint_for_backend, is_server
+from jackfield.models.elsewhere import hint_for_backend, is_server
 from jackfield.plugins.descriptors import LLMSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import backend_of_model, backend_with_key
@@ -104,7 +105,7 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
             raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
     model = str(values.get("model") or "")
     backend, colon, _ = model.partition(":")
-    installed = some_of(names) or "none; try pip install jackfield-openai"
+    installed = some_of(names) or f"none; try pip install {FIRST_BACKEND}"
     if colon and backend:
         raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
     if claimed := backend_of_model(model):

@@ -6,21 +6,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.errors import PluginError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
 from jackfield.settings import ENABLED_KINDS
-
-DEFAULT_CHAIN = (
-    "jackfield-system-message/language",
-    "jackfield-multimodal/multimodal",
-    "jackfield-truncation/truncation",
-)
-"""What stands around every model where it is installed and nobody has said otherwise, by full address.
-
-It is the one exception to "installed is not active": without it, a long history or a document in a message would be an
-error in every first program. Policy can block each; a processor of the same name that is named or enabled replaces it.
-"""
 
 Because = Literal["enabled", "default chain", ""]
 

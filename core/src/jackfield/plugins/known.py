@@ -48,6 +48,11 @@ def known_components() -> Mapping[str, Known]:
     }
 
 
+def known_names(kind: str) -> list[str]:
+    """The names of the known components of a kind."""
+    return [name for known, _, name in (component.partition(".") for component in known_components()) if known == kind]
+
+
 def known_distribution(kind: str, name: str) -> str | None:
     """The distribution that offers a component, if it is one of ours."""
     found = known_components().get(f"{kind}.{name}")
@@ -87,13 +92,3 @@ def backend_of_model(model: str) -> str | None:
         if fnmatchcase(name, pattern)
     }
     return fitting[max(fitting, key=len)] if fitting else None
-
-
-def search_known(words: str) -> list[tuple[str, Known]]:
-    """Known components, as `kind.name`, in whose name, distribution or summary each of the words stands."""
-    wanted = words.lower().split()
-    return [
-        (component, known)
-        for component, known in known_components().items()
-        if all(word in f"{component} {known.distribution} {known.summary}".lower() for word in wanted)
-    ]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.models.history import NO_RESULT
 from jackfield.request import ChatRequest
+from jackfield_backend.history import NO_RESULT
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.wire import Dialect, dialect_of, request_body, request_bytes, wire_messages
 

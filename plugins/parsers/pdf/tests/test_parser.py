@@ -9,8 +9,8 @@ import pytest
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins.host import PluginHost
-from jackfield.retrieval import DocumentReader
 from jackfield.settings import Settings
+from jackfield_documents import DocumentReader
 from jackfield_pdf.parser import PdfParser
 
 MakePdf = Callable[..., bytes]

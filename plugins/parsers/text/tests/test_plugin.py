@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jackfield.plugins.host import PluginHost
-from jackfield.retrieval import DocumentReader
 from jackfield.settings import Settings
+from jackfield_documents import DocumentReader
 
 
 @pytest.mark.parametrize(

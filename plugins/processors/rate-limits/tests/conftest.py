@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jackfield.ledger import FileLedger
 from jackfield.messages import Message
 from jackfield.request import ChatRequest
+from jackfield_metering.ledger import FileLedger
 from jackfield_rate_limits.shared import gates
 
 T = TypeVar("T")

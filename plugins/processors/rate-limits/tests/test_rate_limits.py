@@ -16,13 +16,13 @@ from jackfield import PluginHost, sync
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
-from jackfield.ledger import MemoryLedger
 from jackfield.messages import Usage
 from jackfield.models.factory import get_chat_model
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT, Retry
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
+from jackfield_metering.ledger import MemoryLedger
 from jackfield_rate_limits.config import RateLimitsConfig
 from jackfield_rate_limits.gate import Gate
 from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jackfield.messages import FunctionCall, Message, as_messages
-from jackfield.models.counting import Counts
 from jackfield.request import ChatRequest
 from jackfield.tokens import estimate_tokens
+from jackfield_metering.counting import Counts
 from jackfield_truncation.processor import Truncation
 
 MakeRequest = Callable[..., ChatRequest]

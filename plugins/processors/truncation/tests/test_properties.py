@@ -12,9 +12,9 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import ContextLengthError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.models.counting import RequestCounter
 from jackfield.request import ChatRequest
 from jackfield.tokens import TokenCounter, estimate_tokens
+from jackfield_metering.counting import RequestCounter
 from jackfield_testkit.streams import gathered
 from jackfield_truncation.processor import Truncation
 from jackfield_truncation.shortening import common_size, keep_both_ends

@@ -20,7 +20,7 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
-from jackfield.models.refusals import Secrets, shown
+from jackfield_backend.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
 from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece

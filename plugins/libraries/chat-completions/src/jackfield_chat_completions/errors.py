@@ -18,7 +18,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield.models.refusals import Secrets, retry_after_s, shown
+from jackfield_backend.refusals import Secrets, retry_after_s, shown
 from jackfield_chat_completions.profiles import WHERE
 from jackfield_http import class_of_status, json_value, request_id_of
 

@@ -12,13 +12,13 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
-from jackfield.models.keys import FoundKey, KeyRule, find_key
 from jackfield.models.media import is_local
-from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import FoundKey, KeyRule, find_key
+from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.answer import AnswerReader
 from jackfield_chat_completions.config import ChatCompletionsConfig
 from jackfield_chat_completions.errors import error_of_response

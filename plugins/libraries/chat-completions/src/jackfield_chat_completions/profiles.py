@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from jackfield.models.keys import KeyRule
+from jackfield_backend.keys import KeyRule
 
 Continuation: TypeAlias = Literal["fold", "as_is", "continue_final_message", "partial", "prefix"]
 ServerName: TypeAlias = Literal[

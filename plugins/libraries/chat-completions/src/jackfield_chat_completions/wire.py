@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from jackfield.config import GenerateConfig
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
-from jackfield.models.history import Answer, Result, parts_of
 from jackfield.models.media import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
+from jackfield_backend.history import Answer, Result, parts_of
 from jackfield_chat_completions.media import media_part
 from jackfield_chat_completions.profiles import Dialect
 from jackfield_http import json_bytes

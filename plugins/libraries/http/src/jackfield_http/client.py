@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.models.refusals import Secrets, shown
 from jackfield.tracebacks import LocalsForgotten, forget_locals
+from jackfield_backend.refusals import Secrets, shown
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated
 from jackfield_http.headers import HeaderPairs

@@ -17,7 +17,7 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-from jackfield.models.refusals import shown
+from jackfield_backend.refusals import shown
 from jackfield_http.sse import NoEventError, StreamTooLongError
 
 _STATUSES: dict[int, type[ModelServiceError]] = {

@@ -12,8 +12,8 @@ from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.jsontext import dumps
 from jackfield.messages import Usage
-from jackfield.models.refusals import Secrets, shown
 from jackfield_anthropic.errors import error_in_answer
+from jackfield_backend.refusals import Secrets, shown
 from jackfield_http import DataLineDecoder, Halves, json_piece
 
 REASONS: Mapping[str, str] = {

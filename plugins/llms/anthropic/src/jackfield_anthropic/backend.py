@@ -13,8 +13,6 @@ from jackfield.config import LLMConfig
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
 from jackfield.models.base import name_of_server
-from jackfield.models.keys import FoundKey, KeyRule, find_key, is_at
-from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
@@ -23,6 +21,8 @@ from jackfield_anthropic.answer import AnswerReader
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_anthropic.errors import KEY_VARIABLE, error_of_response
 from jackfield_anthropic.wire import reads_files, request_body
+from jackfield_backend.keys import FoundKey, KeyRule, find_key, is_at
+from jackfield_backend.refusals import Secrets
 from jackfield_http import PATIENCE, HTTPClient, checked_url, header_pairs, json_bytes
 
 DEFAULT_TIMEOUT_S = 120.0

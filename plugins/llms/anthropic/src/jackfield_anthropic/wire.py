@@ -11,9 +11,9 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message
 from jackfield.models import media
-from jackfield.models.history import Answer, Call, parts_of, text_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
+from jackfield_backend.history import Answer, Call, parts_of, text_of
 
 Wire = dict[str, Any]
 

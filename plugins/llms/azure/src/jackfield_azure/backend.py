@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
-from jackfield.models.keys import KeyRule, find_key
 from jackfield_azure.config import AzureConfig
+from jackfield_backend.keys import KeyRule, find_key
 from jackfield_chat_completions import ChatCompletionsModel, ChatServer, Dialect, ServerProfile
 from jackfield_chat_completions.model import HEADERS, PATH
 from jackfield_http import checked_url

@@ -20,7 +20,7 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Usage
-from jackfield.models.refusals import Secrets, shown
+from jackfield_backend.refusals import Secrets, shown
 from jackfield_dashscope.errors import error_in_answer
 from jackfield_http import DataLineDecoder, Halves, json_piece
 

@@ -21,7 +21,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield.models.refusals import Secrets, retry_after_s, shown
+from jackfield_backend.refusals import Secrets, retry_after_s, shown
 from jackfield_http import class_of_status, request_id_of
 
 ErrorClass = type[ModelServiceError]

@@ -10,9 +10,10 @@ import msgspec
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.retrieval import Chunk, Corpus, Hit, IndexCache, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_dashscope.config import RerankConfig
 from jackfield_dashscope.service import Service
+from jackfield_documents import IndexCache
 
 NAME = "dashscope_rerank"
 PATH = "/services/rerank/text-rerank/text-rerank"

@@ -13,10 +13,10 @@ from typing import Any
 
 from jackfield import sync
 from jackfield.errors import ConfigError
-from jackfield.models.keys import KeyRule, find_key
-from jackfield.models.refusals import Secrets
 from jackfield.settings import Settings
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import KeyRule, find_key
+from jackfield_backend.refusals import Secrets
 from jackfield_dashscope.config import DashScopeConfig, Endpoint, ServiceConfig
 from jackfield_http import HeaderPairs, HTTPClient, checked_url, header_pairs
 

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from jackfield.errors import ModelResponseError, ModelServiceError
-from jackfield.models.refusals import Secrets
 from jackfield.models.retry import asked_again
 from jackfield.settings import Settings
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.refusals import Secrets
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
 from jackfield_dashscope.server import Access

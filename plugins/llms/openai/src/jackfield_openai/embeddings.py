@@ -18,10 +18,11 @@ from jackfield import sync
 from jackfield.config import Config, Headers, ServerAddress
 from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
-from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.retrieval import Embedded, Embedder, Purpose, Vector, embed_in_batches
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.batches import embed_in_batches
+from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH
 from jackfield_chat_completions.profiles import ServerName

@@ -9,9 +9,9 @@ import os
 from urllib.parse import urlsplit
 
 from jackfield.config import LLMConfig
-from jackfield.models.keys import FoundKey, KeyRule, find_key
 from jackfield.plugins.host import PluginHost
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_http import checked_url
 
 KEY_VARIABLE = "OPENAI_API_KEY"

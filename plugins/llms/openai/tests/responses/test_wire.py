@@ -13,8 +13,8 @@ import pytest
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.models.history import NO_RESULT
 from jackfield.request import ChatRequest
+from jackfield_backend.history import NO_RESULT
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import reads_files, request_body
 

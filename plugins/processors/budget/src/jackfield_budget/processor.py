@@ -24,9 +24,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.ledger import Ledger
 from jackfield.messages import Usage
-from jackfield.models.counting import Counts, RequestCounter
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
@@ -36,6 +34,8 @@ from jackfield_budget.account import Account, Refusal, Reservation, period_of
 from jackfield_budget.config import DEFAULT_LEASE_S, BudgetConfig, Per, Unknown
 from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
 from jackfield_budget.shared import ledgers
+from jackfield_metering.counting import Counts, RequestCounter
+from jackfield_metering.ledger import Ledger
 
 UNKNOWN_EVENT = "jackfield-budget.unknown_price"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from jackfield.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 
 T = TypeVar("T")
 

@@ -16,12 +16,12 @@ from jackfield import sync
 from jackfield.errors import LimitReachedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, UsageReported
 from jackfield.messages import Usage
-from jackfield.models.counting import Counts, RequestCounter
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.tokens import estimate_tokens
+from jackfield_metering.counting import Counts, RequestCounter
 from jackfield_rate_limits.config import DEFAULT_LEASE_S, DEFAULT_MAX_PAUSE_S, DEFAULT_PAUSE_S, RateLimitsConfig
 from jackfield_rate_limits.gate import Clock, Gate, Sleep, TooLongError
 from jackfield_rate_limits.owners import owner

@@ -12,7 +12,6 @@ from jackfield.errors import ContextLengthError, ModelResponseError, RunCancelle
 from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message, Usage
 from jackfield.models.base import BaseChatModel
-from jackfield.models.counting import RequestCounter
 from jackfield.models.factory import get_chat_model
 from jackfield.models.fold import Fold
 from jackfield.plugins.host import PluginHost
@@ -20,6 +19,7 @@ from jackfield.processors import CallNext
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.tokens import TokenCounter
+from jackfield_metering.counting import RequestCounter
 from jackfield_truncation.config import DEFAULT_SUMMARY_TOKENS, SummarizingConfig
 from jackfield_truncation.limit import tokens_allowed
 from jackfield_truncation.processor import Decided, Truncation, answered

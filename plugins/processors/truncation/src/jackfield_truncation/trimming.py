@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from jackfield.config import Lang
 from jackfield.errors import ContextLengthError
 from jackfield.messages import FUNCTION, ContentItem, Message
-from jackfield.models.counting import RequestCounter
 from jackfield.request import ChatRequest
+from jackfield_metering.counting import RequestCounter
 from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.turns import Turn, turns_of
 

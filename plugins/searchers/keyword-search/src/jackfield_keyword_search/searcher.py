@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from jackfield.config import Config
-from jackfield.retrieval import Chunk, Corpus, Hit, IndexCache, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.sync import in_worker
+from jackfield_documents import IndexCache
 from jackfield_keyword_search.query import texts_of
 from jackfield_keyword_search.words import Chinese
 

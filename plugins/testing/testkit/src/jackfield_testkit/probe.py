@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import Any, cast
 
 import jackfield.plugins
-from jackfield.composition.watch import Watch
 from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.hookspecs import RegistrationManager, answers_of
+from jackfield_manage.watch import Watch
 
 
 def watch(distribution: str, modules: Sequence[str], *, alone: bool = False) -> dict[str, Any]:

@@ -47,10 +47,10 @@ from jackfield.events import (
 )
 from jackfield.messages import Message, Usage, as_messages
 from jackfield.models import BaseChatModel
-from jackfield.models.keys import is_loopback
-from jackfield.models.refusals import retry_after_s, shown
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import is_loopback
+from jackfield_backend.refusals import retry_after_s, shown
 from jackfield_http import Halves
 
 OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")

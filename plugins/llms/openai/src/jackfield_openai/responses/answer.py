@@ -18,7 +18,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, Usage
-from jackfield.models.refusals import Secrets, shown
+from jackfield_backend.refusals import Secrets, shown
 from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
 from jackfield_openai.responses.errors import error_of_failure
 from jackfield_openai.responses.growing import Channel, GrowingItem, Items

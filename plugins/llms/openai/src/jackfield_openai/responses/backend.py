@@ -12,12 +12,12 @@ from jackfield.config import LLMConfig
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
 from jackfield.models.base import name_of_server
-from jackfield.models.keys import FoundKey
-from jackfield.models.refusals import Secrets
 from jackfield.plugins.host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import FoundKey
+from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import PATIENCE, HTTPClient, header_pairs, json_bytes, request_id_of
 from jackfield_openai.responses.answer import AnswerReader

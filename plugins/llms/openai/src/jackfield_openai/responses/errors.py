@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield.errors import ContentFilterError, ModelRequestError, ModelServiceError
-from jackfield.models.refusals import Secrets, shown
+from jackfield_backend.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream
 
 # Codes of this API alone, after which trying again is no use; there is no HTTP status that would say so.

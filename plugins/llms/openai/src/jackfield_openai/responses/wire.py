@@ -17,9 +17,9 @@ from typing import Any
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
-from jackfield.models.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
 from jackfield.models.media import MAX_FILE_BYTES, address_of, is_local, notes_of, path_of
 from jackfield.request import ChatRequest, FunctionSchema
+from jackfield_backend.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.items import Item, said_by, said_in
 

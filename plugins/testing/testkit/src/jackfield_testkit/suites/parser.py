@@ -20,8 +20,9 @@ from jackfield.errors import DocParserError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.descriptors import ParserSpec
 from jackfield.plugins.host import PluginHost
-from jackfield.retrieval import Block, BlockKind, Document, DocumentReader, Parser, ParserLimits
+from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield.settings import Settings
+from jackfield_documents import DocumentReader, ParserLimits
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite

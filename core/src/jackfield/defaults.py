@@ -1,0 +1,35 @@
+"""What the core asks for where nobody has said: the one place in which it names distributions, and what they offer."""
+
+from __future__ import annotations
+
+DEFAULT_CHAIN = (
+    "jackfield-system-message/language",
+    "jackfield-multimodal/multimodal",
+    "jackfield-truncation/truncation",
+)
+"""What stands around every model where it is installed and nobody has said otherwise, by full address.
+
+It is the one exception to "installed is not active": without it, a long history or a document in a message would be an
+error in every first program. Policy can block each; a processor of the same name that is named or enabled replaces it.
+"""
+
+CALL_FORMAT = "nous"
+"""How tools are told to a model that takes none natively."""
+
+COMPATIBLE_SERVER = "openai"
+"""The backend for a server of which only the address is known."""
+
+FIRST_BACKEND = "jackfield-openai"
+"""What an installation without a backend is advised to install."""
+
+AGENT_WITH_FILES = "assistant"
+"""The kind of agent that the command line makes where there are documents."""
+
+DOCUMENTS_TOOL = "tool.retrieval"
+"""The component that the searchers of `rag_cfg` are for."""
+
+KEYWORD_SEARCHER, VECTOR_SEARCHER = "keyword_search", "vector_search"
+"""The searchers of `rag_cfg` where it names none, and where an older name of them is used."""
+
+MANAGER = "jackfield-manage"
+"""Whose commands manage the installation."""

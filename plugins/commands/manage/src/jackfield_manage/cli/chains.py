@@ -1,0 +1,159 @@
+"""`jackfield pipeline` and `jackfield requirements`: what stands around a model, and what an agent needs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jackfield.agents.spec import load_agent_config
+from jackfield.cli.parser import Parser
+from jackfield.cli.tables import print_json, print_table, printable
+from jackfield.errors import ConfigError, PluginBlockedError
+from jackfield.models import BaseChatModel, get_chat_model
+from jackfield.plugins.acting import acts_by_default, standings
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.processors import Placed
+from jackfield_manage.cli.newcomers import tell_news
+from jackfield_manage.distributions import installed
+from jackfield_manage.needs import CORE, Needs, needs_of, needs_of_python
+from jackfield_manage.python_uses import python_uses
+
+
+def pipeline_main(arguments: Sequence[str]) -> int:
+    """Run `jackfield pipeline …`, and return its exit code."""
+    parser = Parser(
+        prog="jackfield pipeline", description="Show the processors around an agent's model, and why in this order."
+    )
+    parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
+    parser.add_argument("-m", "--model", help="backend:model, in place of an agent")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    options = parser.parse_args(arguments)
+    tell_news()
+    return pipeline(options)
+
+
+def requirements_main(arguments: Sequence[str]) -> int:
+    """Run `jackfield requirements …`, and return its exit code."""
+    parser = Parser(
+        prog="jackfield requirements", description="List the distributions that an agent needs, for pip install -r."
+    )
+    parser.add_argument(
+        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py that makes one"
+    )
+    parser.add_argument("--pin", action="store_true", help="at the versions that are installed")
+    options = parser.parse_args(arguments)
+    tell_news()
+    return requirements(options)
+
+
+def pipeline(options: argparse.Namespace) -> int:
+    """Print the processors of a model from the caller inwards, each with the reasons of its place."""
+    host = default_host()
+    model, generate_cfg = _model_of(options, host)
+    merged = model.config.generate_cfg.merged(generate_cfg)
+    placed = model.pipeline(merged)
+    left_out = list(_left_out(host))
+    if options.json:
+        print_json(
+            {
+                "model": f"{model.backend}:{model.config.model}",
+                "call_format": model.call_format_name(merged),
+                "pipeline": [_facts(one) for one in placed],
+                "left_out": left_out,
+            }
+        )
+        return 0
+    rows = [
+        [str(number), one.processor.name, _origin(one), "; ".join(one.reasons)] for number, one in enumerate(placed, 1)
+    ]
+    print_table(["", "processor", "from", "why here"], rows)
+    print(printable(f"then {model.backend}:{model.config.model}; calls are told as {model.call_format_name(merged)!r}"))
+    for line in left_out:
+        print(printable(f"left out: {line}"))
+    return 0
+
+
+def _model_of(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatModel, Any]:
+    if options.model:
+        return get_chat_model(options.model, host=host), None
+    if not options.agent_file:
+        raise ConfigError("which chain? Name an agent's file, or a model: jackfield pipeline -m backend:model")
+    config = load_agent_config(options.agent_file)
+    if config.llm is None:
+        raise ConfigError(f"{options.agent_file} names no model: set llm")
+    return get_chat_model(config.llm, host=host), config.extra_generate_cfg
+
+
+def _facts(placed: Placed) -> dict[str, Any]:
+    processor = placed.processor
+    return {
+        "name": processor.name,
+        "phase": processor.phase,
+        "class": f"{type(processor).__module__}:{type(processor).__qualname__}",
+        "why": list(placed.reasons),
+    }
+
+
+def _origin(placed: Placed) -> str:
+    return type(placed.processor).__module__.partition(".")[0].replace("_", "-")
+
+
+def _left_out(host: PluginHost) -> Iterator[str]:
+    """What is enabled, and kept from loading by the user's own rules; and what of the project's file does not count."""
+    if host.settings.project is not None and host.settings.project.remark:
+        yield host.settings.project.remark
+    for row, stands in standings(host).items():
+        if acts_by_default(row) and not stands.acts:
+            yield f"{row.kind} {row.address!r} {stands.why}"
+    for name in host.settings.enabled:
+        kind, _, address = name.partition(".")
+        if kind == "processor":
+            try:
+                host.find(kind, address)
+            except PluginBlockedError as error:
+                yield str(error)
+
+
+def requirements(options: argparse.Namespace) -> int:
+    """Print what an agent needs as lines for `pip install -r`; 1 if something of it is nowhere to be found."""
+    host = default_host()
+    if options.agent_file.endswith(".py"):
+        uses = python_uses(options.agent_file)
+        for line in uses.unknown:
+            sys.stderr.write(f"jackfield: {printable(line)}: what it needs is not in this list\n")
+        needs = needs_of_python(uses, host)
+    else:
+        needs = needs_of(load_agent_config(options.agent_file), host)
+    for line in requirement_lines(needs, pin=options.pin):
+        print(printable(line))
+    unpinned = list(_unpinned(needs)) if options.pin else []
+    for line in (*needs.unknown, *unpinned):
+        sys.stderr.write(f"jackfield: {printable(line)}\n")
+    return 1 if needs.unknown or unpinned else 0
+
+
+def _unpinned(needs: Needs) -> Iterator[str]:
+    """What `--pin` cannot hold to a version that an index has, a line each."""
+    found = installed()
+    for name, uses in needs.distributions.items():
+        if not (uses or name == CORE):
+            continue
+        if name not in found:
+            yield f"{name} is not installed here, so its line has no version"
+        elif found[name].direct:
+            where = "a folder" if found[name].editable else "an address of its own"
+            yield f"{name} was installed from {where}: an index may not have its version {found[name].version}"
+
+
+def requirement_lines(needs: Needs, *, pin: bool = False) -> list[str]:
+    """The lines of a requirements file; what each distribution is for is a comment beside it."""
+    found = installed() if pin else {}
+    names = {name: f"{name}=={found[name].version}" if name in found else name for name in needs.distributions}
+    width = max(map(len, names.values()))
+    return [
+        f"{names[name]:{width}}  # {', '.join(uses)}" if uses else names[name]
+        for name, uses in needs.distributions.items()
+        if uses or name == CORE
+    ]

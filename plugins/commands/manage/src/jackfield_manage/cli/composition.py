@@ -1,0 +1,224 @@
+"""`jackfield plugins install`, `uninstall`, `freeze`, `sync`, `why` and `bisect`: which plugins are there.
+
+None of them loads a plugin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jackfield.cli.tables import print_json, printable
+from jackfield.errors import ConfigError
+
+LOCK_NAME = "jackfield-plugins.lock"
+_BISECT_TIMEOUT_S = 300.0
+
+
+def add_commands(actions: Any) -> None:
+    """Add these commands to the sub-parsers of `jackfield plugins`; each sets `handler`, which gives the exit code."""
+    _add_install(actions)
+    _add_uninstall(actions)
+    freezing = actions.add_parser("freeze", help="write what is installed, and what may load, into a lock")
+    freezing.add_argument("-o", "--output", default=LOCK_NAME, metavar="FILE", help=f"{LOCK_NAME}; - for the terminal")
+    freezing.set_defaults(handler=freeze)
+    _add_sync(actions)
+    explaining = actions.add_parser("why", help="why a plugin is here, and which rule decides whether it may load")
+    explaining.add_argument("name", help="a distribution, kind.name, distribution/name, or a component's name")
+    explaining.add_argument("--json", action="store_true", help="as JSON")
+    explaining.set_defaults(handler=why)
+    _add_bisect(actions)
+
+
+def _add_install(actions: Any) -> None:
+    parser = actions.add_parser("install", help="install plugins with uv or pip")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="openai, jackfield-openai>=0.1, ./a.whl or ./folder")
+    parser.add_argument("-U", "--upgrade", action="store_true", help="to the newest version")
+    parser.add_argument("--any", action="store_true", help="also what is neither known nor called jackfield-NAME")
+    _add_sources(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
+    parser.set_defaults(handler=install)
+
+
+def _add_uninstall(actions: Any) -> None:
+    parser = actions.add_parser("uninstall", help="remove plugins, broken ones too")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a distribution, or what only one of them offers")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
+    parser.set_defaults(handler=uninstall)
+
+
+def _add_sync(actions: Any) -> None:
+    parser = actions.add_parser("sync", help="install and set what a lock says; 1 if something differs afterwards")
+    parser.add_argument("file", nargs="?", default=LOCK_NAME, metavar="FILE", help=LOCK_NAME)
+    parser.add_argument("--exact", action="store_true", help="remove plugins that the lock does not have")
+    _add_sources(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only say what differs; 1 if something does")
+    parser.set_defaults(handler=sync)
+
+
+def _add_bisect(actions: Any) -> None:
+    usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
+    parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
+    parser.add_argument("--timeout", type=_seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="of a run (300)")
+    parser.add_argument("--match", default="", metavar="TEXT", help="only what says this has failed")
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="NAME", help="is there in every run; repeat for more"
+    )
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments; without one, you are asked"
+    )
+    parser.set_defaults(handler=bisect)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--find-links", action="append", default=[], metavar="DIR", help="look for wheels here, too")
+    parser.add_argument("--no-index", action="store_true", help="look nowhere else")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError("a number of seconds above 0")
+    return value
+
+
+def install(options: argparse.Namespace) -> int:
+    """Install plugins, say what they offer, and remember that somebody wanted those that were named."""
+    from jackfield.plugins.catalog import scan
+    from jackfield.plugins.host import PluginHost
+    from jackfield.settings import load_settings
+    from jackfield_manage import packages
+    from jackfield_manage.cli.newcomers import remember
+    from jackfield_manage.distributions import installed
+
+    before = set(scan().rows)
+    code = packages.install(
+        options.names,
+        sources=_sources(options),
+        upgrade=options.upgrade,
+        anything=options.any,
+        dry_run=options.dry_run,
+    )
+    if code or options.dry_run:
+        return _exit_code(code, "installed")
+    host = PluginHost(load_settings())
+    for row in host.catalog.rows:
+        if row not in before:
+            remarks = "".join(f"; beware: it {remark}" for remark in host.remarks(row))
+            print(printable(f"{row.id}  ({row.distribution} {row.version}){remarks}"))
+    wanted = [packages.requirement_of(text, anything=options.any) for text in options.names]
+    remember(host, packages.names_of(wanted, installed()))
+    return 0
+
+
+def uninstall(options: argparse.Namespace) -> int:
+    """Remove plugins."""
+    from jackfield.plugins.catalog import scan
+    from jackfield_manage import packages
+    from jackfield_manage.distributions import installed, required_by
+
+    catalog = scan()
+    found = installed()
+    going = {packages.installed_plugin(name, catalog) for name in options.names}
+    for name in sorted(going):
+        left = [other for other in required_by(name, found) if other not in going and not other.endswith("]")]
+        if left:
+            sys.stderr.write(f"jackfield: {', '.join(left)} requires {name} and will lack it\n")
+    code = packages.uninstall(options.names, catalog, dry_run=options.dry_run)
+    for problem in catalog.problems if code else ():
+        if problem.distribution in going:
+            sys.stderr.write(
+                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be why; "
+                f"use uv in place of pip, or remove it by hand: {problem.location}\n"
+            )
+    return _exit_code(code, "removed")
+
+
+def freeze(options: argparse.Namespace) -> int:
+    """Write a lock."""
+    from jackfield.settings import load_settings
+    from jackfield_manage import lock, lockfile
+
+    frozen = lock.freeze(load_settings())
+    for note in frozen.notes:
+        sys.stderr.write(f"jackfield: {printable(note)}\n")
+    if options.output == "-":
+        sys.stdout.write(lockfile.as_toml(frozen.lock))
+        return 0
+    path = Path(options.output)
+    lockfile.write_lock(frozen.lock, path)
+    print(f"{path}: {len(frozen.lock.plugins)} plugins, {len(frozen.lock.requirements)} requirements")
+    return 0
+
+
+def sync(options: argparse.Namespace) -> int:
+    """Make what is installed and set what a lock says."""
+    from jackfield.settings import load_settings
+    from jackfield_manage.lockfile import read_lock
+    from jackfield_manage.restore import sync as synchronise
+
+    lock = read_lock(Path(options.file))
+    different = synchronise(
+        lock, load_settings, exact=options.exact, dry_run=options.dry_run, sources=_sources(options)
+    )
+    if not different:
+        print(f"all is as {options.file} says")
+        return 0
+    if not options.dry_run:
+        sys.stderr.write("".join(f"jackfield: {printable(sentence)}\n" for sentence in different))
+    return 1
+
+
+def why(options: argparse.Namespace) -> int:
+    """Explain a plugin."""
+    from jackfield.settings import load_settings
+    from jackfield_manage.why import why as explain
+
+    explanations = explain(options.name, load_settings())
+    if options.json:
+        print_json([asdict(one) for one in explanations])
+        return 0
+    print("\n\n".join("\n".join(map(printable, one.lines())) for one in explanations))
+    return 0
+
+
+def bisect(options: argparse.Namespace) -> int:
+    """Find the plugins that make a command fail; 1 if it is none of them."""
+    from jackfield.plugins.host import PluginHost
+    from jackfield.settings import normalise
+    from jackfield_manage import bisect as search
+
+    host = PluginHost()
+    if host.settings.safe:
+        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
+    loadable = dict.fromkeys(row.distribution for row in host.rows())
+    keep = [normalise(name) for name in options.keep]
+    for name in keep:
+        if name not in loadable:
+            raise ConfigError(f"--keep {name}: there is no such plugin that may load")
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if words:
+        fails = search.command_fails(
+            words, keep=keep, plugins=[*loadable], match=options.match, timeout_s=options.timeout
+        )
+    else:
+        fails = search.asked_fails(keep=keep)
+    result = search.bisect([name for name in loadable if name not in keep], fails)
+    print(result.sentence())
+    return 0 if result.culprits else 1
+
+
+def _sources(options: argparse.Namespace) -> Any:
+    from jackfield_manage.packages import Sources
+
+    return Sources(tuple(options.find_links), no_index=options.no_index)
+
+
+def _exit_code(code: int, done: str) -> int:
+    """1 for any failure of the installer, with a line of ours below what it said."""
+    if code:
+        sys.stderr.write(f"jackfield: the installer ended with code {code}, and nothing was {done}; see above\n")
+    return 1 if code else 0

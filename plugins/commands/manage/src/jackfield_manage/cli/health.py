@@ -1,0 +1,116 @@
+"""`jackfield plugins doctor`: every plugin, what is wrong with it, and what to type next."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from jackfield.cli.tables import print_json, printable
+from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
+from jackfield.models.base import load_processors
+from jackfield.plugins.host import PluginHost
+from jackfield.processors import in_order
+from jackfield.settings import ENABLED_KINDS, closest, normalise
+from jackfield_manage.consent import Memory
+from jackfield_manage.distributions import CORE
+from jackfield_manage.doctor import PROBE_TIMEOUT_S, Finding, examine
+
+CHAIN = "(enabled processors)"
+SETTINGS = "(settings)"
+PROJECT = "(the project's file)"
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Examine every plugin; 1 if something that should work does not."""
+    if options.timeout is not None and not 0 < options.timeout < 1e6:
+        raise ConfigError("--timeout is a number of seconds above 0")
+    host = PluginHost()
+    only = [normalise(name) for name in options.names]
+    remembered = list(Memory().seen())
+    here = {*(row.distribution for row in host.catalog.rows), *(problem.distribution for problem in host.problems())}
+    for name in only:
+        if name not in here.union(remembered, (CORE,)):
+            raise PluginNotFoundError(f"no plugin distribution {name!r} is installed{closest(name, here)}")
+    findings: list[Finding] = []
+    width = max((len(f"{row.distribution} {row.version}") for row in host.catalog.rows), default=0)
+    for finding in _all_findings(host, options, only, remembered, findings):
+        findings.append(finding)
+        if not options.json:
+            _print(finding, width)
+            sys.stdout.flush()
+    if options.json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        _print_sum(findings)
+    return 1 if any(finding.is_fault for finding in findings) else 0
+
+
+def _all_findings(
+    host: PluginHost,
+    options: argparse.Namespace,
+    only: Sequence[str],
+    remembered: Sequence[str],
+    before: Sequence[Finding],
+) -> Iterator[Finding]:
+    timeout_s = options.timeout or PROBE_TIMEOUT_S
+    yield from examine(host, deep=options.deep, timeout_s=timeout_s, only=only, remembered=remembered)
+    if not only:
+        yield from _project_findings(host)
+        yield from _settings_findings(host)
+        yield from _chain_findings(host, before)
+
+
+def _settings_findings(host: PluginHost) -> Iterator[Finding]:
+    """Settings of components that are not installed: nobody reads them."""
+    known = {form for row in host.catalog.rows for form in (row.id, f"{row.kind}.{row.address}")}
+    for name in host.settings.options:
+        if name not in known:
+            close = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
+            why = f"the settings of {name!r} are read by nobody: it is not installed{close}"
+            yield Finding(
+                SETTINGS, "", (name,), "inactive", None, why, "correct its name in your config.toml, or take it out"
+            )
+
+
+def _project_findings(host: PluginHost) -> list[Finding]:
+    """What of the project's file does not count."""
+    project = host.settings.project
+    if project is None or not project.remark:
+        return []
+    return [Finding(PROJECT, "", project.ignored, "inactive", None, project.remark, "jackfield trust")]
+
+
+def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Finding]:
+    """Whether what is enabled can be put into an order. A broken one has been told, and is not loaded here."""
+    rows = []
+    try:
+        rows = host.enabled("processor")
+        if any(finding.is_fault and finding.distribution in {row.distribution for row in rows} for finding in findings):
+            return []
+        in_order(load_processors((), host), host.settings.order)
+    except JackfieldError as error:
+        ids = tuple(f"{row.kind}.{row.address}" for row in rows)
+        return [Finding(CHAIN, "", ids, "broken", None, str(error), "jackfield plugins disable one of them")]
+    return []
+
+
+def _print(finding: Finding, width: int) -> None:
+    name = f"{finding.distribution} {finding.version}".strip()
+    took = "" if finding.ms is None else f"{finding.ms:.1f} ms"
+    print(printable(f"{name:{width}}  {finding.status:12} {took:>8}  {' '.join(finding.ids)}".rstrip()))
+    if finding.why:
+        print(printable(f"    {finding.why}"))
+    if finding.required_by and finding.status not in ("ok", "inactive"):
+        print(printable(f"    it was brought by {', '.join(finding.required_by)}"))
+    if finding.fix:
+        print(printable(f"    → {finding.fix}"))
+    for sentence in finding.more:
+        print(printable(f"    also: {sentence}"))
+
+
+def _print_sum(findings: Sequence[Finding]) -> None:
+    distributions = {finding.distribution for finding in findings} - {CHAIN, PROJECT, SETTINGS}
+    faulty = {finding.distribution for finding in findings if finding.is_fault}
+    print(f"{len(distributions)} packages, {len(faulty) or 'none'} with a fault")

@@ -1,0 +1,124 @@
+"""Tells, once, what is new among the plugins, and asks whether it may load."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+
+from jackfield.cli.tables import printable
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.settings import load_settings
+from jackfield_manage.choices import load_choices, write_choices
+from jackfield_manage.consent import Memory, Newcomer, News, Seen, description, news, summary
+
+_MANY = 3  # more than these are told in a line each, and asked about together
+
+
+def main(_arguments: Sequence[str]) -> int:
+    """Run `jackfield news`: tell and ask, as before any other command at a terminal."""
+    greet(PluginHost())
+    return 0
+
+
+def tell_news() -> None:
+    """As `greet`, for the default host, which then follows what was answered."""
+    if sys.stderr.isatty() and greet(default_host()):
+        default_host().refresh(load_settings())
+
+
+def greet(host: PluginHost, memory: Memory | None = None) -> bool:
+    """Tell and ask, on standard error. Where nobody can be told, nothing happens: policy alone counts there.
+
+    Returns:
+        Whether something was refused, so that policy has changed and must be read again.
+    """
+    if not sys.stderr.isatty() or host.settings.safe:
+        return False
+    memory = memory or Memory()
+    seen = memory.seen()
+    found = news(host, seen)
+    can_ask = sys.stdin.isatty()
+    told = [one for one in found.newcomers if can_ask or one.change != "not asked about"]
+    if not told and not found.gone:
+        return False
+    _tell(News(tuple(told), found.gone), host)
+    refused = _ask(told) if can_ask and told else []
+    kept = {name: one for name, one in seen.items() if name not in found.gone}
+    kept |= {one.distribution: _as_asked(one.seen, can_ask) for one in told}
+    try:
+        memory.keep(kept)
+    except OSError as error:
+        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): this will be told again")
+    return bool(refused)
+
+
+def remember(host: PluginHost, names: Collection[str], memory: Memory | None = None) -> None:
+    """Note that somebody has asked for distributions by name; what came with them is still asked about."""
+    memory = memory or Memory()
+    seen = memory.seen()
+    wanted = [one for one in news(host, seen).newcomers if one.distribution in names]
+    if not wanted:
+        return
+    try:
+        memory.keep({**seen, **{one.distribution: _as_asked(one.seen, True) for one in wanted}})
+    except OSError as error:
+        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): they will be asked about")
+
+
+def _tell(found: News, host: PluginHost) -> None:
+    for name in found.gone:
+        _say(f"jackfield: {name} was installed here, and is no more. To have it back: pip install {name}")
+    if len(found.newcomers) > _MANY:
+        for newcomer in found.newcomers:
+            name = f"{newcomer.distribution} {newcomer.version}"
+            _say(f"jackfield: {newcomer.change}: {name}: {summary(newcomer, host)}")
+        return
+    for newcomer in found.newcomers:
+        what = "has changed" if newcomer.change == "changed" else "is new here"
+        _say(f"jackfield: {newcomer.distribution} {newcomer.version} {what}")
+        for line in description(newcomer, host):
+            _say(f"  {line}")
+
+
+def _ask(newcomers: Sequence[Newcomer]) -> list[str]:
+    """Ask about them, one by one or together; gives the distributions that were refused, which are blocked then.
+
+    Raises:
+        KeyboardInterrupt: There was no answer; nothing was decided.
+    """
+    names = [one.distribution for one in newcomers]
+    if len(names) > _MANY:
+        match _answer(f"May these {len(names)} load when they are named? [Y]es, [n]one, or [c]hoose: ", "ync"):
+            case "y":
+                return []
+            case "n":
+                return _block(names)
+    return _block([name for name in names if _answer(f"May {name} load when it is named? [Y/n] ", "yn") == "n"])
+
+
+def _answer(question: str, allowed: str) -> str:
+    while True:
+        sys.stderr.write(printable(question))
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise KeyboardInterrupt
+        answer = line.strip().lower()[:1] or allowed[0]
+        if answer in allowed:
+            return answer
+
+
+def _block(names: Sequence[str]) -> list[str]:
+    if names:
+        choices = load_choices()
+        path = write_choices(choices.with_changes(block=tuple(dict.fromkeys((*choices.block, *names)))))
+        _say(f"jackfield: blocked {', '.join(names)}, in {path}. To allow it: jackfield plugins enable {names[0]}")
+    return list(names)
+
+
+def _as_asked(seen: Seen, asked: bool) -> Seen:
+    return Seen(seen.version, seen.content, seen.mark, asked)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{printable(text)}\n")

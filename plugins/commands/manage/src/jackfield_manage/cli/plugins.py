@@ -1,0 +1,244 @@
+"""`jackfield plugins`: what is installed, whether it works, and what may load."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jackfield.cli.parser import Parser
+from jackfield.cli.plugins import add_list_options, print_rows, row_facts, state_of
+from jackfield.cli.tables import print_json, print_table, printable
+from jackfield.errors import PluginNotFoundError
+from jackfield.plugins.acting import standings
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.host import PluginHost
+from jackfield.plugins.known import Known, known_components
+from jackfield.settings import closest, normalise
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `jackfield plugins …`, and return its exit code."""
+    options = _parser().parse_args(arguments)
+    if options.action not in _SILENT:
+        from jackfield_manage.cli.newcomers import tell_news
+
+        tell_news()
+    handler: Callable[[argparse.Namespace], int] = options.handler
+    return handler(options)
+
+
+# These say or change what is there and what may load: a question in between would get into what they find.
+_SILENT = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
+
+
+def _parser() -> Parser:
+    from jackfield_manage.cli import composition
+
+    parser = Parser(prog="jackfield plugins", description="What is installed, whether it works, and what may load.")
+    parser.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
+    listing = actions.add_parser("list", help="all plugins")
+    listing.add_argument("--long", action="store_true", help="with a line about each")
+    add_list_options(listing)
+    listing.set_defaults(handler=list_plugins)
+    about = actions.add_parser(
+        "info", help="all about one distribution or component; loads it, in a process of its own"
+    )
+    about.add_argument("name", help="a distribution, kind.name, or a component's name")
+    about.add_argument("--json", action="store_true", help="as JSON")
+    about.set_defaults(handler=info)
+    searching = actions.add_parser("search", help="look through the known plugins, installed or not")
+    searching.add_argument("words", nargs="*", metavar="WORD", help="all of them must be there; none shows everything")
+    searching.add_argument("--json", action="store_true", help="as JSON")
+    searching.set_defaults(handler=search)
+    health = actions.add_parser("doctor", help="load each plugin in a process of its own, and say what is wrong")
+    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="only these")
+    health.add_argument("--deep", action="store_true", help="import all they need, too, and let them check the machine")
+    health.add_argument("--timeout", type=float, metavar="S", help="for each distribution (30)")
+    health.add_argument("--json", action="store_true", help="as JSON")
+    health.set_defaults(handler=_doctor)
+    for action, help_ in (
+        ("enable", "let it load, and processors and observers act"),
+        ("disable", "keep processors and observers from acting, and others from loading"),
+    ):
+        changing = actions.add_parser(action, help=help_)
+        changing.add_argument(
+            "names", nargs="+", metavar="NAME", help="a distribution, kind.name, or distribution/name"
+        )
+        changing.set_defaults(handler=_enable if action == "enable" else _disable)
+    composition.add_commands(actions)
+    return parser
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from jackfield_manage.cli.health import doctor
+
+    return doctor(options)
+
+
+def _enable(options: argparse.Namespace) -> int:
+    from jackfield_manage.cli.policy import enable
+
+    return enable(PluginHost(), options.names)
+
+
+def _disable(options: argparse.Namespace) -> int:
+    from jackfield_manage.cli.policy import disable
+
+    return disable(PluginHost(), options.names)
+
+
+def list_plugins(options: argparse.Namespace) -> int:
+    """Print every component. Nothing is loaded: what `--long` adds is read from the source."""
+    host = PluginHost()
+    rows = [
+        {**facts, "summary": _summary(row, host)} if options.long else facts
+        for row, facts in row_facts(host, options.kind)
+    ]
+    print_rows(host, rows, options.kind, as_json=options.json)
+    return 0
+
+
+def _summary(row: Row, host: PluginHost) -> str:
+    from jackfield_manage.source import described_in_source
+
+    described = described_in_source(row, host.paths)
+    summary = described.values.get("summary") if described else None
+    return summary if isinstance(summary, str) else "(it does not say without being loaded: see plugins info)"
+
+
+# --- info ---
+
+
+def info(options: argparse.Namespace) -> int:
+    """Print all about a distribution, or about the components of a name."""
+    host = PluginHost()
+    wanted = normalise(options.name)
+    rows = [
+        row
+        for row in host.catalog.rows
+        if wanted == row.distribution or options.name in (row.name, row.id, row.address)
+    ]
+    if not rows:
+        known = sorted({row.distribution for row in host.catalog.rows} | {row.name for row in host.catalog.rows})
+        raise PluginNotFoundError(f"no plugin {options.name!r} is installed{closest(options.name, known)}")
+    answers = _answers(rows, host)
+    facts = [_component_facts(row, host, answers.get(row.distribution, {})) for row in rows]
+    if options.json:
+        print_json(facts)
+        return 0
+    for fact in facts:
+        print(printable(f"{fact['id']}  ({fact['distribution']} {fact['version']})"))
+        for key, value in fact.items():
+            if key not in ("id", "distribution", "version") and value not in ("", [], {}, None):
+                for line in _lines(key, value):
+                    print(printable(f"  {line}"))
+    return 0
+
+
+def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
+    """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
+    from jackfield_manage.doctor import probe_apart
+
+    loadable = dict.fromkeys(row.distribution for row in rows if not host.why_not(row))
+    return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
+
+
+def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {"id": row.id, "distribution": row.distribution, "version": row.version}
+    reason = host.why_not(row)
+    if reason:
+        return {**facts, "state": reason, **_distribution_facts(row)}
+    spec = answer["specs"].get(row.id)
+    if spec is None:
+        errors = [error for error in answer["errors"] if row.distribution in error] or answer["errors"]
+        return {**facts, "state": "broken", "why": errors[0] if errors else "", **_distribution_facts(row)}
+    described = {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
+    facts |= {
+        "state": state_of(standings(host).get(row)),
+        "remarks": host.remarks(row),
+        "address": row.address,
+        "class": spec["target"],
+        "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec["secrets"]],
+    }
+    return facts | described | {"settings": answer["configs"].get(row.id, {})} | _distribution_facts(row)
+
+
+def _distribution_facts(row: Row) -> dict[str, Any]:
+    from jackfield_manage.conformance import read_conformance
+    from jackfield_manage.distributions import read_distribution
+
+    found, conformance = read_distribution(row.location), read_conformance(row)
+    return {
+        "licence": found.licence if found else "",
+        "needs": list(found.requires) if found else "its METADATA cannot be read",
+        "conformance": conformance.sentence() if conformance else "",
+        "location": row.location,
+    }
+
+
+def _lines(key: str, value: Any) -> list[str]:
+    """A fact as lines for people; what is a JSON Schema, as a line for each property."""
+    from jackfield.jsontext import dumps
+    from jackfield.plugins.descriptors import in_language
+
+    if key in ("parameters", "settings") and isinstance(value, dict) and isinstance(value.get("properties"), dict):
+        return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
+    if key == "description" and isinstance(value, dict):
+        value = in_language(value, "en")
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        value = ", ".join(value)
+    return [f"{key}: {value if isinstance(value, str) else dumps(value)}"]
+
+
+def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
+    from jackfield.jsontext import dumps
+
+    required = schema.get("required", ())
+    for name, about in schema["properties"].items():
+        facts = about if isinstance(about, dict) else {}
+        kinds = [facts, *facts.get("anyOf", ())]
+        types = [str(kind["type"]) for kind in kinds if isinstance(kind, dict) and "type" in kind]
+        default = f" = {dumps(facts['default'])}" if "default" in facts else ""
+        needed = ", required" if name in required else ""
+        text = f": {facts['description']}" if facts.get("description") else ""
+        yield f"{name} ({' or '.join(types) or 'any'}{default}{needed}){text}"
+
+
+# --- search ---
+
+
+def search(options: argparse.Namespace) -> int:
+    """Print the known components that fit, with what installs them; 1 if none does."""
+    found = _search_known(" ".join(options.words))
+    here = {row.distribution for row in PluginHost().catalog.rows}
+    rows = [
+        {
+            "name": component,
+            "distribution": known.distribution,
+            "state": "installed" if known.distribution in here else "",
+            "summary": known.summary,
+        }
+        for component, known in found
+    ]
+    if options.json:
+        print_json(rows)
+    elif rows:
+        print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
+        lacking = sorted({row["distribution"] for row in rows if not row["state"]})
+        if lacking:
+            print(f"To install: jackfield plugins install {' '.join(lacking)}")
+    else:
+        print(f"No known plugin fits {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME")
+    return 0 if rows else 1
+
+
+def _search_known(words: str) -> list[tuple[str, Known]]:
+    """Known components, as `kind.name`, in whose name, distribution or summary each of the words stands."""
+    wanted = words.lower().split()
+    return [
+        (component, known)
+        for component, known in known_components().items()
+        if all(word in f"{component} {known.distribution} {known.summary}".lower() for word in wanted)
+    ]

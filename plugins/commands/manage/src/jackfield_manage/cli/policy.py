@@ -1,0 +1,105 @@
+"""`jackfield plugins enable` and `disable`: what may load, and what acts without being named in code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jackfield.cli.tables import printable
+from jackfield.errors import ConfigError, PluginNotFoundError
+from jackfield.plugins.acting import standing
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.host import PluginHost
+from jackfield.plugins.known import install_hint
+from jackfield.settings import ENABLED_KINDS, closest, load_settings, normalise
+from jackfield_manage.choices import Choices, load_choices, write_choices
+
+
+def enable(host: PluginHost, names: Sequence[str]) -> int:
+    """Take back what was blocked, and let processors and observers act. Nothing is loaded."""
+    choices = load_choices()
+    for name in names:
+        rows = _meant(host, name)
+        forms = {form for row in rows for form in (row.distribution, row.id, row.address, name)}
+        acting = [f"{row.kind}.{row.address}" for row in rows if row.kind in ENABLED_KINDS]
+        choices = choices.with_changes(
+            block=tuple(blocked for blocked in choices.block if blocked not in forms),
+            enabled=tuple(dict.fromkeys((*choices.enabled, *acting))),
+        )
+    _write(choices)
+    return int(_report(host, names))
+
+
+def disable(host: PluginHost, names: Sequence[str]) -> int:
+    """Keep processors and observers from acting, and everything else from loading. Nothing is loaded."""
+    choices = load_choices()
+    for name in names:
+        rows = _meant(host, name, enabled=load_settings().enabled)
+        acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
+        choices = choices.with_changes(enabled=tuple(one for one in choices.enabled if one not in acting))
+        if any(row.kind not in ENABLED_KINDS for row in rows):
+            choices = _blocking(choices, [_blocked_form(name, rows)])
+    write_choices(choices)
+    _check_gone(names)
+    # What acts all the same, because it is in the default chain or enabled elsewhere, must be kept from loading.
+    fresh = PluginHost(load_settings(), paths=host.paths)
+    left = [row for name in names for row in _meant(fresh, name, names) if standing(row, fresh).acts]
+    _write(_blocking(choices, [f"{row.address}" for row in left]))
+    _report(host, names)
+    return 0
+
+
+def _check_gone(names: Sequence[str]) -> None:
+    """Raise ConfigError if something is enabled where no command writes."""
+    settings = load_settings()
+    for name in names:
+        if name in settings.enabled and not _rows_of(PluginHost(settings), name):
+            raise ConfigError(f"{name!r} is enabled in {settings.origins[f'enabled:{name}']}: take it out there")
+
+
+def _blocking(choices: Choices, names: Sequence[str]) -> Choices:
+    return choices.with_changes(block=tuple(dict.fromkeys((*choices.block, *names))))
+
+
+def _meant(host: PluginHost, name: str, enabled: Sequence[str] = ()) -> list[Row]:
+    """What a distribution, `kind.name`, an address or a bare name stands for.
+
+    Raises:
+        PluginNotFoundError: Nothing of that name is installed, nor enabled.
+    """
+    rows = _rows_of(host, name)
+    if not rows and name not in enabled:
+        known = sorted({row.distribution for row in host.catalog.rows} | {row.id for row in host.catalog.rows})
+        kind, _, short = name.partition(".")
+        raise PluginNotFoundError(f"no plugin {name!r} is installed{closest(name, known)}{install_hint(kind, short)}")
+    return rows
+
+
+def _rows_of(host: PluginHost, name: str) -> list[Row]:
+    wanted = normalise(name)
+    return [
+        row
+        for row in host.catalog.rows
+        if wanted == row.distribution or name in (row.id, row.address, row.name, f"{row.kind}.{row.address}")
+    ]
+
+
+def _blocked_form(name: str, rows: Sequence[Row]) -> str:
+    if normalise(name) in {row.distribution for row in rows}:
+        return normalise(name)
+    return name if "." in name or "/" in name else rows[0].id
+
+
+def _write(choices: Choices) -> None:
+    path = write_choices(choices)
+    print(f"Written: {path}")
+
+
+def _report(host: PluginHost, names: Sequence[str]) -> bool:
+    """Say what is so now, and whether a stronger rule keeps something from loading."""
+    fresh = PluginHost(load_settings(), paths=host.paths)
+    kept_out = False
+    for row in dict.fromkeys(row for name in names for row in _meant(fresh, name, names)):
+        reason = fresh.why_not(row)
+        kept_out = kept_out or bool(reason)
+        print(printable(f"{row.kind} {row.address} {standing(row, fresh).why}"))
+    return kept_out

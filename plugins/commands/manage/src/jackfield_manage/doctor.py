@@ -1,0 +1,482 @@
+"""Look at every installed plugin, each in a process of its own, and say what is wrong and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from jackfield.errors import PluginError
+from jackfield.plugins.acting import standings
+from jackfield.plugins.catalog import Problem, Row, misspelt_groups
+from jackfield.plugins.descriptors import KINDS
+from jackfield.plugins.host import PluginHost
+from jackfield.plugins.policy import is_incompatible
+from jackfield.settings import ENABLED_KINDS, near, normalise
+from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of, requirers
+from jackfield_manage.record import changed_files, files_below
+
+Status = Literal[
+    "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",
+    "malformed", "changed", "unproven",
+]  # fmt: skip
+FAULTS: tuple[Status, ...] = ("ambiguous", "broken", "malformed")
+# The worst first: what cannot work, what works otherwise than its authors say, what only waits.
+_SEVERITY: Mapping[Status, int] = {
+    **dict.fromkeys(FAULTS, 0),
+    **dict.fromkeys(("changed", "unproven", "undeclared", "slow", "duplicate"), 1),
+    "inactive": 2,
+    "ok": 3,
+}
+PROBE_TIMEOUT_S = 30.0
+WAITED_MS = 250.0  # what loads a plugin reads files; it does not ask servers, or sleep
+SLOW_MS = 50.0  # a light module should take 5; ten times that is felt by everybody who lists or resolves
+# In the form of `probe`'s answer, for a process that gave none.
+_NO_ANSWER: Mapping[str, Any] = {
+    "ms": None,
+    "waited_ms": 0.0,
+    **dict.fromkeys(("errors", "missing", "secrets", "effects", "imported", "offered", "checks"), ()),
+    "specs": {},
+    "configs": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of one distribution.
+
+    Attributes:
+        ids: What it offers, as `kind.name`.
+        status: Its state.
+        ms: The CPU that describing it took, in milliseconds.
+        why, fix: The reason, and what to type next.
+        required_by: The distributions that brought it, if nobody asked for it by name.
+        more: What else is wrong with it, a sentence each.
+    """
+
+    distribution: str
+    version: str
+    ids: tuple[str, ...]
+    status: Status
+    ms: float | None = None
+    why: str = ""
+    fix: str = ""
+    required_by: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether something that should work does not."""
+        return self.status in FAULTS
+
+
+# What is wrong, why, and what to type next.
+Verdict = tuple[Status, str, str]
+
+
+def examine(
+    host: PluginHost,
+    *,
+    deep: bool = False,
+    timeout_s: float = PROBE_TIMEOUT_S,
+    only: Sequence[str] = (),
+    remembered: Sequence[str] = (),
+) -> Iterator[Finding]:
+    """Examine every distribution with plugins; one that hangs or crashes is a finding.
+
+    Args:
+        host: Whose plugins.
+        deep: Import the components, too, with all they need, and let them check the machine.
+        timeout_s: For each distribution.
+        only: Names of distributions, normalised, to look at no others.
+        remembered: Distributions that were here before, so that one that has gone is noticed.
+
+    Yields:
+        One finding for each distribution, by name, each as soon as it is known; one more for each fault of metadata
+        that belongs to none of them.
+    """
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in host.catalog.rows:
+        rows[row.distribution].append(row)
+    wanted = sorted(name for name in rows if not only or name in only)
+    loadable = [name for name in wanted if any(not host.why_not(row) for row in rows[name])]
+    neighbours = _Neighbours(host)
+    with ThreadPoolExecutor(max_workers=4) as pool:  # the threads only wait for processes
+        probe = partial(probe_apart, host, timeout_s=timeout_s)
+        options = ["--deep"] if deep else []
+        answers = {name: pool.submit(probe, name, *options) for name in loadable}
+        try:
+            for name in wanted:
+                yield _finding(rows[name], answers[name].result() if name in answers else None, host, neighbours)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    if not only or CORE in only:
+        yield from _core_findings(neighbours.installation)
+    for problem in (*host.problems(), *misspelt_groups(host.paths)):
+        if not only or problem.distribution in only:
+            status: Status = "duplicate" if problem.used else "malformed"
+            yield Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status))
+    gone = [name for name in remembered if name not in rows and (not only or name in only)]
+    for name in sorted(gone):
+        yield Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
+
+
+def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding]:
+    """What of the core is not as it was installed, and who has put files into its package."""
+    core = installation.get(CORE)
+    told = []
+    for other in installation.values():
+        put = [] if other.name == CORE else files_below(other.location, f"{CORE}/")
+        if put:
+            told.append(f"{other.name} has put {_some(put)} into the core's package")
+    version = core.version if core else ""
+    if core and not core.editable:
+        try:
+            changed = [file.path for file in changed_files(core.location)]
+        except PluginError as error:
+            yield Finding(CORE, version, (), "unproven", None, str(error), f"pip install --force-reinstall {CORE}")
+            changed = []
+        if changed:
+            told.append(f"the core is not as it was installed: {_some(changed)}")
+    if told:
+        fix = f"pip install --force-reinstall {CORE}, and remove what has changed it"
+        yield Finding(CORE, version, (), "changed", None, told[0], fix, more=tuple(told[1:]))
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+
+
+def _remedy(problem: Problem, status: Status) -> str:
+    if status == "duplicate":
+        return _remedy_of_two(problem)
+    if any(sign in problem.text for sign in ("names the object", "in the group")):
+        return f"tell the authors of {problem.distribution}"
+    return f"pip install --force-reinstall {problem.distribution}, or look at {problem.location}"
+
+
+def _remedy_of_two(problem: Problem) -> str:
+    """Which of two metadata folders of one name has to go."""
+    if Path(problem.used).parent != Path(problem.location).parent:
+        return f"remove {problem.location} and its package: what is in {Path(problem.used).parent} hides it"
+    stale = [location for location in (problem.used, problem.location) if not _fits(location)]
+    if len(stale) == 1:
+        return f"remove {stale[0]}: the files beside it are those of the other"
+    name = problem.distribution
+    return f"run pip uninstall {name} until it is gone, then: pip install {name}"
+
+
+def _fits(location: str) -> bool:
+    """Whether the files of a distribution are there as its RECORD has them."""
+    try:
+        return not changed_files(location)
+    except PluginError:
+        return False
+
+
+class _Neighbours:
+    """What only shows when distributions are seen beside each other."""
+
+    def __init__(self, host: PluginHost) -> None:
+        self.addresses: defaultdict[str, list[str]] = defaultdict(list)
+        self.packages: defaultdict[str, set[str]] = defaultdict(set)
+        for row in host.rows():
+            self.addresses[row.id].append(row.address)
+            self.packages[row.module.partition(".")[0]].add(row.distribution)
+        self.prefer = host.settings.prefer
+        self.standings = standings(host)
+        self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
+        self._requirers = requirers(self.installation)
+
+    def bringers(self, distribution: str) -> tuple[str, ...]:
+        """Who requires a distribution that nobody has asked for by name."""
+        found = self.installation.get(distribution)
+        return () if found is None or found.requested else tuple(self._requirers.get(distribution, ()))
+
+    def contradicting(self, distribution: str, required: str, specifier: Any) -> list[tuple[str, str]]:
+        """Who else requires something in such versions that none fits both, each with what it requires."""
+        # Who requires it only with an extra is not in the installation by that name: nobody may have chosen the extra.
+        names = [
+            name for name in self._requirers.get(required, ()) if name in self.installation and name != distribution
+        ]
+        return [
+            (name, str(wanted.specifier))
+            for name in names
+            for wanted in requirements_of(self.installation[name])
+            if normalise(wanted.name) == required and not _can_agree(specifier & wanted.specifier)
+        ]
+
+    def verdicts(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
+        """What neighbours make wrong with a component; `failed` is whether it could not be loaded."""
+        rivals = self.addresses[row.id]
+        if len(rivals) > 1 and row.id not in self.prefer:
+            why = f"{row.id} is offered by {', '.join(rivals)}"
+            choose = f'[prefer] "{row.id}" = "{row.distribution}"'
+            yield "ambiguous", why, f"write the address, or prefer one, in your config.toml: {choose}"
+        owners = self.packages[row.module.partition(".")[0]] - {row.distribution}
+        if owners:
+            why = f"the package {row.module.partition('.')[0]!r} belongs to {', '.join(sorted(owners))}, too"
+            yield ("broken" if failed else "duplicate"), why, "uninstall one of them, and reinstall the other"
+        near = [name for name in self.addresses if name != row.id and _differs_by_one(name, row.id)]
+        others = [address for name in near for address in self.addresses[name] if _of_other(address, row)]
+        if others and not _is_first_of_pair(row, others):
+            yield "ok", f"its name is one letter from {', '.join(others)}", "make sure that you mean this one"
+
+
+def _can_agree(specifier: Any) -> bool:
+    """Whether some version fits: if one does, then also one that is a bound, just above one, or the lowest of all."""
+    bounds = [clause.version.removesuffix(".*") for clause in specifier]
+    near_them = [version for bound in bounds for version in (bound, f"{bound}.0.0.0.1", _next(bound))]
+    return any(specifier.contains(version, prereleases=True) for version in ("0", *near_them))
+
+
+def _next(version: str) -> str:
+    """The version after all that begin with this one, as `1.5` after `1.4.*`."""
+    head, dot, last = version.rpartition(".")
+    return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
+
+
+def _of_other(address: str, row: Row) -> bool:
+    return address.partition("/")[0] != row.distribution
+
+
+def _is_first_of_pair(row: Row, others: Sequence[str]) -> bool:
+    """Said once: at the one that comes later in the alphabet."""
+    return row.address < min(others)
+
+
+def _differs_by_one(first: str, second: str) -> bool:
+    """Whether one character was changed, added or left out."""
+    if abs(len(first) - len(second)) > 1 or first.partition(".")[0] != second.partition(".")[0]:
+        return False
+    start = next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    rests = first[start:], second[start:]
+    return rests[0][1:] == rests[1][1:] or rests[0][1:] == rests[1] or rests[0] == rests[1][1:]
+
+
+def _finding(
+    rows: Sequence[Row], answer: Mapping[str, Any] | None, host: PluginHost, neighbours: _Neighbours
+) -> Finding:
+    """What is known of one distribution; there is no answer if none of it may load."""
+    distribution = rows[0].distribution
+    bringers = neighbours.bringers(distribution)
+    finding = partial(Finding, distribution, rows[0].version, tuple(row.id for row in rows), required_by=bringers)
+    if answer is None:
+        status, why, fix = _kept_out(rows[0], host)
+        return finding(status, None, why, fix)
+    failed = bool(answer["errors"])
+    usable = [row for row in rows if not host.why_not(row)]
+    verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
+    verdicts += [*_of_answer(rows, answer, host, neighbours), *_of_installation(rows[0], neighbours)]
+    verdicts += [verdict for row in usable for verdict in _of_identity(row, host)]
+    if all(row.kind in ENABLED_KINDS and not neighbours.standings[row].acts for row in usable):
+        names = " ".join(f"{row.kind}.{row.address}" for row in usable)
+        why = f"it {neighbours.standings[usable[0]].why}"
+        verdicts.append(("inactive", why, f"jackfield plugins enable {names}"))
+    verdicts.sort(key=lambda verdict: _SEVERITY[verdict[0]])
+    (status, why, fix), *others = verdicts or [("ok", "", "")]
+    more = tuple(f"{why} → {fix}" if fix else why for _, why, fix in others)
+    return finding(status, answer["ms"], why, fix, more=more)
+
+
+def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
+    """Who offers it, as far as that can be told."""
+    doubt = host.unproven(row)
+    for remark in host.remarks(row):
+        if remark == doubt:
+            yield "unproven", f"{row.id} {doubt}", f"pip install --force-reinstall {row.distribution}"
+        else:
+            yield "ok", f"{row.id} {remark}", "make sure that you mean this one"
+
+
+def _kept_out(row: Row, host: PluginHost) -> Verdict:
+    reason = host.why_not(row)
+    if "did its authors mean" in reason:
+        return "incompatible", reason, f"tell the authors of {row.distribution}"
+    if is_incompatible(row):
+        return "incompatible", reason, f"pip install --upgrade jackfield {row.distribution}"
+    return "blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}"
+
+
+def _of_answer(
+    rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost, neighbours: _Neighbours
+) -> Iterator[Verdict]:
+    """What loading it has shown."""
+    distribution = rows[0].distribution
+    for error in answer["errors"][:1]:
+        yield "broken", error, _remedy_of_failure(rows, answer["missing"], neighbours)
+    tell = f"tell the authors of {distribution}"
+    for component, spec in answer["specs"].items():
+        if spec.get("extra"):
+            yield _of_unknown_words(component, sorted(spec["extra"]), tell)
+    extra = sorted(set(answer["offered"]) - {row.id for row in rows})
+    if extra:
+        yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
+    own = {row.module.partition(".")[0] for row in rows}
+    heavy = sorted({name.partition(".")[0] for name in answer["imported"]} - own - _light_packages())
+    yield from _of_time(answer, heavy, tell)
+    for effect in answer["effects"][:1]:
+        yield "slow", f"being imported does more than it should: {effect}", f"{tell}, or block it"
+    for problem in answer["checks"]:
+        yield "broken", problem, "mend it, and run this again"
+    missing = [variable for variable in answer["secrets"] if not host.settings.secret(variable)]
+    if missing:
+        yield "ok", f"not set: {', '.join(missing)}", f"set {missing[0]} to use it"
+
+
+def _of_time(answer: Mapping[str, Any], heavy: Sequence[str], tell: str) -> Iterator[Verdict]:
+    if heavy:
+        yield "slow", f"describing it imports {', '.join(heavy[:5])}", f"{tell}: a light module imports none of these"
+    elif (answer["ms"] or 0) > SLOW_MS:
+        yield "slow", "describing it takes long", f"{tell}: a light module should take 5 ms"
+    if answer["waited_ms"] > WAITED_MS:
+        why = f"describing it takes {answer['waited_ms'] / 1000:.1f} s in which it only waits"
+        yield "slow", why, f"{tell}: a light module waits for nothing"
+
+
+def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
+    why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and does not act on"
+    known = [entry.name for entry in fields(KINDS[component.partition(".")[0]])]
+    meant = sorted({close for word in words for close in near(word, known)[:1]})
+    if meant:
+        return "undeclared", f"{why}; did its authors mean {', '.join(map(repr, meant))}?", tell
+    return "undeclared", why, f"pip install --upgrade jackfield, or {tell}"
+
+
+def _remedy_of_failure(rows: Sequence[Row], missing: Sequence[str], neighbours: _Neighbours) -> str:
+    """What to type when a plugin cannot be loaded."""
+    distribution, location = rows[0].distribution, rows[0].location
+    found = neighbours.installation.get(distribution)
+    if not missing:
+        return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+    package = missing[0].partition(".")[0]
+    if package in {row.module.partition(".")[0] for row in rows}:
+        return _remedy_of_remains(distribution, location, missing[0], found)
+    if found is None or any(_unmet(found, neighbours)):
+        return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+    for extra in found.extras:
+        if any(normalise(wanted.name) == normalise(package) for wanted in requirements_of(found, extra)):
+            return f"pip install '{distribution}[{extra}]'"
+    return (
+        f"tell the authors of {distribution} that it imports {package!r} and does not require it; "
+        f"until then, install what has it (pip install {package.replace('_', '-')}, if it is named so)"
+    )
+
+
+def _remedy_of_remains(distribution: str, location: str, module: str, found: Distribution | None) -> str:
+    """What to do when a plugin's own module is not there."""
+    try:
+        gone = [file for file in changed_files(location) if file.state == "missing"]
+    except PluginError:
+        gone = []
+        found = None
+    if found is None:
+        return f"it was uninstalled by half: remove {location}, then: pip install {distribution}"
+    if gone:
+        return f"pip install --force-reinstall {distribution}"
+    return f"tell the authors of {distribution}: its entry points name {module}, which it does not have"
+
+
+def _light_packages() -> frozenset[str]:
+    return sys.stdlib_module_names | {"jackfield", "pluggy"}
+
+
+def _of_installation(row: Row, neighbours: _Neighbours) -> Iterator[Verdict]:
+    """What its metadata shows."""
+    found = neighbours.installation.get(row.distribution)
+    if found is None:
+        fix = f"remove {row.location}, then: pip install {row.distribution}"
+        yield "ok", "its METADATA cannot be read, so its requirements are not known", fix
+        return
+    yield from _unmet(found, neighbours)
+    if found.editable:
+        yield "ok", "installed as editable", ""
+        return
+    try:
+        changed = [file.path for file in changed_files(row.location)]
+    except PluginError as error:
+        yield "ok", str(error), ""
+        return
+    if changed:
+        yield (
+            "changed",
+            f"not as it was installed: {_some(changed)}",
+            f"pip install --force-reinstall {row.distribution}",
+        )
+
+
+def _unmet(found: Distribution, neighbours: _Neighbours) -> Iterator[Verdict]:
+    """What a distribution requires and does not have."""
+    for wanted in requirements_of(found):
+        name = normalise(wanted.name)
+        have = neighbours.installation.get(name)
+        if have is None:
+            yield "broken", f"it needs {wanted.name}, which is not installed", f"pip install --upgrade {found.name}"
+        elif not wanted.specifier.contains(have.version, prereleases=True):
+            why = f"it needs {wanted.name}{wanted.specifier}, and {have.version} is installed"
+            others = neighbours.contradicting(found.name, name, wanted.specifier)
+            if others:
+                told = " and ".join(f"{other} needs {wanted.name}{specifier}" for other, specifier in others)
+                everyone = " ".join([found.name, *(other for other, _ in others)])
+                fix = (
+                    f"pip install --upgrade {everyone}; if no versions of them agree, "
+                    f"only one of them can be in this environment: pip uninstall {found.name}"
+                )
+                yield "broken", f"{why}, while {told}: no version of it fits both", fix
+            else:
+                yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
+
+
+def probe_apart(
+    host: PluginHost, distribution: str, *options: str, timeout_s: float = PROBE_TIMEOUT_S
+) -> dict[str, Any]:
+    """Load a distribution's plugins in a process of its own, by the host's rules; options and answer are `probe`'s.
+
+    A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
+    """
+    command = [sys.executable, "-BP", "-m", "jackfield_manage.probe", distribution, *options]
+    # Files and not pipes: a process that a plugin leaves behind would hold a pipe open, and us up.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(  # noqa: S603 - our own module, in our own interpreter
+            command, stdin=subprocess.PIPE, stdout=out, stderr=said, start_new_session=True
+        )
+        try:
+            process.communicate(pickle.dumps(host), timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return {**_NO_ANSWER, "errors": [f"loading it did not end within {timeout_s:g} s"]}
+        finally:
+            _end_all_of(process)
+        out.seek(0)
+        said.seek(0)
+        return _read_answer(process.returncode, out.read(), said.read())
+
+
+def _end_all_of(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a session, and whatever it has left behind there."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read_answer(code: int, out: bytes, said: bytes) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(out)
+    except ValueError:
+        last = said.decode(errors="replace").strip().rpartition("\n")[2][:300]
+        ended = f"by signal {-code}" if code < 0 else f"with code {code}"
+        return {**_NO_ANSWER, "errors": [f"loading it ended the process {ended}" + (f": {last}" if last else "")]}
+    return answer

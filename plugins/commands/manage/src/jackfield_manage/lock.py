@@ -1,0 +1,197 @@
+"""What a lock says: which plugins are installed, at which versions and with which content, and what may load.
+
+No path of the machine, no address of a server and no secret gets into it. Freezing reads metadata only: no plugin is
+loaded.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from jackfield.errors import PluginError
+from jackfield.plugins.catalog import Catalog, scan
+from jackfield.settings import Settings, normalise
+from jackfield.version import __version__
+from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of
+from jackfield_manage.record import changed_files, content_hash
+
+COMPONENT = re.compile(r"[\w-]+\.[\w.-]+", re.ASCII)
+"""`kind.name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPlugin:
+    """One distribution with plugins.
+
+    Attributes:
+        content: As `content_hash` gives it; '' for one that is editable or has no RECORD.
+        ids: What it offers, as `kind.name`, sorted.
+    """
+
+    name: str
+    version: str
+    content: str = ""
+    ids: tuple[str, ...] = ()
+    editable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What may load and what acts, as in `Settings`."""
+
+    allow: tuple[str, ...] | None = None
+    block: tuple[str, ...] = ()
+    enabled: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    prefer: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """All that a lock says.
+
+    Attributes:
+        core: The version of the core.
+        requires_python: The Pythons that the core and the plugins run on, '' for any.
+        platform: `sys.platform` of where it was made: elsewhere other requirements may be the right ones.
+        plugins: Sorted by name.
+        requirements: What they and the core require, directly or not: name → version.
+    """
+
+    core: str
+    requires_python: str
+    platform: str
+    plugins: tuple[LockedPlugin, ...] = ()
+    requirements: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A lock, and what a reader of it should know that it cannot say."""
+
+    lock: Lock
+    notes: tuple[str, ...]
+
+
+def freeze(settings: Settings, paths: Iterable[str] | None = None) -> Frozen:
+    """What is installed on `paths`, or `sys.path`, with the rules of `settings`. Nothing is loaded."""
+    where = None if paths is None else tuple(paths)
+    catalog, found = scan(where), installed(where)
+    notes: list[str] = [f"{problem.distribution} {problem.text}" for problem in catalog.problems]
+    plugins = tuple(_locked_plugins(catalog, found, notes))
+    core = found[CORE].version if CORE in found else __version__
+    names = [plugin.name for plugin in plugins]
+    lock = Lock(
+        core=core,
+        requires_python=_common_python([found[name] for name in (CORE, *names) if name in found]),
+        platform=sys.platform,
+        plugins=plugins,
+        requirements=_closure([CORE, *names], found, notes),
+        policy=policy_of(settings),
+    )
+    return Frozen(lock, tuple(notes))
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The rules of settings, in the form of a lock."""
+    # Settings keep `tool.search` also as a spelling of a distribution; one of the two says it.
+    spelled = {normalise(name) for name in settings.block if normalise(name) != name}
+    return Policy(
+        allow=None if settings.allow is None else tuple(sorted(settings.allow)),
+        block=tuple(sorted(settings.block - spelled)),
+        enabled=settings.enabled,
+        order=settings.order,
+        prefer={name: normalise(chosen) for name, chosen in sorted(settings.prefer.items())},
+    )
+
+
+def canonical_version(text: str) -> str:
+    """A version in its one spelling, '' if it is none."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return ""
+
+
+def _locked_plugins(catalog: Catalog, found: Mapping[str, Distribution], notes: list[str]) -> Iterator[LockedPlugin]:
+    ids: dict[str, set[str]] = {}
+    rows = {row.distribution: row for row in reversed(catalog.rows)}
+    for row in catalog.rows:
+        ids.setdefault(row.distribution, set()).add(row.id)
+    for name in sorted(set(ids) - {CORE}):
+        row, distribution = rows[name], found.get(name)
+        version = canonical_version(distribution.version if distribution else row.version)
+        if not version:
+            notes.append(f"{name} is left out: its version {row.version!r} is none")
+            continue
+        editable = distribution is not None and distribution.editable
+        content = "" if editable else _content_of(name, row.location, notes)
+        if distribution and distribution.direct and not editable:
+            notes.append(f"{name} was not installed from an index: who restores the lock must have it at hand")
+        elif editable:
+            notes.append(f"{name} is an editable folder: the lock cannot hold its content")
+        offers = sorted(ids[name])
+        notes += [f"{name} offers {text!r:.80}, which is no name" for text in offers if not COMPONENT.fullmatch(text)]
+        yield LockedPlugin(name, version, content, tuple(filter(COMPONENT.fullmatch, offers)), editable)
+
+
+def _content_of(name: str, location: str, notes: list[str]) -> str:
+    try:
+        content = content_hash(location)
+        changes = changed_files(location)
+    except PluginError as error:
+        notes.append(f"the content of {name} is not in the lock: {error}")
+        return ""
+    if changes:
+        listed = ", ".join(f"{change.path} ({change.state})" for change in changes[:5])
+        notes.append(f"{name} was edited after it was installed, and the lock has it as installed: {listed}")
+    return content
+
+
+def _closure(roots: Iterable[str], found: Mapping[str, Distribution], notes: list[str]) -> dict[str, str]:
+    """All that the roots require, and what that requires, but not the roots: name → version."""
+    roots = list(roots)
+    versions: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    waiting = [(name, "") for name in roots]
+    while waiting:
+        name, extra = waiting.pop()
+        distribution = found.get(name)
+        if distribution is None or (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        version = canonical_version(distribution.version)
+        if name not in roots and version:
+            versions[name] = version
+        for wanted in requirements_of(distribution, extra):
+            needed = normalise(wanted.name)
+            if needed not in found:
+                notes.append(f"{name} requires {wanted}, which is not installed")
+            waiting += [(needed, ""), *((needed, normalise(each)) for each in wanted.extras)]
+    return versions
+
+
+def _common_python(distributions: Iterable[Distribution]) -> str:
+    """What all of them say of Python: of several lower bounds the highest, everything else as it is."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import Version
+
+    lowest: list[Version] = []
+    others: set[str] = set()
+    for distribution in distributions:
+        try:
+            specifiers = SpecifierSet(distribution.requires_python)
+        except InvalidSpecifier:
+            continue
+        for one in specifiers:
+            if one.operator == ">=":
+                lowest.append(Version(one.version))
+            else:
+                others.add(str(one))
+    return ",".join([*([f">={max(lowest)}"] if lowest else []), *sorted(others)])

@@ -1,0 +1,271 @@
+"""`jackfield-plugins.lock`: a lock as TOML, sorted, one fact a line, so that two of them can be compared by reading.
+
+It is read strictly, because people edit it: each wrong entry is named, and what is accepted can be handed to an
+installer without being taken for an option.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import ConfigError
+from jackfield.settings import closest
+from jackfield_manage.choices import write_whole
+from jackfield_manage.distributions import CORE
+from jackfield_manage.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
+
+_FORMAT = 1
+_MAX_LOCK_BYTES = 4 << 20
+_HEADING = "# Written by `jackfield plugins freeze`; `jackfield plugins sync` restores it.\n"
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_RULE = re.compile(r"\w[\w.-]*(?:/[\w.-]+)?", re.ASCII)
+_CONTENT = re.compile(r"sha256:[0-9a-f]{64}")
+_PLATFORM = re.compile(r"[\w.-]*", re.ASCII)
+
+
+def as_toml(lock: Lock) -> str:
+    """The text of the file."""
+    lines = [
+        _HEADING,
+        f"format = {_FORMAT}\n",
+        f"core = {_quoted(lock.core)}\n",
+        f"requires-python = {_quoted(lock.requires_python)}\n",
+        f"platform = {_quoted(lock.platform)}\n",
+    ]
+    for plugin in sorted(lock.plugins, key=lambda one: one.name):
+        lines += ["\n[[plugin]]\n", f"name = {_quoted(plugin.name)}\n", f"version = {_quoted(plugin.version)}\n"]
+        lines += [f"content = {_quoted(plugin.content)}\n"] if plugin.content else []
+        lines += ["editable = true\n"] if plugin.editable else []
+        lines.append(f"offers = {_list(sorted(plugin.ids))}\n")
+    lines.append("\n[requirements]\n")
+    lines += [f"{name} = {_quoted(version)}\n" for name, version in sorted(lock.requirements.items())]
+    policy = lock.policy
+    lines.append("\n[policy]\n")
+    lines += [f"allow = {_list(policy.allow)}\n"] if policy.allow is not None else []
+    lines += [f"block = {_list(policy.block)}\n", f"enabled = {_list(policy.enabled)}\n"]
+    lines.append(f"order = {_list(policy.order)}\n")
+    lines.append("\n[policy.prefer]\n")
+    lines += [f"{_quoted(name)} = {_quoted(chosen)}\n" for name, chosen in sorted(policy.prefer.items())]
+    return "".join(lines)
+
+
+def write_lock(lock: Lock, path: Path) -> None:
+    """Write a lock, whole or not at all.
+
+    Raises:
+        ConfigError: The file cannot be written, or a rule of the settings is none, so that nobody could read it again.
+    """
+    text = as_toml(lock)
+    parse_lock(text, "what is installed and set")
+    try:
+        write_whole(path, text)
+        path.chmod(0o644)  # it is made to be shared
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def read_lock(path: Path) -> Lock:
+    """Read a lock, which somebody may have edited by hand.
+
+    Raises:
+        ConfigError: It is no lock; the message names each entry that is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MAX_LOCK_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror or error}; make one: jackfield plugins freeze"
+        ) from error
+    if len(raw) > _MAX_LOCK_BYTES:
+        raise ConfigError(f"{path} is larger than 4 MiB, which no lock is")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: {error}") from error
+    return parse_lock(text, str(path))
+
+
+def parse_lock(text: str, where: str) -> Lock:
+    """The lock that a text is; `where` begins what is said about its faults.
+
+    Raises:
+        ConfigError: As `read_lock`.
+    """
+    import tomllib
+
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{where} is not TOML: {error}") from error
+    wanted = table.get("format")
+    if wanted != _FORMAT or isinstance(wanted, bool):
+        told = f"has the format {wanted!r}" if "format" in table else "has no 'format'"
+        raise ConfigError(
+            f"{where} {told}, and this core reads {_FORMAT}: pip install --upgrade jackfield, or freeze again"
+        )
+    faults: list[str] = []
+    lock = _lock_from(table, faults)
+    if faults:
+        raise ConfigError(f"{where} cannot be used:\n  " + "\n  ".join(faults))
+    return lock
+
+
+# --- writing ---
+
+
+def _quoted(text: str) -> str:
+    # TOML has JSON's escapes, but wants this one, which JSON leaves as it is.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(names: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, names))}]"
+
+
+# --- reading ---
+
+
+def _lock_from(table: Mapping[str, Any], faults: list[str]) -> Lock:
+    read = _Reader(table, "", faults)
+    read.only("format", "core", "requires-python", "platform", "plugin", "requirements", "policy")
+    plugins: dict[str, LockedPlugin] = {}
+    for number, entry in enumerate(read.tables("plugin"), start=1):
+        plugin = _plugin_from(entry, number, faults)
+        if plugin.name in plugins:
+            faults.append(f"plugin {number}: {plugin.name!r} is there twice")
+        plugins[plugin.name] = plugin
+    requirements = _Reader(read.table("requirements"), "requirements", faults).pins()
+    twice = sorted({CORE, *plugins} & set(requirements))
+    faults += [
+        f"requirements: {name!r} is no requirement of plugins: it stands elsewhere in the lock" for name in twice
+    ]
+    return Lock(
+        core=read.text("core", _is_version, "a version"),
+        requires_python=read.text("requires-python", _is_specifier, "a range of Python versions, such as '>=3.11'"),
+        platform=read.text("platform", _PLATFORM.fullmatch, "a platform, such as 'linux'"),
+        plugins=tuple(plugins[name] for name in sorted(plugins)),
+        requirements=requirements,
+        policy=_policy_from(read.table("policy"), faults),
+    )
+
+
+def _plugin_from(entry: Mapping[str, Any], number: int, faults: list[str]) -> LockedPlugin:
+    name = entry.get("name")
+    read = _Reader(entry, f"plugin {number} ({name!r:.80})" if isinstance(name, str) else f"plugin {number}", faults)
+    read.only("name", "version", "content", "editable", "offers")
+    plugin = LockedPlugin(
+        name=read.text("name", _NAME.fullmatch, "a normalised name: a-z, 0-9 and single '-'"),
+        version=read.text("version", _is_version, "a version"),
+        content=read.text("content", _CONTENT.fullmatch, "'sha256:' and 64 hexadecimal digits", needed=False),
+        ids=read.names("offers", COMPONENT, "kind.name"),
+        editable=read.switch("editable"),
+    )
+    if plugin.editable and plugin.content:
+        read.fault("content", "cannot be known of an editable plugin: leave out one of both")
+    if plugin.name == CORE:
+        read.fault("name", "is the core, which has a line of its own")
+    return plugin
+
+
+def _policy_from(table: Mapping[str, Any], faults: list[str]) -> Policy:
+    read = _Reader(table, "policy", faults)
+    read.only("allow", "block", "enabled", "order", "prefer")
+    return Policy(
+        allow=read.names("allow", _NAME, "a normalised name of a distribution") if "allow" in table else None,
+        block=read.names("block", _RULE, "a distribution, kind.name or distribution/name"),
+        enabled=read.names("enabled", _RULE, "kind.name or kind.distribution/name"),
+        order=read.names("order", _RULE, "a name"),
+        prefer=_Reader(read.table("prefer"), "policy.prefer", faults).preferences(),
+    )
+
+
+def _is_version(text: str) -> bool:
+    return text != "" and canonical_version(text) == text
+
+
+def _is_specifier(text: str) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
+
+
+class _Reader:
+    """Takes values out of a table, and notes each that is not what it has to be."""
+
+    def __init__(self, table: Mapping[str, Any], where: str, faults: list[str]) -> None:
+        self._table = table
+        self._where = where
+        self._faults = faults
+
+    def fault(self, key: str, text: str) -> None:
+        place = f"{self._where}: " if self._where else ""
+        self._faults.append(f"{place}{key!r:.80} {text}")
+
+    def only(self, *keys: str) -> None:
+        for key in self._table:
+            if key not in keys:
+                self.fault(key, f"is no key of a lock{closest(key, keys)}")
+
+    def text(self, key: str, fits: Callable[[str], object], wanted: str, *, needed: bool = True) -> str:
+        value = self._table.get(key)
+        if value is None:
+            if needed:
+                self.fault(key, f"is missing: {wanted}")
+            return ""
+        if not isinstance(value, str) or not fits(value):
+            self.fault(key, f"must be {wanted}, not {value!r:.120}")
+            return ""
+        return value
+
+    def switch(self, key: str) -> bool:
+        value = self._table.get(key, False)
+        if not isinstance(value, bool):
+            self.fault(key, f"must be true or false, not {value!r:.120}")
+        return value is True
+
+    def names(self, key: str, pattern: re.Pattern[str], wanted: str) -> tuple[str, ...]:
+        value = self._table.get(key, [])
+        if not isinstance(value, list):
+            self.fault(key, f"must be a list, not {value!r:.120}")
+            return ()
+        for number, name in enumerate(value, start=1):
+            if not isinstance(name, str) or not pattern.fullmatch(name):
+                self.fault(key, f"has as number {number} {name!r:.120}, which is not {wanted}")
+        return tuple(name for name in value if isinstance(name, str))
+
+    def table(self, key: str) -> Mapping[str, Any]:
+        value = self._table.get(key, {})
+        if not isinstance(value, dict):
+            self.fault(key, f"must be a table, not {value!r:.120}")
+            return {}
+        return value
+
+    def tables(self, key: str) -> list[Mapping[str, Any]]:
+        value = self._table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            self.fault(key, f"must be tables, each under [[{key}]]")
+            return []
+        return list(value)
+
+    def pins(self) -> dict[str, str]:
+        """The whole table, as distribution → version."""
+        for name in self._table:
+            if not _NAME.fullmatch(name):
+                self.fault(name, "is no normalised name of a distribution: a-z, 0-9 and single '-'")
+        return {name: self.text(name, _is_version, "a version") for name in self._table}
+
+    def preferences(self) -> dict[str, str]:
+        """The whole table, as `kind.name` → distribution."""
+        for name in self._table:
+            if not COMPONENT.fullmatch(name):
+                self.fault(name, "is not kind.name")
+        return {name: self.text(name, _NAME.fullmatch, "a normalised name of a distribution") for name in self._table}

@@ -1,0 +1,197 @@
+"""What an agent needs installed: the exact list of distributions, from what is said about it. Nothing is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jackfield.config import AgentConfig, RAGConfig
+from jackfield.errors import ConfigError, PluginNotFoundError
+from jackfield.models.factory import backend_of
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.host import PluginHost
+from jackfield.plugins.known import known_components, parser_of_extension
+from jackfield.settings import closest, normalise
+from jackfield_manage.python_uses import PythonUses
+from jackfield_manage.source import described_in_source
+
+CORE = "jackfield"
+CORE_AGENTS = ("basic", "fncall")
+NATIVE = "native"
+_RETRIEVAL = "tool.retrieval"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What must be installed.
+
+    Attributes:
+        distributions: Each with the components it is needed for, the core first.
+        missing: Those of them that are not installed.
+        unknown: A line for each component that no installed and no known distribution offers.
+    """
+
+    distributions: Mapping[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def install_line(self) -> str:
+        """The command that installs what is missing, '' if nothing is."""
+        return f"pip install {' '.join(self.missing)}" if self.missing else ""
+
+
+def needs_of(config: AgentConfig, host: PluginHost) -> Needs:
+    """What an agent needs.
+
+    Raises:
+        AmbiguousPluginError: Two installed distributions offer something it names.
+        ConfigError: It has a model, and says neither backend nor server.
+    """
+    return _resolved([config], host)
+
+
+def needs_of_python(uses: PythonUses, host: PluginHost) -> Needs:
+    """What a Python file needs, as far as it says. Raises as `needs_of`."""
+    needs = _resolved([AgentConfig.parse(_as_config(parts), what="the agent") for parts in uses.parts], host)
+    imported = {normalise(package): ("imported",) for package in uses.packages}
+    distributions = {
+        **needs.distributions,
+        **{name: needs.distributions.get(name, imported[name]) for name in imported},
+    }
+    installed = {row.distribution for row in host.catalog.rows}
+    missing = {*needs.missing, *(name for name in imported if name not in installed)}
+    return Needs(_core_first(distributions), tuple(sorted(missing)), needs.unknown)
+
+
+def _as_config(parts: Mapping[str, Any]) -> dict[str, Any]:
+    known = {key: value for key, value in parts.items() if key in AgentConfig.model_fields}
+    given = known.get("agent")
+    return {**given, **{k: v for k, v in known.items() if k != "agent"}} if isinstance(given, dict) else known
+
+
+def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
+    """The components that an agent names, as `kind.address`."""
+    if config.agent not in CORE_AGENTS:
+        yield f"agent.{config.agent}"
+    if config.llm is not None:
+        yield from _of_model(config.llm, host)
+    for entry in config.function_list:
+        yield from _of_entry("tool", entry, host)
+    for observer in config.observers:
+        yield f"observer.{observer}"
+    for component in host.settings.enabled:
+        yield component
+        yield from _of_settings(host.settings.options_of(*component.split(".", 1)), host)
+    for file in config.files:
+        extension = Path(file).suffix.lower().removeprefix(".")
+        yield f"parser.{_parser_for(extension, host) or extension}"
+
+
+def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
+    yield f"llm.{backend_of(llm, _backends(host))}"
+    if isinstance(llm, str):
+        return
+    for entry in llm.get("processors", ()):
+        yield from _of_entry("processor", entry, host)
+    call_format = dict(llm.get("generate_cfg") or {}).get("fncall_prompt_type")
+    if call_format and call_format != NATIVE:
+        yield f"call_format.{call_format}"
+
+
+def _of_entry(kind: str, entry: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
+    """A component with its settings, or its address alone."""
+    if isinstance(entry, str):
+        yield f"{kind}.{entry}"
+    else:
+        yield f"{kind}.{entry.get('name', '')}"
+        yield from _of_settings(entry, host)
+
+
+def _of_settings(value: object, host: PluginHost) -> Iterator[str]:
+    """The models among the settings of a component: one to fall back to, one that judges, one that summarises."""
+    match value:
+        case str():
+            backend, _, model = value.partition(":")
+            if model and backend in _backends(host):
+                yield f"llm.{backend}"
+        case Mapping() if "model" in value or "model_type" in value:
+            # What has these keys need not be a model: then it says no backend, and nothing is needed for it.
+            with suppress(ConfigError):
+                yield from _of_model(value, host)
+        case Mapping():
+            for part in value.values():
+                yield from _of_settings(part, host)
+        case list() | tuple():
+            for part in value:
+                yield from _of_settings(part, host)
+
+
+def _backends(host: PluginHost) -> list[str]:
+    known = (component.partition(".") for component in known_components())
+    return [*host.names("llm"), *(name for kind, _, name in known if kind == "llm")]
+
+
+def _parser_for(extension: str, host: PluginHost) -> str | None:
+    for row in host.rows("parser"):
+        described = described_in_source(row, host.paths)
+        if described and extension in described.values.get("extensions", ()):
+            return row.name
+    return parser_of_extension(extension)
+
+
+def _resolved(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
+    """The distributions of all components that are named, and of those that these ask for in turn."""
+    found: dict[str, list[str]] = {CORE: []}
+    unknown: list[str] = []
+    installed: set[str] = {CORE}
+    open_ = [component for config in configs for component in _components(config, host)]
+    seen: set[str] = set()
+    for component in open_:  # it grows while it is walked
+        if component in seen:
+            continue
+        seen.add(component)
+        kind, _, address = component.partition(".")
+        try:
+            row = host.find(kind, address)
+        except PluginNotFoundError as error:
+            distribution, requires = _known(kind, address)
+            if distribution is None:
+                unknown.append(f"{component}: {error}{_close_known(component)}")
+                continue
+        else:
+            distribution, requires = row.distribution, _requires(row, host)
+            installed.add(distribution)
+        found.setdefault(distribution, []).append(component)
+        open_ += requires
+        if component == _RETRIEVAL:
+            # Which searchers it asks for is configuration.
+            open_ += [f"searcher.{name}" for config in configs for name in RAGConfig.parse(config.rag_cfg).searchers]
+    distributions = {name: tuple(sorted(uses)) for name, uses in found.items()}
+    return Needs(_core_first(distributions), tuple(sorted(set(distributions) - installed)), tuple(unknown))
+
+
+def _requires(row: Row, host: PluginHost) -> list[str]:
+    described = described_in_source(row, host.paths)
+    return list(described.values.get("requires", ())) if described else []
+
+
+def _known(kind: str, address: str) -> tuple[str | None, list[str]]:
+    distribution, slash, name = address.rpartition("/")
+    known = known_components().get(f"{kind}.{name}")
+    if slash:
+        same = known is not None and known.distribution == normalise(distribution)
+        return normalise(distribution), list(known.requires) if known and same else []
+    return (known.distribution, list(known.requires)) if known else (None, [])
+
+
+def _close_known(component: str) -> str:
+    hint = closest(component, list(known_components()))
+    return hint if "did you mean" in hint else ""
+
+
+def _core_first(distributions: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {CORE: distributions.get(CORE, ()), **{name: distributions[name] for name in sorted(distributions)}}

@@ -1,0 +1,456 @@
+"""Install and uninstall plugins with the installer that is there: uv or pip. No plugin is loaded, no shell is used.
+
+What is handed to the installer is a normalised name, a requirement that `packaging` has read, or an absolute path, so
+none of it can be taken for an option.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from jackfield.errors import ConfigError, PluginError, PluginNotFoundError
+from jackfield.plugins.catalog import Catalog
+from jackfield.plugins.known import known_components
+from jackfield.settings import closest, normalise
+from jackfield_manage.distributions import CORE, Distribution
+
+_ASKING_TIMEOUT_S = 60.0
+_ARCHIVES = (".whl", ".zip", ".tar.gz")
+
+Run = Callable[[Sequence[str]], int]
+"""Runs a command, whose output the user sees, and gives its exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The Python environment that is changed.
+
+    Attributes:
+        python: Its interpreter.
+        prefix, base_prefix: The environment's folder, and that of the Python it was made from.
+        stdlib: The folder of the standard library, where an operating system marks a Python as its own (PEP 668).
+        search_path: Where programs are looked for.
+    """
+
+    python: str
+    prefix: Path
+    base_prefix: Path
+    stdlib: Path
+    search_path: str
+
+    @classmethod
+    def current(cls) -> Environment:
+        """The one this process runs in."""
+        return cls(
+            python=sys.executable,
+            prefix=Path(sys.prefix),
+            base_prefix=Path(sys.base_prefix),
+            stdlib=Path(sysconfig.get_path("stdlib")),
+            search_path=os.environ.get("PATH", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where an installer looks besides, or instead of, the index it is configured for."""
+
+    find_links: tuple[str, ...] = ()
+    no_index: bool = False
+
+    def options(self) -> list[str]:
+        """As both installers understand them."""
+        links = [f"--find-links={_as_link(link)}" for link in self.find_links]
+        return [*links, *(["--no-index"] if self.no_index else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """A program that installs, with what comes before its own arguments."""
+
+    name: Literal["uv", "pip"]
+    install_command: tuple[str, ...]
+    uninstall_command: tuple[str, ...]
+
+    def install(
+        self,
+        requirements: Sequence[str],
+        *,
+        constraints: Path | None = None,
+        anew: bool = False,
+        sources: Sources | None = None,
+        upgrade: bool = False,
+    ) -> list[str]:
+        """The command that installs; with `anew`, also what is there in that version, and nothing it requires."""
+        options = (sources or Sources()).options()
+        if constraints:
+            options.append(f"--constraint={constraints}")
+        if upgrade:
+            options.append("--upgrade")
+        if anew:
+            # pip's cache would give what was built under that version before; uv refreshes its own.
+            again = ["--reinstall"] if self.name == "uv" else ["--force-reinstall", "--no-cache-dir"]
+            options += ["--no-deps", *again]
+        return [*self.install_command, *options, "--", *requirements]
+
+    def uninstall(self, names: Sequence[str]) -> list[str]:
+        """The command that removes distributions without asking back."""
+        return [*self.uninstall_command, "--", *names]
+
+
+def find_installer(environment: Environment | None = None) -> Installer:
+    """The installer for an environment: a uv that works, beside the interpreter or on the path, else its own pip.
+
+    Raises:
+        ConfigError: There is none, or the environment is not ours to change; the message says what to do.
+    """
+    env = environment or Environment.current()
+    if not env.python:
+        raise ConfigError("this Python does not know where its interpreter is, so nothing can be installed beside it")
+    if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
+        raise ConfigError(
+            f"{env.python} belongs to the operating system, which does not want packages in it. Make an environment: "
+            "python3 -m venv .venv && .venv/bin/pip install jackfield, then use .venv/bin/jackfield"
+        )
+    uv = _working_uv(env)
+    if uv:
+        return Installer(
+            "uv",
+            (uv, "pip", "install", f"--python={env.python}"),
+            (uv, "pip", "uninstall", f"--python={env.python}"),
+        )
+    # -P: a folder named pip in the working directory is not the installer.
+    pip = (env.python, "-P", "-m", "pip")
+    if _answers([*pip, "--version"]):
+        return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
+    raise ConfigError(f"{env.python} has no pip, and there is no uv on the path: get one, {env.python} -m ensurepip")
+
+
+def install(
+    texts: Sequence[str],
+    *,
+    environment: Environment | None = None,
+    sources: Sources | None = None,
+    upgrade: bool = False,
+    anything: bool = False,
+    dry_run: bool = False,
+    run: Run | None = None,
+    tell: Callable[[str], None] = print,
+) -> int:
+    """Install plugins; gives the installer's exit code.
+
+    Args:
+        texts: Names, requirements, wheels or folders, as `requirement_of` takes them.
+        environment: In place of the one this process runs in.
+        sources: Where to look besides the index.
+        upgrade: To the newest version, also of what is there.
+        anything: Also what no list of ours has, and what is not named as plugins are.
+        dry_run: Say the command, and run nothing.
+        run: In place of running the command.
+        tell: Takes what is done, line by line.
+
+    Raises:
+        ConfigError: A text is none of these, or nothing can be installed here.
+    """
+    env = environment or Environment.current()
+    requirements = [requirement_of(text, anything=anything) for text in texts]
+    for text, requirement in zip(texts, requirements, strict=True):
+        if text != requirement:
+            tell(f"{text} → {requirement}")
+    refuse_tool_environment(env, add=requirements)
+    command = find_installer(env).install(requirements, sources=sources, upgrade=upgrade)
+    return _carry_out(command, dry_run=dry_run, run=run, tell=tell)
+
+
+def uninstall(
+    texts: Sequence[str],
+    catalog: Catalog,
+    *,
+    environment: Environment | None = None,
+    dry_run: bool = False,
+    run: Run | None = None,
+    tell: Callable[[str], None] = print,
+) -> int:
+    """Remove plugins, broken ones too; gives the installer's exit code.
+
+    Args:
+        texts: Distributions, or components as `name`, `kind.name` or `distribution/name`.
+        catalog: What is installed.
+        environment, dry_run, run, tell: As for `install`.
+
+    Raises:
+        PluginError: A text names no plugin, or several.
+        ConfigError: Nothing can be removed here.
+    """
+    env = environment or Environment.current()
+    meant = {text: installed_plugin(text, catalog) for text in texts}
+    for text, name in meant.items():
+        if text != name:
+            tell(f"{text} → {name}")
+    names = list(dict.fromkeys(meant.values()))
+    refuse_tool_environment(env, remove=names)
+    return _carry_out(find_installer(env).uninstall(names), dry_run=dry_run, run=run, tell=tell)
+
+
+def requirement_of(text: str, *, anything: bool = False) -> str:
+    """What to hand to an installer for what somebody typed.
+
+    `openai` and `llm.openai` mean the known distribution that offers them, with or without a version behind it; a name
+    that is nearly a known one is refused, and so is one that is not `jackfield-…`, and an address. What looks like a
+    path is one.
+
+    Args:
+        text: What was typed.
+        anything: Take any name and any address as it is.
+
+    Raises:
+        ConfigError: It is none of these; the message says what it may be.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    if _looks_like_path(text):
+        return _path_of(text)
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise ConfigError(
+            f"{text!r:.200} is no plugin: write a name (openai), a requirement (jackfield-openai>=0.1), "
+            "or the path of a wheel or folder (./jackfield-mine)"
+        ) from error
+    if requirement.url and not anything:
+        raise ConfigError(
+            f"{text!r:.200} installs whatever lies at that address. If you trust it: "
+            f"jackfield plugins install --any {shlex.quote(text)}"
+        )
+    name = requirement.name if requirement.url else _distribution_named(requirement.name, anything=anything)
+    return name + str(requirement)[len(requirement.name) :]
+
+
+def installed_plugin(text: str, catalog: Catalog) -> str:
+    """The one installed distribution that a text means, by its own name or by what it offers.
+
+    Raises:
+        PluginError: There is none, or more than one.
+    """
+    wanted = normalise(text)
+    plugins = {row.distribution for row in catalog.rows} | {problem.distribution for problem in catalog.problems}
+    if wanted == CORE:
+        raise PluginError("jackfield is the core, no plugin: to remove it, use pip or uv themselves")
+    if wanted in plugins:
+        return wanted
+    offering = sorted({row.distribution for row in catalog.rows if text in (row.name, row.id, row.address)})
+    if len(offering) == 1:
+        return offering[0]
+    if offering:
+        raise PluginError(f"{text!r} is offered by {' and '.join(offering)}: name the one that is meant")
+    known = sorted(plugins | {row.name for row in catalog.rows})
+    raise PluginNotFoundError(f"no plugin {text!r:.200} is installed{closest(text, known)}")
+
+
+def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+    """Refuse to change the environment of a tool: the next upgrade makes it anew from its receipt.
+
+    Raises:
+        ConfigError: It is one; the message has the exact command that changes it.
+    """
+    command = tool_command(env, add=tuple(add), remove=tuple(remove))
+    if command:
+        raise ConfigError(
+            f"this environment belongs to a tool installer, which would forget the change. Run: {command}"
+        )
+
+
+def write_constraints(pins: Mapping[str, str]) -> Path:
+    """A file that holds an installer to versions; whoever asks for it removes it."""
+    descriptor, path = tempfile.mkstemp(prefix="jackfield-", suffix=".txt")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}=={version}\n" for name, version in sorted(pins.items()))
+    return Path(path)
+
+
+def run_visibly(command: Sequence[str]) -> int:
+    """Run a command, whose output the user sees, and give its exit code.
+
+    Raises:
+        ConfigError: It cannot be started.
+    """
+    sys.stdout.flush()
+    try:
+        return subprocess.run(list(command), check=False).returncode  # noqa: S603 - a list, and no shell
+    except OSError as error:
+        raise ConfigError(f"{command[0]} cannot be run: {error.strerror or error}") from error
+
+
+def _carry_out(command: Sequence[str], *, dry_run: bool, run: Run | None, tell: Callable[[str], None]) -> int:
+    if dry_run:
+        tell(f"would run: {shlex.join(command)}")
+        return 0
+    return (run or run_visibly)(command)
+
+
+# --- names ---
+
+
+def _looks_like_path(text: str) -> bool:
+    # A requirement with an address (`name @ https://…`) has slashes, too.
+    return "@" not in text and (
+        text.startswith((".", "~")) or os.sep in text or "/" in text or text.lower().endswith(_ARCHIVES)
+    )
+
+
+def _path_of(text: str) -> str:
+    try:
+        path = Path(text).expanduser().absolute()
+        is_there = path.exists()
+        if path.is_file() and path.name.lower().endswith(_ARCHIVES):
+            return str(path)
+        if any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
+            return str(path)
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown ~user, a NUL
+        raise ConfigError(f"{text!r:.200} is no path: {error}") from error
+    what = "is neither a wheel nor a folder with a pyproject.toml" if is_there else "does not exist"
+    raise ConfigError(f"{text!r:.200} {what}; a plugin's name has no '/' in it")
+
+
+def _distribution_named(name: str, *, anything: bool) -> str:
+    """The distribution that a name means, by the list of known ones; with `anything`, whatever has it."""
+    wanted = normalise(name)
+    offers: dict[str, set[str]] = {}
+    for component, known in known_components().items():
+        distribution = known.distribution
+        kind, _, short = component.partition(".")
+        for form in (distribution, distribution.removeprefix("jackfield-"), f"{kind}-{short}", short):
+            offers.setdefault(normalise(form), set()).add(distribution)
+    meant = offers.get(wanted, set())
+    if len(meant) == 1:
+        return meant.pop()
+    own = f"jackfield-{wanted}"
+    if own in meant:
+        return own
+    if meant:
+        raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one that is meant")
+    if anything or wanted == CORE:
+        return wanted
+    prefix = f"{CORE}-"
+    # Without the prefix, which would make all names alike.
+    near = get_close_matches(wanted.removeprefix(prefix), {form.removeprefix(prefix) for form in offers}, 1, cutoff=0.8)
+    if near:
+        # A slip of the pen would install whatever somebody else has put under that name.
+        intended = min(offers.get(near[0]) or offers[f"{prefix}{near[0]}"])
+        raise ConfigError(
+            f"{name!r} is nearly {near[0]!r}: write jackfield plugins install {intended}; "
+            f"if you do mean the distribution {wanted!r}: jackfield plugins install --any {wanted}"
+        )
+    if not wanted.startswith(prefix):
+        # A word is not a distribution: somebody may have put anything under it.
+        raise ConfigError(
+            f"no known plugin is called {name!r}, and it is not named as plugins are (jackfield-NAME), so it may be "
+            f"anybody's. Look: jackfield plugins search. If you do mean it: jackfield plugins install --any {wanted}"
+        )
+    return wanted
+
+
+def names_of(requirements: Iterable[str], found: Mapping[str, Distribution]) -> set[str]:
+    """The distributions that requirements and paths have installed, among those that are found afterwards."""
+    folders = {Path(one).as_uri() for one in requirements if Path(one).is_absolute()}
+    named = {normalise(name) for name in map(_name_in, requirements) if name}
+    return named | {one.name for one in found.values() if one.direct and one.direct.get("url") in folders}
+
+
+def _as_link(link: str) -> str:
+    """A folder becomes an absolute one; an address stays."""
+    return link if "://" in link else str(Path(link).expanduser().absolute())
+
+
+# --- environments ---
+
+
+def _working_uv(env: Environment) -> str | None:
+    beside = str(Path(env.python).parent)
+    for folders in (beside, env.search_path):
+        uv = shutil.which("uv", path=folders)
+        # It is run: a shim of a version manager may be there for another Python, and only say so.
+        if uv and _answers([uv, "--version"]):
+            return uv
+    return None
+
+
+def _answers(command: Sequence[str]) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 - a list, and no shell
+            list(command), capture_output=True, check=False, timeout=_ASKING_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str | None:
+    """The command that changes the environment of `uv tool` or pipx; None if it is neither."""
+    if (env.prefix / "uv-receipt.toml").is_file():
+        return _uv_tool_command(env, add, remove)
+    if (env.prefix / "pipx_metadata.json").is_file():
+        verb, names = ("inject", add) if add else ("uninject", remove)
+        return shlex.join(["pipx", verb, env.prefix.name, *names])
+    return None
+
+
+def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]) -> str:
+    import tomllib
+
+    try:
+        tool: Any = tomllib.loads((env.prefix / "uv-receipt.toml").read_text(encoding="utf-8")).get("tool", {})
+        entries = [entry for entry in tool.get("requirements", []) if isinstance(entry, dict)]
+        python = str(tool.get("python", ""))
+    except (OSError, ValueError, AttributeError, TypeError):
+        entries, python = [], ""
+    main, *others = entries or [{"name": env.prefix.name}]
+    gone = {normalise(name) for name in (*remove, *map(_name_in, add))}
+    kept = [entry for entry in others if normalise(str(entry.get("name", ""))) not in gone]
+    words = ["uv", "tool", "install", *(["--python", python] if python else [])]
+    words += _tool_requirement(main, editable_option="--editable")
+    for entry in kept:
+        words += _tool_requirement(entry, option="--with", editable_option="--with-editable")
+    for requirement in add:
+        words += ["--with", requirement]
+    return shlex.join(words)
+
+
+def _tool_requirement(entry: Mapping[str, Any], *, editable_option: str, option: str = "") -> list[str]:
+    """One requirement of a receipt, as the words of a command."""
+    if "editable" in entry:
+        return [editable_option, str(entry["editable"])]
+    name = str(entry.get("name", ""))
+    extras = entry.get("extras")
+    named = f"{name}[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else name
+    if "git" in entry:
+        named = f"{named} @ git+{entry['git']}"
+    elif "url" in entry:
+        named = f"{named} @ {entry['url']}"
+    elif "path" in entry or "directory" in entry:
+        named = str(entry.get("path") or entry.get("directory"))
+    else:
+        named += str(entry.get("specifier", ""))
+    return [option, named] if option else [named]
+
+
+def _name_in(requirement: str) -> str:
+    """The name in a requirement or at the front of a wheel's file name; '' for a folder."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    if Path(requirement).is_absolute():
+        return Path(requirement).name.partition("-")[0] if requirement.endswith(".whl") else ""
+    try:
+        return Requirement(requirement).name
+    except InvalidRequirement:
+        return ""

@@ -1,0 +1,159 @@
+"""Load the plugins of one distribution and say what happened, in a process of its own.
+
+`python -B -m jackfield_manage.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from standard
+input and writes one JSON object to standard output. What a plugin prints goes elsewhere, so that it cannot spoil the
+answer; a thread that it leaves behind cannot keep the process alive.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jackfield.errors import PluginError
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.descriptors import KINDS, ComponentSpec
+from jackfield.plugins.host import PluginHost
+from jackfield_manage.watch import Watch
+
+
+def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
+    """Describe (and, if deep, load and check) all components of a distribution.
+
+    Returns:
+        `specs`: the descriptors by `kind.name`, as JSON; `offered`: all that its modules offer, declared or not;
+        `errors`: a text for each component that fails; `missing`: the modules that were not there; `secrets`: the
+        variables they read; `imported`: the modules that came with it; `effects`: what it did besides being imported;
+        `ms`, `waited_ms`: the CPU it took, and how long it waited besides; `checks`: what is wrong with the machine, by
+        its own account; `configs`: if asked for, the JSON Schemas of their settings.
+    """
+    for shared in ("faults", "hookspecs"):  # paid once by all plugins, so not counted for this one
+        importlib.import_module(f"jackfield.plugins.{shared}")
+    rows = [row for row in host.rows() if row.distribution == distribution]
+    watch = Watch({row.module.partition(".")[0] for row in rows})
+    answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "missing": [], "checks": [], "configs": {}}
+    specs: dict[Row, ComponentSpec] = {}
+    with watch:
+        for row in rows:
+            try:
+                specs[row] = host.spec_of(row, ComponentSpec)
+            except PluginError as error:
+                _note(error, answer)
+    answer["waited_ms"] = round(watch.waited_ms, 1)
+    answer["ms"] = round(watch.cpu_ms, 1)
+    answer["effects"], answer["imported"] = [*watch.changed, *watch.effects], watch.imported
+    answer["specs"] = {row.id: as_json(spec) for row, spec in specs.items()}
+    answer["secrets"] = sorted({variable for spec in specs.values() for variable in spec.secrets})
+    one_of_each_module = {row.module: row for row in rows}.values()
+    answer["offered"] = [
+        f"{kind}.{name}" for row in one_of_each_module for kind in KINDS for name in host.offered(row, kind)
+    ]
+    if deep and not answer["errors"]:
+        for row, spec in specs.items():
+            _load_and_check(host, row, spec, answer)
+    for row, spec in specs.items() if configs else ():
+        if spec.config:
+            try:
+                answer["configs"][row.id] = host.load_target(row, spec.config).model_json_schema()
+            except Exception as error:  # noqa: BLE001 - the rest can be told all the same
+                answer["configs"][row.id] = {"error": f"{type(error).__name__}: {error}"}
+    return answer
+
+
+def _note(error: PluginError, answer: dict[str, Any]) -> None:
+    answer["errors"].append(str(error))
+    if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name:
+        answer["missing"].append(error.__cause__.name)
+
+
+# What a component of a kind must be a subclass of.
+_BASES = {
+    "agent": "jackfield.agents:Agent",
+    "call_format": "jackfield.processors:CallFormat",
+    "embedder": "jackfield.retrieval:Embedder",
+    "llm": "jackfield.models:BaseChatModel",
+    "observer": "jackfield.runs.observers:Observer",
+    "parser": "jackfield.retrieval:Parser",
+    "processor": "jackfield.processors:Processor",
+    "searcher": "jackfield.retrieval:Searcher",
+    "tool": "jackfield.tools:BaseTool",
+}
+
+
+def _fault_of_class(kind: str, loaded: Any) -> str:
+    """Why what a component's target names cannot be one of its kind, or ''; it goes on after the target."""
+    if not callable(loaded):
+        return f"has the type {type(loaded).__name__}, and must be a class"
+    if not isinstance(loaded, type) or kind not in _BASES:
+        return ""  # a function that makes one: only calling it would tell
+    module, _, name = _BASES[kind].partition(":")
+    base = getattr(importlib.import_module(module), name)
+    if not issubclass(loaded, base):
+        return f"is no subclass of {_BASES[kind].replace(':', '.')}"
+    unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))
+    return f"does not write {', '.join(unwritten)}" if unwritten else ""
+
+
+def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:
+    try:
+        if fault := _fault_of_class(row.kind, host.load_row(row)):
+            answer["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
+        if spec.config:
+            host.load_target(row, spec.config)
+        if spec.check:
+            check: Callable[[], Any] = host.load_target(row, spec.check)
+            answer["checks"] += [str(text) for text in check()]
+    except PluginError as error:
+        _note(error, answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - it is told to who asked
+        answer["errors"].append(
+            f"{row.distribution}: its check of {row.id} failed: {type(error).__name__}: {error!s:.500}"
+        )
+
+
+def as_json(spec: ComponentSpec) -> dict[str, Any]:
+    """A descriptor as JSON values; bytes are shown as Python would."""
+    return {entry.name: _json_value(getattr(spec, entry.name)) for entry in dataclasses.fields(spec)}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(entry) for key, entry in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    if isinstance(value, tuple | list):
+        return [_json_value(entry) for entry in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+def main(arguments: list[str]) -> None:
+    """Probe the distribution that the first argument names."""
+    host = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that has started this one
+    answer_to = os.dup(1)
+    with tempfile.TemporaryFile() as said:
+        for stream in (1, 2):
+            os.dup2(said.fileno(), stream)
+        result = probe(host, arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        said.seek(0)
+        printed = said.read(500).decode(errors="replace")
+    if printed and not result["errors"]:
+        result["effects"].append(f"it prints {printed!r}")
+    with os.fdopen(answer_to, "w") as answer:
+        json.dump(result, answer)
+        answer.flush()
+        os._exit(0)  # whatever threads the plugin has started
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,126 @@
+"""What a Python file that makes agents needs. The file is read and never run: what it needs must be known before."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jackfield.agents.spec import text_of
+from jackfield.errors import ConfigError
+from jackfield_manage.source import Constants, UnknownValueError, name_called
+
+# What stands in a call by position, of the functions and classes that take the parts of an agent.
+_POSITIONS: Mapping[str, tuple[str, ...]] = {"create_agent": ("agent",), "get_chat_model": ("llm",)}
+_CLASS_POSITIONS = ("function_list", "llm", "system_message")
+# Of a model's configuration: what a computed value stands for, and where it cannot be done without.
+_STAND_INS = {"model": "computed", **dict.fromkeys(("api_base", "base_url", "model_server"), "http://computed")}
+_DECISIVE = ("model_type", "processors", "generate_cfg")
+_PARTS = frozenset(("agent", "llm", "function_list", "files", "rag_cfg", "extra_generate_cfg", "observers"))
+
+
+@dataclass(frozen=True, slots=True)
+class PythonUses:
+    """What a Python file makes of Jackfield, as far as it can be told without running it.
+
+    Attributes:
+        parts: For each call that makes an agent or a model, what it is given.
+        packages: The packages of plugins that it imports itself.
+        unknown: What only running it would tell, one line each.
+    """
+
+    parts: tuple[Mapping[str, Any], ...] = ()
+    packages: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = field(default=())
+
+
+def python_uses(path: str | Path) -> PythonUses:
+    """Find out what a Python file needs, without running it.
+
+    Raises:
+        ConfigError: It cannot be read, or is no Python.
+    """
+    file = Path(path)
+    try:
+        tree = ast.parse(text_of(file), filename=str(file))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ConfigError(f"{file} is no Python: {error}") from error
+    constants = Constants(tree)
+    parts: list[Mapping[str, Any]] = []
+    unknown: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given, unreadable = _given_to(node, constants)
+            parts += [given] if given else []
+            unknown += [f"{file}:{node.lineno}: {name} is computed" for name in unreadable]
+    return PythonUses(tuple(parts), tuple(sorted(set(_plugin_packages(tree)))), tuple(unknown))
+
+
+def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], list[str]]:
+    """The parts of an agent that a call is given, and the names of those that cannot be told."""
+    called = name_called(call)
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in _PARTS}
+    positions = _POSITIONS.get(called, _CLASS_POSITIONS if called[:1].isupper() and keywords else ())
+    arguments = {**dict(zip(positions, call.args, strict=False)), **keywords}
+    given: dict[str, Any] = {}
+    unreadable: list[str] = []
+    for name, node in arguments.items():
+        if name not in _PARTS:
+            continue
+        try:
+            given[name] = _readable(name, node, constants)
+        except UnknownValueError:
+            unreadable.append(name)
+    return given, unreadable
+
+
+def _readable(name: str, node: ast.expr, constants: Constants) -> Any:
+    if name in ("function_list", "observers") and isinstance(node, ast.List | ast.Tuple):
+        return [entry for part in node.elts for entry in _entries(part, constants)]
+    if name == "llm" and isinstance(node, ast.Dict | ast.Name):
+        return _model_config(node, constants)
+    return constants.value_of(node)
+
+
+def _model_config(node: ast.expr, constants: Constants) -> Any:
+    """What a model's configuration says of its backend; keys and addresses are often computed, and do not matter."""
+    try:
+        return constants.value_of(node)
+    except UnknownValueError:
+        pass
+    config: dict[str, Any] = {}
+    for key, value in constants.entries_of(node):
+        try:
+            config[key] = constants.value_of(value)
+        except UnknownValueError:
+            if key not in _STAND_INS:
+                if key in _DECISIVE:
+                    raise
+                continue
+            config[key] = _STAND_INS[key]
+    return config
+
+
+def _entries(node: ast.expr, constants: Constants) -> Iterator[Any]:
+    """A tool that is a function or an object of this file needs no plugin; a name or a dict says which it needs."""
+    if isinstance(node, ast.Constant | ast.Dict | ast.JoinedStr):
+        yield constants.value_of(node)
+        return
+    try:
+        value = constants.value_of(node)
+    except UnknownValueError:
+        return
+    if isinstance(value, str | dict):
+        yield value
+
+
+def _plugin_packages(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        yield from (name.partition(".")[0] for name in names if name.startswith("jackfield_"))

@@ -1,0 +1,113 @@
+"""To which projects somebody has agreed, and to what: `projects` asks this before a file may do more than narrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import ConfigError
+from jackfield.projects import Project, trust_file
+from jackfield.settings import Settings, enabled_form
+from jackfield_manage.choices import write_whole
+
+_EFFECT = {
+    "processor": "sees and may change all that is asked and answered",
+    "observer": "sees every event of every run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A yes that is remembered; `file` is where."""
+
+    path: Path
+    content: str
+    file: Path
+
+
+def agree(project: Project, folder: Path) -> Path:
+    """Remember a yes to a project's file as it was read; gives the file that remembers it.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    target = trust_file(folder, project.path)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(target, json.dumps({"path": str(project.path), "content": project.content}, indent=1))
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from error
+    return target
+
+
+def revoke(path: Path, folder: Path) -> bool:
+    """Forget the yes to a project's file; gives whether there was one.
+
+    Raises:
+        ConfigError: It cannot be removed.
+    """
+    target = trust_file(folder, path)
+    try:
+        target.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be removed: {error.strerror or error}") from error
+    return True
+
+
+def agreements(folder: Path) -> list[Agreement]:
+    """Everything that was agreed to, by path; what is none of ours is left out."""
+    return sorted(_kept(folder), key=lambda one: one.path)
+
+
+def _kept(folder: Path) -> Iterator[Agreement]:
+    for file in folder.glob("*.json"):
+        try:
+            entry = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue
+        match entry:
+            case {"path": str(path), "content": str(content)}:
+                yield Agreement(Path(path), content, file)
+
+
+def asked_for(project: Project, own: Settings) -> list[str]:
+    """What a project's file would do once it is agreed to, a line each; nothing is shortened.
+
+    Args:
+        project: The file.
+        own: The rules without it, to tell what it would replace.
+
+    Raises:
+        ConfigError: It enables what cannot be enabled.
+    """
+    asking = project.asking
+    lines = []
+    for name in map(enabled_form, asking.get("enabled", ())):
+        already = ", as it does already" if name in own.enabled else ""
+        lines.append(f"enabled: {name} acts in every run here{already}: it {_EFFECT[name.partition('.')[0]]}")
+    for name, given in asking.get("settings", {}).items():
+        before = own.options.get(enabled_form(name))
+        replaced = "" if before is None else f", in place of your own: {_shown(before)}"
+        lines.append(f"settings: {name} gets {_shown(given)}{replaced}")
+    for name, distribution in asking.get("prefer", {}).items():
+        instead = own.prefer.get(name)
+        replaced = "" if instead is None else f", in place of that of {instead}"
+        lines.append(f"prefer: {name} means that of {distribution}{replaced}")
+    if "order" in asking:
+        replaced = f", in place of your own: {', '.join(own.order)}" if own.order else ""
+        lines.append(f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}")
+    return lines
+
+
+def denied_by(project: Project) -> list[str]:
+    """What a project's file takes away, a line for each rule."""
+    return [f"{key}: {_shown(value)}" for key, value in project.denying.items()]
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,225 @@
+"""Why a plugin is here and whether it may act: who installed and who requires it, and which rule of which file decides.
+
+Everything is told from metadata and settings; nothing is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jackfield.errors import PluginNotFoundError
+from jackfield.plugins.acting import standing
+from jackfield.plugins.catalog import Catalog, Problem, Row
+from jackfield.plugins.host import PluginHost
+from jackfield.plugins.known import known_components
+from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
+from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
+
+_ASKED_FOR = {
+    True: "Somebody asked for it by name",
+    False: "Nobody asked for it by name",
+    None: "Whether somebody asked for it by name is not written down",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One component of a distribution, and what the rules make of it.
+
+    Attributes:
+        id: `kind.name`.
+        address: `distribution/name`.
+        may_load: Nothing keeps it from loading.
+        reason: What keeps it from loading, as the end of a sentence, with the file or variable that says so.
+        also_from: The other distributions that offer this and may load.
+        choice: What its short name means where several offer it, as a sentence.
+        acts: Whether it acts without being named in code; None for kinds that never do.
+        acts_because: Why it does or does not, as the end of a sentence.
+        remarks: What somebody who reads the name should know of who offers it, as ends of sentences.
+    """
+
+    id: str
+    address: str
+    may_load: bool
+    reason: str = ""
+    also_from: tuple[str, ...] = ()
+    choice: str = ""
+    acts: bool | None = None
+    acts_because: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that is known of why one distribution is here.
+
+    Attributes:
+        installer: Who put it there; '' if nobody signed.
+        requested: Whether somebody asked for it by name; None where the installer does not tell.
+        required_by: Who requires it, `name[extra]` for who does so only with an extra.
+        requires: What it requires here, as requirements.
+        problems: What is wrong with its metadata.
+        remark: What of the project's file does not count, as a sentence.
+    """
+
+    distribution: str
+    version: str
+    location: str
+    installer: str = ""
+    requested: bool | None = None
+    editable: bool = False
+    required_by: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    problems: tuple[str, ...] = ()
+    remark: str = ""
+
+    def lines(self) -> list[str]:
+        """The explanation in plain sentences."""
+        how = ", as an editable folder" if self.editable else ""
+        who = f" by {self.installer}" if self.installer else ""
+        lines = [
+            f"{self.distribution} {self.version} is installed{who}{how}: {self.location}",
+            self._reason_for_being(),
+        ]
+        lines += [f"It {problem}." for problem in self.problems]
+        lines.append(f"It requires {', '.join(self.requires)}." if self.requires else "It requires nothing.")
+        for offer in self.offers:
+            lines += _sentences(offer)
+        return [*lines, self.remark] if self.remark else lines
+
+    def _reason_for_being(self) -> str:
+        always = [name for name in self.required_by if not name.endswith("]")]
+        with_extra = [name for name in self.required_by if name.endswith("]")]
+        asked = _ASKED_FOR[self.requested]
+        if always:
+            needed = f"{' and '.join(always)} {'require' if len(always) > 1 else 'requires'} it"
+        else:
+            needed = "nothing that is installed requires it"
+        extra = f"; {', '.join(with_extra)} would, if that extra was chosen" if with_extra else ""
+        return f"{asked}; {needed}{extra}."
+
+
+def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> list[Explanation]:
+    """Explain all that a name means.
+
+    Args:
+        name: A distribution, `kind.name`, `distribution/name`, or a component's name.
+        settings: The rules.
+        paths: Where distributions are looked for, in place of `sys.path`.
+
+    Raises:
+        PluginNotFoundError: Nothing installed has that name; the message says what to install, if that is known.
+    """
+    where = None if paths is None else tuple(paths)
+    host = PluginHost(settings, paths=where)
+    catalog, found = host.catalog, installed(where)
+    meant = _distributions_meant(name, catalog, found)
+    if not meant:
+        raise PluginNotFoundError(_absence(name, settings, catalog))
+    return [_explain(distribution, host, found) for distribution in meant]
+
+
+def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distribution]) -> list[str]:
+    wanted = normalise(name)
+    plugins = {row.distribution for row in catalog.rows} | {problem.distribution for problem in catalog.problems}
+    if wanted in plugins:
+        return [wanted]
+    offering = sorted({row.distribution for row in catalog.rows if name in (row.name, row.id, row.address)})
+    # A library that plugins require has a reason to be here, too; a component's name comes first: both may be `openai`.
+    return offering or [wanted] * (wanted in found)
+
+
+def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> Explanation:
+    settings, catalog = host.settings, host.catalog
+    rows = [row for row in catalog.rows if row.distribution == name]
+    problems = [problem for problem in catalog.problems if problem.distribution == name]
+    distribution = found.get(name) or _from_catalog(name, rows, problems)
+    return Explanation(
+        name,
+        distribution.version,
+        distribution.location,
+        installer=distribution.installer,
+        requested=distribution.requested,
+        editable=distribution.editable,
+        required_by=tuple(required_by(name, found)),
+        requires=tuple(str(requirement) for requirement in requirements_of(distribution)),
+        offers=tuple(_offer(row, host) for row in rows),
+        problems=tuple(problem.text for problem in problems),
+        remark=settings.project.remark if settings.project else "",
+    )
+
+
+def _from_catalog(name: str, rows: Sequence[Row], problems: Sequence[Problem]) -> Distribution:
+    """What is known of a distribution in an archive, or without metadata that can be read."""
+    if rows:
+        return Distribution(name, rows[0].version, rows[0].location)
+    return Distribution(name, "", problems[0].location)
+
+
+def _offer(row: Row, host: PluginHost) -> Offer:
+    settings = host.settings
+    reason = host.why_not(row)
+    others = sorted(
+        other.distribution
+        for other in host.catalog.rows
+        if other.id == row.id and other.distribution != row.distribution and not host.why_not(other)
+    )
+    stands = standing(row, host) if row.kind in ENABLED_KINDS else None
+    return Offer(
+        row.id,
+        row.address,
+        may_load=not reason,
+        reason=reason,
+        also_from=tuple(others),
+        choice=_choice(row, settings, others) if others and not reason else "",
+        acts=stands.acts if stands else None,
+        acts_because=stands.why if stands else "",
+        remarks=tuple(host.remarks(row)),
+    )
+
+
+def _choice(row: Row, settings: Settings, others: Sequence[str]) -> str:
+    preferred = normalise(settings.prefer.get(row.id, ""))
+    origin = settings.origins.get(f"prefer:{row.id}", "`prefer`")
+    if preferred == row.distribution:
+        return f"{row.name!r} means this one ({origin} prefers it)"
+    if preferred in others:
+        return f"{row.name!r} means that of {preferred} ({origin} prefers it); write {row.address!r} for this one"
+    return (
+        f"{row.name!r} is ambiguous: write {row.address!r}, "
+        f'or prefer one, in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
+    )
+
+
+def _sentences(offer: Offer) -> list[str]:
+    lines = [f"{offer.id} {'may load' if offer.may_load else offer.reason}."]
+    lines += [f"  It {remark}." for remark in offer.remarks]
+    if offer.also_from:
+        lines.append(f"  {', '.join(offer.also_from)} offers it, too.")
+    if offer.choice:
+        lines.append(f"  {offer.choice}.")
+    if offer.acts is not None and offer.may_load:
+        enable = "" if offer.acts else f": jackfield plugins enable {offer.id}"
+        lines.append(f"  It {offer.acts_because}{enable}{'.' * offer.acts}")
+    return lines
+
+
+def _absence(name: str, settings: Settings, catalog: Catalog) -> str:
+    wanted = normalise(name)
+    components = known_components()
+    publishers = sorted(
+        {
+            known.distribution
+            for component, known in components.items()
+            if name in (component, component.partition(".")[2], f"{known.distribution}/{component.partition('.')[2]}")
+            or wanted == known.distribution
+        }
+    )
+    rules = [key for key in settings.origins if key.partition(":")[2] in (name, wanted)]
+    told = "".join(f"; {key.partition(':')[0]} in {settings.origins[key]} names it" for key in rules)
+    if publishers:
+        return f"nothing called {name!r:.200} is installed{told}. Install it: jackfield plugins install {publishers[0]}"
+    names = sorted({row.distribution for row in catalog.rows} | {row.name for row in catalog.rows})
+    return f"nothing called {name!r:.200} is installed{told}{closest(name, names)}"

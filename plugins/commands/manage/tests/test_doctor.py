@@ -1,0 +1,313 @@
+"""The doctor: every fault of a plugin is a row with its reason and what to type next, and nothing else is hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from jackfield_manage.doctor import Finding, _can_agree, examine
+
+SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
+TOOL = SOUND.format("name='x', target='acme_heavy:T', description='Does it.'{}")
+
+
+@pytest.fixture(autouse=True)
+def _seen_by_children(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes in which plugins are examined find the same distributions."""
+    monkeypatch.setenv("PYTHONPATH", str(site.folder))
+
+
+def look(site: Any, *, deep: bool = False, remembered: Iterable[str] = (), **settings: Any) -> dict[str, Finding]:
+    found = list(examine(site.host(**settings), deep=deep, timeout_s=20, remembered=list(remembered)))
+    assert all(finding.fix for finding in found if finding.status != "ok"), "every row says what to type"
+    return {finding.distribution: finding for finding in found}
+
+
+SOUND_CLASS = """
+from jackfield.tools import BaseTool
+
+class T(BaseTool):
+    name = "x"
+    def call(self, params, *, context=None):
+        return ""
+"""
+
+
+def add(site: Any, light: str, heavy: str = SOUND_CLASS, **more: Any) -> None:
+    site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": light, "acme_heavy": heavy}, **more)
+
+
+def add_sound(site: Any, distribution: str, tool: str) -> None:
+    module = f"{distribution}_light"
+    source = SOUND.format(f"name={tool!r}, target='{module}:hook', description='Good.'")
+    site.add(distribution, {f"tool.{tool}": module}, modules={module: source})
+
+
+def test_a_sound_plugin_is_ok_and_has_its_cost(site: Any) -> None:
+    add(site, TOOL.format(""))
+    found = look(site, deep=True)["acme"]
+    assert (found.status, found.why, found.fix) == ("ok", "", "")
+    assert found.ms is not None
+    assert not found.is_fault
+
+
+# What a plugin does wrong → its status, and what is told of it.
+FAULTS: dict[str, tuple[str, str, str]] = {
+    "cannot be imported": ("import not_there", "broken", "needs the package 'not_there'"),
+    "leaves the program": ("import sys; sys.exit(3)", "broken", "SystemExit: 3"),
+    "leaves it at once": ("import os; os._exit(3)", "broken", "with code 3"),
+    "crashes": ("import ctypes; ctypes.string_at(0)", "broken", "by signal 11"),
+    "has an async hook": (TOOL.format("").replace("def tools", "async def tools"), "broken", "is async"),
+    "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be a tuple of texts"),
+    "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", "does not offer it (it offers: y)"),
+    "says what nobody knows": (
+        TOOL.format(", needs_aproval=True"),
+        "undeclared",
+        "tool.x says needs_aproval, which this version of jackfield does not know and does not act on",
+    ),
+    "offers more": (
+        TOOL.format("") + "\n@hook.searchers\ndef s():\n    from jackfield.plugins import SearcherSpec\n"
+        "    return [SearcherSpec(name='s', target='m:S')]\n",
+        "undeclared",
+        "it offers searcher.s without an entry point",
+    ),
+    "imports what is heavy": ("import pydantic\n" + TOOL.format(""), "slow", "describing it imports "),
+    "prints": ("print('hello')\n" + TOOL.format(""), "slow", "it prints 'hello"),
+    "starts a thread": (
+        "import threading\nthreading.Thread(target=print, name='spy').start()\n" + TOOL.format(""),
+        "slow",
+        "it starts the thread spy",
+    ),
+    "leaves a thread behind that never ends": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n" + TOOL.format(""),
+        "slow",
+        "it starts the thread",
+    ),
+    "writes a file": (
+        "import os\nopen(os.devnull, 'w').write('x')\n" + TOOL.format(""), "slow", "open '/dev/null'",
+    ),
+    "replaces a function of everybody's": (
+        "import socket\nsocket.getaddrinfo = lambda *a: []\n" + TOOL.format(""), "slow", "replaces socket.getaddrinfo",
+    ),
+    "opens a socket": (
+        "import socket\nsocket.socket().close()\n" + TOOL.format(""), "slow", "socket.__new__",
+    ),
+    "changes the path": ("import sys\nsys.path.append('x')\n" + TOOL.format(""), "slow", "changes sys.path"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_a_row_and_the_neighbour_is_well(site: Any, fault: str) -> None:
+    source, status, told = FAULTS[fault]
+    add(site, source)
+    add_sound(site, "sound", "good")
+    found = look(site)
+    assert found["acme"].status == status
+    assert told in found["acme"].why
+    assert found["sound"].status == "ok"
+
+
+def test_a_plugin_that_hangs_is_given_up(site: Any) -> None:
+    add(site, "import time; time.sleep(600)")
+    (found,) = examine(site.host(), timeout_s=1)
+    assert (found.status, found.why) == ("broken", "loading it did not end within 1 s")
+
+
+def test_a_target_that_cannot_be_loaded_shows_when_one_looks_deep(site: Any) -> None:
+    add(site, TOOL.format(""), heavy="import not_there")
+    assert look(site)["acme"].status == "ok"
+    assert look(site, deep=True)["acme"].status == "broken"
+
+
+def test_a_plugin_says_itself_what_the_machine_lacks(site: Any) -> None:
+    heavy = SOUND_CLASS + "\ndef check(): return ['there is no gcc: apt-get install gcc']\ndef broken(): 1 / 0\n"
+    add(site, TOOL.format(", check='acme_heavy:check'"), heavy=heavy)
+    assert look(site)["acme"].status == "ok"
+    assert look(site, deep=True)["acme"].why == "there is no gcc: apt-get install gcc"
+
+
+def test_a_check_that_fails_is_told_and_not_raised(site: Any) -> None:
+    add(site, TOOL.format(", check='acme_heavy:check'"), heavy=SOUND_CLASS + "\ndef check(): 1 / 0\n")
+    assert "its check of tool.x failed: ZeroDivisionError" in look(site, deep=True)["acme"].why
+
+
+def test_requirements_that_are_not_met_are_named_with_what_is_there(site: Any) -> None:
+    add(site, TOOL.format(""), requires=["pluggy>=99", "not-there-at-all", "never; python_version < '3'"])
+    found = look(site)["acme"]
+    told = " ".join((found.why, *found.more))
+    assert found.status == "broken"
+    assert "it needs pluggy>=99, and " in told
+    assert "it needs not-there-at-all, which is not installed" in told
+    assert "never" not in told
+
+
+def test_a_file_that_was_edited_after_the_installation_is_named(site: Any) -> None:
+    add(site, TOOL.format(""))
+    with (site.folder / "acme_heavy.py").open("a") as file:
+        file.write("# changed")
+    found = look(site)["acme"]
+    assert (found.status, found.why) == ("changed", "not as it was installed: acme_heavy.py")
+
+
+def test_what_only_acts_when_enabled_is_inactive_and_says_how(site: Any) -> None:
+    light = "from jackfield.plugins import ProcessorSpec, hook\n@hook.processors\n"
+    light += "def p(): return [ProcessorSpec(name='p', target='m:P')]"
+    site.add("acme", {"processor.p": "acme_light"}, modules={"acme_light": light})
+    found = look(site)["acme"]
+    assert (found.status, found.fix) == ("inactive", "jackfield plugins enable processor.acme/p")
+    assert look(site, enabled=("processor.p",))["acme"].status == "ok"
+
+
+def test_what_may_not_load_is_not_loaded(site: Any) -> None:
+    site.add_tools("blocked", "x")
+    site.add_tools("later", "y")
+    later = site.metadata("later") / "entry_points.txt"
+    later.write_text(later.read_text().replace("jackfield.v1", "jackfield.v2"))
+    found = look(site, block=frozenset({"blocked"}))
+    assert (found["blocked"].status, found["later"].status) == ("blocked", "incompatible")
+    assert site.times_imported("blocked") == site.times_imported("later") == 0
+
+
+def test_two_with_one_name_are_ambiguous_until_one_is_preferred(site: Any) -> None:
+    for name in ("one", "two"):
+        add_sound(site, name, "x")
+    assert {finding.status for finding in look(site).values()} == {"ambiguous"}
+    assert {finding.status for finding in look(site, prefer={"tool.x": "one"}).values()} == {"ok"}
+
+
+def test_two_that_own_one_module_are_told_of_each_other(site: Any) -> None:
+    add(site, TOOL.format(""))
+    site.add("other", {"tool.z": "acme_light"})
+    told = look(site)["acme"]
+    assert "the package 'acme_light' belongs to other, too" in " ".join((told.why, *told.more))
+
+
+def test_a_name_one_letter_from_anothers_is_pointed_out_once(site: Any) -> None:
+    add_sound(site, "famous", "web_search")
+    add_sound(site, "squatter", "web_serch")
+    found = look(site)
+    assert [name for name, finding in found.items() if "one letter from" in finding.why] == ["squatter"]
+
+
+def test_what_was_there_before_and_has_gone_is_a_row(site: Any) -> None:
+    found = look(site, remembered=["gone-plugin"])["gone-plugin"]
+    assert (found.status, found.fix) == ("vanished", "pip install gone-plugin")
+
+
+def test_who_brought_a_plugin_is_known(site: Any) -> None:
+    site.add_tools("acme", "x")
+    site.add("bundle", requires=["acme"])
+    assert look(site)["acme"].required_by == ("bundle",)
+
+
+def test_malformed_and_double_metadata_are_rows_of_their_own(site: Any, tmp_path: Any) -> None:
+    site.add("hostile", raw=b"[jackfield.v1]\nno target\n")
+    found = list(examine(site.host()))
+    assert [(one.distribution, one.status) for one in found] == [("hostile", "malformed")]
+    assert "'no target'" in found[0].why
+
+
+# --- what to type: a fix that mends it, and no other ---
+
+
+def test_two_pins_that_contradict_each_other_are_named_as_such_and_not_mended_by_turns(site: Any) -> None:
+    site.add("lib", version="1.5")
+    light, other = TOOL.format(""), TOOL.format("").replace("'x'", "'y'")
+    site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": light}, requires=["lib<2"])
+    site.add("other", {"tool.y": "other_light"}, modules={"other_light": other}, requires=["lib>=2"])
+    found = look(site)
+    assert found["other"].why == (
+        "it needs lib>=2, and 1.5 is installed, while acme needs lib<2: no version of it fits both"
+    )
+    assert "--upgrade other acme" in found["other"].fix
+    assert "'lib>=2'" not in found["other"].fix
+    assert found["acme"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agree"),
+    [
+        ("<2", ">=2", False), ("<2", ">1", True), ("==1.4.*", "!=1.4", True), ("==1.4", "!=1.4", False),
+        ("~=1.4", "<1.4", False), ("~=1.4", "<1.5", True), (">1,<2", "!=1.5", True), ("<=1", ">1", False),
+        ("==1.4.*", "!=1.4.*", False), ("<2", "!=1.*", True), ("", "<1", True),
+    ],
+)  # fmt: skip
+def test_whether_two_pins_contradict_each_other_is_known_for_every_operator(one: str, other: str, agree: bool) -> None:
+    assert _can_agree(SpecifierSet(one) & SpecifierSet(other)) is agree
+
+
+def test_what_was_uninstalled_by_half_is_installed_anew_and_not_upgraded(site: Any) -> None:
+    add(site, TOOL.format(""))
+    (site.folder / "acme_light.py").unlink()
+    assert look(site)["acme"].fix == "pip install --force-reinstall acme"
+    metadata = site.metadata("acme")
+    (metadata / "RECORD").unlink()
+    found = look(site)["acme"]
+    assert found.fix == f"it was uninstalled by half: remove {metadata}, then: pip install acme"
+
+
+def test_a_module_that_no_wheel_had_is_its_authors_to_mend(site: Any) -> None:
+    site.add("acme", {"tool.x": "acme_lihgt"}, modules={"acme_light": TOOL.format("")})
+    assert (
+        look(site)["acme"].fix == "tell the authors of acme: its entry points name acme_lihgt, which it does not have"
+    )
+
+
+@pytest.mark.parametrize("stale_version", ["0.9", "1.1"])
+def test_of_two_metadata_folders_the_one_whose_files_are_gone_is_to_be_removed(site: Any, stale_version: str) -> None:
+    stale = site.add("acme", {"tool.x": "acme_light"}, version=stale_version, modules={"acme_light": "# old\n"})
+    add(site, TOOL.format(""))
+    (found,) = [one for one in examine(site.host()) if one.status == "duplicate"]
+    assert found.fix == f"remove {stale}: the files beside it are those of the other"
+
+
+def test_a_package_that_is_imported_and_not_required_is_not_mended_by_an_upgrade(site: Any) -> None:
+    add(site, "import not_there\n" + TOOL.format(""))
+    found = look(site)["acme"]
+    assert "its authors" not in found.fix
+    assert found.fix.startswith("tell the authors of acme that it imports 'not_there' and does not require it")
+    assert "pip install not-there" in found.fix
+    with (site.metadata("acme") / "METADATA").open("a") as headers:
+        headers.write("Requires-Dist: not-there; extra == 'fast'\nProvides-Extra: fast\n")
+    assert look(site)["acme"].fix == "pip install 'acme[fast]'"
+
+
+def test_a_misspelt_word_of_a_descriptor_names_the_nearest(site: Any) -> None:
+    add(site, TOOL.format(", needs_aproval=True"))
+    found = look(site)["acme"]
+    assert "did its authors mean 'needs_approval'?" in found.why
+    assert found.fix == "tell the authors of acme"
+
+
+def test_what_waits_while_it_is_described_is_slow_though_it_costs_nothing(site: Any) -> None:
+    add(site, "import time\ntime.sleep(0.5)\n" + TOOL.format(""))
+    found = look(site)["acme"]
+    assert found.status == "slow"
+    assert "in which it only waits" in found.why
+
+
+@pytest.mark.parametrize(
+    ("heavy", "told"),
+    [
+        ("class T: pass", "is no subclass of jackfield.tools.BaseTool"),
+        ("T = 5", "has the type int, and must be a class"),
+        ("from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'", "does not write call"),
+    ],
+)
+def test_looking_deep_checks_the_class(site: Any, heavy: str, told: str) -> None:
+    add(site, TOOL.format(""), heavy)
+    assert look(site)["acme"].status == "ok"
+    found = look(site, deep=True)["acme"]
+    assert found.status == "broken"
+    assert told in found.why
+
+
+def test_findings_come_as_they_are_found(site: Any) -> None:
+    add(site, TOOL.format(""))
+    site.add("slow", {"tool.y": "slow_light"}, modules={"slow_light": "import time; time.sleep(600)"})
+    findings = examine(site.host(), timeout_s=2)
+    assert next(findings).distribution == "acme"
+    findings.close()

@@ -1,0 +1,419 @@
+"""The lock: what it has in it, how it is read, and that an environment made from it is the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield.settings import Settings
+from jackfield_manage.lock import Lock, LockedPlugin, Policy, freeze
+from jackfield_manage.lockfile import as_toml, parse_lock, read_lock, write_lock
+from jackfield_manage.record import changed_files, content_hash
+from jackfield_manage.restore import InstalledPlugin, State, differences, plan
+from jackfield_testkit.site import FakeSite
+
+CONTENT = "sha256:" + "0123456789abcdef" * 4
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,3}(-[a-z0-9]{1,3})?", fullmatch=True).filter(lambda name: name != "jackfield")
+VERSIONS = st.sampled_from(["0.1.0", "1.0", "1.1", "2.0rc1", "3!1.0+local.1"])
+CONTENTS = st.sampled_from(["", CONTENT, CONTENT[::-1][:64].join(["sha256:", ""])])
+RULES = st.sampled_from(["tool.search", "acme", "acme/search", "processor.redaction", "processor.acme/redaction"])
+
+
+@st.composite
+def plugins(draw: st.DrawFn) -> LockedPlugin:
+    editable = draw(st.booleans())
+    ids = draw(st.lists(st.sampled_from(["tool.search", "llm.a-b", "parser.x"]), unique=True))
+    return LockedPlugin(
+        draw(NAMES), draw(VERSIONS), "" if editable else draw(CONTENTS), tuple(sorted(ids)), editable=editable
+    )
+
+
+@st.composite
+def locks(draw: st.DrawFn) -> Lock:
+    some = draw(st.lists(plugins(), max_size=4, unique_by=lambda plugin: plugin.name))
+    requirements = draw(st.dictionaries(NAMES, VERSIONS, max_size=4))
+    policy = Policy(
+        allow=draw(st.none() | st.lists(NAMES, max_size=2).map(tuple)),
+        block=tuple(draw(st.lists(RULES, max_size=2))),
+        enabled=tuple(draw(st.lists(RULES, max_size=2))),
+        order=tuple(draw(st.lists(NAMES, max_size=2))),
+        prefer=draw(st.dictionaries(st.sampled_from(["tool.search", "llm.x"]), NAMES)),
+    )
+    return Lock(
+        core=draw(VERSIONS),
+        requires_python=draw(st.sampled_from(["", ">=3.11", ">=3.11,!=3.12.1"])),
+        platform=draw(st.sampled_from([sys.platform, "win32", ""])),
+        plugins=tuple(sorted(some, key=lambda plugin: plugin.name)),
+        requirements={name: has for name, has in requirements.items() if name not in {one.name for one in some}},
+        policy=policy,
+    )
+
+
+def frozen(site: FakeSite, **settings: Any) -> Any:
+    return freeze(Settings(**settings), [str(site.folder)])
+
+
+# --- freezing ---
+
+
+def test_freezing_loads_nothing_and_names_all_that_is_needed(site: FakeSite) -> None:
+    site.add_tools("Acme.Search", "search", "find")
+    site.add("acme_data", {"parser.x": "nowhere"}, requires=["lib[fast]>=1", "not-here; python_version < '3'"])
+    site.add("lib", requires=["deep", "slow; extra == 'slow'", "quick; extra == 'fast'"], version="1.5")
+    for name in ("deep", "slow", "quick", "bystander"):
+        site.add(name, version="2.0")
+    lock = frozen(site).lock
+    assert [(one.name, one.ids) for one in lock.plugins] == [
+        ("acme-data", ("parser.x",)),
+        ("acme-search", ("tool.find", "tool.search")),
+    ]
+    assert lock.requirements == {"deep": "2.0", "lib": "1.5", "quick": "2.0"}
+    assert site.times_imported("Acme.Search") == 0
+    assert "nowhere" not in sys.modules
+
+
+def test_a_lock_tells_nothing_of_the_machine_nor_a_secret(
+    site: FakeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = site.add("acme", {"tool.x": "acme"})
+    (metadata / "direct_url.json").write_text('{"url": "file:///home/somebody/acme", "archive_info": {}}')
+    monkeypatch.setenv("ACME_KEY", "sk-very-secret")
+    found = frozen(site, _secrets={"OTHER_KEY": "sk-also-secret"}, options={"processor.x": {"key": "sk-third"}})
+    text = as_toml(found.lock) + "\n".join(found.notes)
+    for told in (str(tmp_path), str(site.folder), "somebody", "sk-", "file:"):
+        assert told not in text
+    assert found.notes == ("acme was not installed from an index: who restores the lock must have it at hand",)
+
+
+def test_what_was_edited_or_cannot_be_told_is_noted(site: FakeSite) -> None:
+    site.add("edited", {"tool.a": "edited"}, modules={"edited": "A = 1"})
+    (site.folder / "edited.py").write_text("A = 2")
+    (site.add("unrecorded", {"tool.b": "b"}) / "RECORD").unlink()
+    editable = site.add("editable", {"tool.c": "c"})
+    (editable / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///home/me"}')
+    site.add("lacking", {"tool.d": "d"}, requires=["absent>=2"])
+    found = frozen(site)
+    by_name = {one.name: one for one in found.lock.plugins}
+    assert by_name["editable"].editable
+    assert not by_name["editable"].content
+    assert not by_name["unrecorded"].content
+    assert [note for note in found.notes if "edited" in note] == [
+        "edited was edited after it was installed, and the lock has it as installed: edited.py (changed)"
+    ]
+    for told in ("editable is an editable folder", "content of unrecorded is not in", "lacking requires absent>=2"):
+        assert any(told in note for note in found.notes), told
+
+
+def test_a_broken_neighbour_costs_only_itself(site: FakeSite) -> None:
+    site.add("good", {"tool.a": "a"})
+    site.add("broken", raw=b"[jackfield.v1]\ntool.b = \xff\n")
+    (site.add("headless", {"tool.c": "c"}) / "METADATA").write_bytes(b"\x00\xff" * 9)
+    site.add("weird", {"to ol.d": "d", "tool.e": "e"}, version="1.0")
+    found = frozen(site)
+    assert [one.name for one in found.lock.plugins] == ["good", "headless", "weird"]
+    assert parse_lock(as_toml(found.lock), "it") == found.lock
+    assert any(note.startswith("broken ") for note in found.notes)
+
+
+def test_rules_are_frozen_in_the_form_in_which_they_can_be_read_again(site: FakeSite) -> None:
+    # Settings keep `tool.search` in two spellings, because it may also be a distribution's name.
+    lock = frozen(site, block=frozenset({"tool.search", "tool-search"}), prefer={"tool.x": "My_Dist"}).lock
+    assert lock.policy == Policy(block=("tool.search",), prefer={"tool.x": "my-dist"})
+    assert parse_lock(as_toml(lock), "it") == lock
+
+
+def test_a_rule_that_could_not_be_read_again_is_not_written(site: FakeSite, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="policy: 'block' has as number 1 'a b'"):
+        write_lock(frozen(site, block=frozenset({"a b"})).lock, tmp_path / "lock")
+    assert not (tmp_path / "lock").exists()
+
+
+# --- the file ---
+
+
+@settings(max_examples=40)
+@given(locks())
+def test_what_is_written_is_read_again(lock: Lock) -> None:
+    assert parse_lock(as_toml(lock), "it") == lock
+
+
+def test_the_file_has_a_fact_a_line() -> None:
+    plugin = LockedPlugin("acme", "1.0", CONTENT, ("tool.search",))
+    lock = Lock("0.1.0", ">=3.11", "linux", (plugin,), {"lib": "2.0"}, Policy(prefer={"tool.search": "acme"}))
+    assert as_toml(lock).splitlines()[1:] == [
+        "format = 1",
+        'core = "0.1.0"',
+        'requires-python = ">=3.11"',
+        'platform = "linux"',
+        "",
+        "[[plugin]]",
+        'name = "acme"',
+        'version = "1.0"',
+        f'content = "{CONTENT}"',
+        'offers = ["tool.search"]',
+        "",
+        "[requirements]",
+        'lib = "2.0"',
+        "",
+        "[policy]",
+        "block = []",
+        "enabled = []",
+        "order = []",
+        "",
+        "[policy.prefer]",
+        '"tool.search" = "acme"',
+    ]
+
+
+HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("format = ]", "not TOML.*line 1"),
+        ("", "has no 'format'.*freeze again"),
+        ("format = 2\n", "has the format 2, and this core reads 1: pip install --upgrade jackfield"),
+        ("format = true\n", "has the format True"),
+        (HEAD.replace("core", "kore"), "'kore' is no key of a lock; did you mean 'core'"),
+        (HEAD.replace('"0.1.0"', "1"), "'core' must be a version, not 1"),
+        (HEAD.replace('""', '"three"'), "'requires-python' must be a range of Python versions"),
+        (HEAD + "plugin = 3\n", r"'plugin' must be tables, each under \[\[plugin\]\]"),
+        (
+            HEAD + '[[plugin]]\nname = "a"\nversion = "latest"\n',
+            r"plugin 1 \('a'\): 'version' must be a version, not 'latest'",
+        ),
+        (HEAD + '[[plugin]]\nname = "a"\n', r"plugin 1 \('a'\): 'version' is missing"),
+        (HEAD + '[[plugin]]\nname = "--index-url=x"\nversion = "1.0"\n', "'name' must be a normalised name"),
+        (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0 --pre"\n', "'version' must be a version"),
+        (
+            HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\ncontent = "sha256:12"\n',
+            "'content' must be 'sha256:' and 64",
+        ),
+        (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\neditable = 1\n', "'editable' must be true or false, not 1"),
+        (
+            HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\noffers = ["x"]\n',
+            "'offers' has as number 1 'x', which is not kind.name",
+        ),
+        (HEAD + '[[plugin]]\nname = "jackfield"\nversion = "1.0"\n', "'name' is the core"),
+        (HEAD + 2 * '[[plugin]]\nname = "a"\nversion = "1.0"\n', "plugin 2: 'a' is there twice"),
+        (HEAD + '[requirements]\n"-r x" = "1.0"\n', "requirements: '-r x' is no normalised name"),
+        (HEAD + '[requirements]\n"a\\n--pre" = "1.0"\n', "is no normalised name"),
+        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is no requirement of plugins"),
+        (HEAD + '[policy]\nallow = "a"\n', "policy: 'allow' must be a list, not 'a'"),
+        (HEAD + "[policy]\nblock = [3]\n", "policy: 'block' has as number 1 3"),
+        (HEAD + '[policy.prefer]\n"tool.x" = "A B"\n', "policy.prefer: 'tool.x' must be a normalised name"),
+    ],
+)
+def test_each_wrong_entry_of_a_lock_is_named(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        parse_lock(text, "it")
+
+
+def test_all_wrong_entries_are_named_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_lock('format = 1\ncore = "x"\nplatform = 1\nmore = 2\n', "it")
+    assert len(str(caught.value).splitlines()) == 5  # the heading, three wrong and one missing
+
+
+TRICKS = st.sampled_from(["-r", "--index-url", " ", "\n", ";", "@", "file://", "==1", "$(id)", "\0", "../", "é", "a"])
+
+
+@given(name=st.lists(TRICKS, max_size=4).map("".join) | st.text(max_size=8), place=st.integers(0, 2))
+def test_no_name_and_no_version_of_a_lock_can_be_an_option(name: str, place: int) -> None:
+    text = as_toml(
+        [
+            Lock("1.0", "", "", (LockedPlugin(name, "1.0"),)),
+            Lock("1.0", "", "", (LockedPlugin("a", name),)),
+            Lock(name, "", ""),
+        ][place]
+    )
+    with suppress(ConfigError):
+        lock = parse_lock(text, "it")
+        for word in (lock.core, *(part for plugin in lock.plugins for part in (plugin.name, plugin.version))):
+            assert word.isascii()
+            assert word[0].isalnum()
+            assert not set(word) & set(" \n\r\t;@$/\\\0")
+
+
+@pytest.mark.parametrize(("raw", "told"), [(b"\xff\xfe", "not UTF-8"), (b"#" * (4 << 20) + b"##", "larger than 4 MiB")])
+def test_a_file_that_is_no_lock_is_one_clear_error(raw: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / "lock").write_bytes(raw)
+    with pytest.raises(ConfigError, match=told):
+        read_lock(tmp_path / "lock")
+
+
+def test_a_lock_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="jackfield plugins freeze"):
+        read_lock(tmp_path / "lock")
+
+
+# --- the plan ---
+
+
+def state_of(lock: Lock) -> State:
+    """What is here if all is as a lock says."""
+    here = {one.name: InstalledPlugin(one.version, one.content, editable=one.editable) for one in lock.plugins}
+    versions = {**lock.requirements, **{name: one.version for name, one in here.items()}}
+    return State(InstalledPlugin(lock.core), here, versions, lock.policy, {})
+
+
+@settings(max_examples=40)
+@given(locks())
+def test_nothing_has_to_be_done_where_all_is_as_the_lock_says(lock: Lock) -> None:
+    assert plan(lock, state_of(lock), exact=True).is_empty
+    assert differences(lock, state_of(lock), exact=True) == []
+
+
+@settings(max_examples=40)
+@given(wanted=locks(), other=locks(), exact=st.booleans())
+def test_doing_all_of_a_plan_leaves_no_difference(wanted: Lock, other: Lock, exact: bool) -> None:
+    here = state_of(other)
+    todo = plan(wanted, here, exact=exact)
+    contents = {one.name: one.content for one in wanted.plugins}
+    changed = {name: version for name, (_, version) in todo.change.items()}
+    done = {**todo.install, **changed, **todo.anew}
+    plugins = {name: one for name, one in here.plugins.items() if name not in todo.remove}
+    plugins |= {name: InstalledPlugin(version, contents[name]) for name, version in done.items() if name in contents}
+    versions = {**here.versions, **changed, **todo.missing}
+    core = InstalledPlugin(changed.get("jackfield", here.core.version))
+    after = State(core, plugins, versions, wanted.policy, {})
+    assert differences(wanted, after, exact=exact) == list(todo.by_hand.values())
+
+
+def test_a_folder_somebody_works_in_is_never_replaced() -> None:
+    lock = Lock("0.1.0", "", sys.platform, (LockedPlugin("acme", "2.0", CONTENT),))
+    here = replace(state_of(lock), plugins={"acme": InstalledPlugin("1.0", editable=True)})
+    todo = plan(lock, here)
+    assert not todo.needs_installer
+    assert list(todo.by_hand) == ["acme"]
+    assert "jackfield plugins uninstall acme" in todo.by_hand["acme"]
+
+
+def test_requirements_of_another_platform_are_not_missing_here() -> None:
+    lock = Lock("0.1.0", "", "elsewhere", requirements={"winlib": "1.0", "lib": "2.0"})
+    here = replace(state_of(lock), versions={"lib": "1.0"})
+    assert plan(lock, here).missing == {}
+    assert plan(lock, here).change == {"lib": ("1.0", "2.0")}
+
+
+# --- really ---
+
+
+def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[..., Any], wheelhouse: Any) -> None:
+    wheelhouse.add("lib", "1.0")
+    wheelhouse.add("lib", "1.1")
+    wheelhouse.add("acme-search", offers=["tool.search"], requires=["lib>=1"], script=True)
+    wheelhouse.add("other-search", offers=["tool.search"])
+    first = make_place("first")
+    first.done("install", "--any", *first.offline, "acme-search", "other-search", "lib==1.0")
+    config = Path(first.env["XDG_CONFIG_HOME"]) / "jackfield/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('block = ["other/x"]\n[prefer]\n"tool.search" = "acme-search"\n[secrets]\nKEY = "sk-secret"\n')
+    lock = first.prefix / "jackfield-plugins.lock"
+    assert "2 plugins, 1 requirements" in first.done("freeze", "-o", lock)
+    assert "secret" not in lock.read_text()
+    records = {}
+    for name, installer in (("second", "uv"), ("third", "pip")):
+        place = make_place(name, installer=installer)
+        shown = place.run("sync", lock, *place.offline, "--dry-run")
+        assert shown.returncode == 1
+        assert "install    acme-search 1.0" in shown.stdout
+        assert place.metadata("acme-search") is None
+        assert "all is as" in place.done("sync", lock, *place.offline)
+        assert place.done("freeze", "-o", "-") == lock.read_text()
+        location = place.metadata("acme-search")
+        assert (location / "INSTALLER").read_text().strip() == installer
+        assert changed_files(str(location)) == []
+        records[installer] = (location / "RECORD").read_text()
+        if installer == "pip":  # uv marks everything as asked for
+            assert (place.metadata("acme-search") / "REQUESTED").exists()
+            assert not (place.metadata("lib") / "REQUESTED").exists()
+        assert place.done("sync", lock, "--dry-run") == f"all is as {lock} says\n"
+    # They write it differently, and yet the lock's content is the same.
+    assert records["uv"] != records["pip"]
+
+
+def test_sync_brings_back_what_was_changed_and_removes_only_if_asked(place: Any, wheelhouse: Any) -> None:
+    for version in ("1.0", "2.0"):
+        wheelhouse.add("acme", version, offers=["tool.search"], requires=["lib"])
+        wheelhouse.add("lib", version)
+    wheelhouse.add("later", offers=["tool.later"])
+    place.done("install", "--any", *place.offline, "acme==1.0", "lib==1.0")
+    lock = place.prefix / "lock"
+    place.done("freeze", "-o", lock)
+    place.done("install", "--any", *place.offline, "acme==2.0", "lib==2.0", "later")
+    said = place.done("sync", lock, *place.offline)
+    assert "change     acme 2.0 → 1.0" in said
+    assert "change     lib 2.0 → 1.0" in said
+    assert "keep       later" in said
+    assert place.metadata("later")
+    assert "remove     later" in place.done("sync", lock, "--exact", *place.offline)
+    assert place.metadata("later") is None
+    assert place.done("freeze", "-o", "-") == lock.read_text()
+
+
+def test_another_content_under_the_same_version_is_an_error_that_names_both(
+    make_place: Callable[..., Any], wheelhouse: Any
+) -> None:
+    original = wheelhouse.add("acme", offers=["tool.x"], source="A = 1\n").read_bytes()
+    first = make_place("first")
+    first.done("install", "--any", *first.offline, "acme")
+    lock = first.prefix / "lock"
+    first.done("freeze", "-o", lock)
+    locked = content_hash(str(first.metadata("acme")))
+    wheelhouse.add("acme", offers=["tool.x"], source="A = 'something else'\n")
+    second = make_place("second")
+    ran = second.run("sync", lock, *second.offline)
+    delivered = content_hash(str(second.metadata("acme")))
+    assert ran.returncode == 1
+    assert delivered != locked
+    assert delivered in ran.stderr
+    assert locked in ran.stderr
+    assert not (second.site / "acme.py").read_text().startswith("A = 1")
+    # Once the right wheel is there again, the wrong one is replaced.
+    (wheelhouse.folder / "acme-1.0-py3-none-any.whl").write_bytes(original)
+    assert "reinstall  acme 1.0" in second.done("sync", lock, *second.offline)
+    # What somebody edits is brought back, too.
+    module = second.site / "acme.py"
+    module.unlink()  # a file that uv has linked from its cache would be changed there, too
+    module.write_text("A = 2\n")
+    assert second.run("sync", lock, "--dry-run").returncode == 1
+    assert "reinstall  acme 1.0" in second.done("sync", lock, *second.offline)
+    assert module.read_text() == "A = 1\n"
+
+
+def test_a_rule_that_another_file_holds_is_a_difference_with_its_file(place: Any, wheelhouse: Any) -> None:
+    lock = place.prefix / "lock"
+    place.done("freeze", "-o", lock)
+    (place.prefix / "pyproject.toml").write_text('[tool.jackfield]\nblock = ["acme"]\n')
+    ran = place.run("sync", lock)
+    assert ran.returncode == 1
+    assert f"block is [acme] (from {place.prefix / 'pyproject.toml'}), and the lock has []" in ran.stderr
+
+
+def test_a_version_that_nobody_offers_is_one_line_below_what_the_installer_said(place: Any) -> None:
+    lock = place.prefix / "lock"
+    lock.write_text(as_toml(Lock("0.1.0", "", sys.platform, (LockedPlugin("acme", "9.0"),))))
+    ran = place.run("sync", lock, *place.offline)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1] == (
+        "jackfield: uv ended with code 1, so the lock is not restored; see what it says"
+    )
+
+
+def test_a_lock_for_another_python_changes_nothing(place: Any) -> None:
+    lock = place.prefix / "lock"
+    lock.write_text(as_toml(Lock("0.1.0", "<3", sys.platform, (LockedPlugin("acme", "9.0"),))))
+    ran = place.run("sync", lock, *place.offline)
+    assert ran.returncode == 1
+    assert "the lock is for Python <3, and this is 3." in ran.stderr

@@ -1,0 +1,223 @@
+"""What an agent needs: the exact list of distributions, from data or from Python that is not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from jackfield import create_agent
+from jackfield.agents.spec import load_agent_config
+from jackfield.config import AgentConfig
+from jackfield.errors import AmbiguousPluginError, ConfigError, PluginNotFoundError
+from jackfield.plugins.host import PluginHost
+from jackfield.settings import Settings
+from jackfield_manage.cli.chains import requirement_lines
+from jackfield_manage.needs import Needs, needs_of, needs_of_python
+from jackfield_manage.python_uses import python_uses
+
+OPENAI = "jackfield-openai"
+RAG = {"jackfield-assistant", "jackfield-retrieval", "jackfield-keyword-search"}
+
+
+@pytest.fixture
+def nothing(tmp_path: Path) -> PluginHost:
+    """A host that sees no plugin at all."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return PluginHost(Settings(), paths=[str(folder)])
+
+
+def needed(needs: Needs) -> set[str]:
+    return set(needs.distributions) - {"jackfield"}
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({}, set()),
+        ({"llm": "openai:m"}, {OPENAI}),
+        ({"llm": {"model": "m", "base_url": "http://127.0.0.1:1/v1"}}, {OPENAI}),
+        ({"llm": {"model": "m", "model_type": "oai"}}, {OPENAI}),
+        ({"llm": "offline:extractive"}, {"jackfield-offline"}),
+        (
+            {"llm": {"model": "m", "model_type": "openai", "generate_cfg": {"fncall_prompt_type": "nous"}}},
+            {OPENAI, "jackfield-call-formats"},
+        ),
+        ({"llm": {"model": "m", "model_type": "openai", "generate_cfg": {"fncall_prompt_type": "native"}}}, {OPENAI}),
+        ({"function_list": ["code_interpreter"]}, {"jackfield-code-interpreter"}),
+        ({"function_list": [{"name": "code_interpreter", "needs_approval": True}]}, {"jackfield-code-interpreter"}),
+        ({"agent": "assistant"}, RAG),
+        ({"agent": "jackfield-assistant/assistant"}, RAG),
+        ({"function_list": ["retrieval"]}, RAG - {"jackfield-assistant"}),
+        ({"agent": "assistant", "files": ["a.PDF", "b.md"]}, RAG | {"jackfield-pdf", "jackfield-text"}),
+        ({"llm": "acme-llm/acme:m"}, {"acme-llm"}),
+        (
+            {"llm": {"model": "m", "model_type": "openai", "processors": [{"name": "fallback", "any": "offline:x"}]}},
+            {OPENAI, "jackfield-fallback", "jackfield-offline"},
+        ),
+        (
+            {
+                "llm": {
+                    "model": "m",
+                    "model_type": "offline",
+                    "processors": [{"name": "fallback", "context": [{"model": "qwen-long"}, {"model": "no such"}]}],
+                }
+            },
+            {"jackfield-fallback", "jackfield-offline", "jackfield-dashscope"},
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, set) else str(value),  # sets have another order in each worker
+)
+def test_nothing_is_needed_but_what_is_named_and_what_that_asks_for(
+    nothing: PluginHost, config: dict[str, Any], wanted: set[str]
+) -> None:
+    needs = needs_of(AgentConfig.parse(config), nothing)
+    assert needed(needs) == wanted
+    assert set(needs.missing) == wanted
+    assert needs.unknown == ()
+    assert next(iter(needs.distributions)) == "jackfield"
+
+
+def test_a_searcher_that_is_configured_takes_the_place_of_the_usual_one(nothing: PluginHost) -> None:
+    config = AgentConfig.parse({"agent": "assistant", "rag_cfg": {"rag_searchers": ["front_page_search"]}})
+    needs = needs_of(config, nothing)
+    assert "jackfield-keyword-search" not in needed(needs)
+    assert [line.split(":")[0] for line in needs.unknown] in (["searcher.front_page_search"], [])
+
+
+def test_what_is_enabled_is_needed_by_every_agent(site: Any) -> None:
+    site.add("acme", {"processor.guard": "acme_light"}, modules={"acme_light": ""})
+    assert needed(needs_of(AgentConfig(), site.host(enabled=("processor.guard",)))) == {"acme"}
+
+
+def test_what_is_installed_is_not_missing_and_a_strangers_plugin_is_as_good_as_ours(site: Any) -> None:
+    site.add_tools("acme-tools", "weather")
+    needs = needs_of(AgentConfig.parse({"function_list": ["weather", "retrieval"]}), site.host())
+    assert needs.distributions["acme-tools"] == ("tool.weather",)
+    assert needs.install_line == "pip install jackfield-keyword-search jackfield-retrieval"
+    assert site.times_imported("acme-tools") == 0
+
+
+def test_what_nobody_is_known_to_offer_is_named_with_what_is_close(nothing: PluginHost) -> None:
+    needs = needs_of(AgentConfig.parse({"function_list": ["code_interpretr"]}), nothing)
+    assert needed(needs) == set()
+    assert needs.unknown[0].startswith("tool.code_interpretr: no tool 'code_interpretr' is installed")
+    assert "did you mean 'tool.code_interpreter'" in needs.unknown[0]
+
+
+def test_a_name_that_two_offer_is_ambiguous_here_too(site: Any) -> None:
+    site.add_tools("one", "search")
+    site.add_tools("two", "search")
+    with pytest.raises(AmbiguousPluginError):
+        needs_of(AgentConfig.parse({"function_list": ["search"]}), site.host())
+
+
+def test_every_line_is_one_that_pip_reads(nothing: PluginHost) -> None:
+    needs = needs_of(AgentConfig.parse({"agent": "assistant", "llm": "openai:m", "files": ["a.pdf"]}), nothing)
+    lines = requirement_lines(needs)
+    assert {Requirement(line.partition(" #")[0]).name for line in lines} == set(needs.distributions)
+    assert any(line.endswith("# llm.openai") for line in lines)
+
+
+def test_an_agent_that_lacks_plugins_is_told_the_whole_line_at_once(nothing: PluginHost) -> None:
+    with pytest.raises(PluginNotFoundError) as caught:
+        create_agent({"agent": "assistant", "llm": "openai:m", "function_list": ["code_interpreter"]}, host=nothing)
+    assert str(caught.value).endswith(
+        "All that this agent lacks: pip install jackfield-assistant jackfield-code-interpreter "
+        "jackfield-keyword-search jackfield-openai jackfield-retrieval"
+    )
+
+
+# --- files ---
+
+SPEC = {"agent": "assistant", "llm": {"model": "m", "model_type": "openai"}, "function_list": ["code_interpreter"]}
+YAML = """
+agent: assistant
+llm: {model: m, model_type: openai}
+function_list:
+  - code_interpreter
+"""
+TOML = 'agent = "assistant"\nfunction_list = ["code_interpreter"]\n[llm]\nmodel = "m"\nmodel_type = "openai"\n'
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.yaml", YAML), ("a.yml", YAML), ("a.toml", TOML), ("a.json", None)])
+def test_a_file_says_the_same_in_every_form(tmp_path: Path, name: str, text: str | None) -> None:
+    file = tmp_path / name
+    file.write_text(json.dumps(SPEC) if text is None else text)
+    assert load_agent_config(file) == AgentConfig.parse(SPEC)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.yaml", b"llm: [", "is not YAML"),
+        ("a.yaml", b"!!python/object/apply:os.system ['true']", "is not YAML"),
+        ("a.yaml", b"- a", "must be a table"),
+        ("a.yaml", b"", "must be a table"),
+        ("a.yaml", b"lllm: x", "unknown key 'lllm'; did you mean 'llm'"),
+        ("a.json", b"{", "cannot be read"),
+        ("a.json", b"[" * 100_000, "cannot be read"),
+        ("a.toml", b"=", "cannot be read"),
+        ("a.yaml", b"\xff", "is no UTF-8"),
+        ("a.txt", b"x", "an agent is a .yaml, .toml or .json file"),
+        ("a.yaml", b"#" * (2 << 20), "larger than 1 MiB"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_file_that_is_no_agent_is_an_error_that_names_it(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=told) as caught:
+        load_agent_config(file)
+    assert name in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml cannot be read: No such file"):
+        load_agent_config(tmp_path / "none.yaml")
+
+
+# --- Python ---
+
+PROGRAM = """
+import sys
+sys.exit("it ran")
+from jackfield import Agent, create_agent, tool
+from jackfield_acme.things import Thing
+
+LLM = {"model": os.environ["MODEL"], "model_type": "openai", "api_key": key()}
+TOOLS = ["code_interpreter"]
+
+@tool
+def mine(x: int) -> int:
+    "Mine."
+    return x
+
+agent = create_agent("assistant", llm={"model": "m", "model_type": "offline"}, function_list=[*[], mine, "retrieval"])
+other = Agent(TOOLS, llm="openai:x", files=["a.pdf"])
+third = Agent([mine], llm=LLM)
+fourth = Agent(tools(), llm={"model": "m", "base_url": address()})
+"""
+
+
+def test_a_program_is_read_and_not_run(tmp_path: Path, nothing: PluginHost) -> None:
+    file = tmp_path / "main.py"
+    file.write_text(PROGRAM)
+    uses = python_uses(file)
+    needs = needs_of_python(uses, nothing)
+    assert needed(needs) == RAG | {
+        "jackfield-acme", "jackfield-offline", "jackfield-code-interpreter", "jackfield-pdf", OPENAI,
+    }  # fmt: skip
+    assert uses.unknown == (f"{file}:18: function_list is computed",)
+
+
+def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("def (")
+    with pytest.raises(ConfigError, match=r"main\.py is no Python"):
+        python_uses(tmp_path / "main.py")

@@ -1,0 +1,342 @@
+"""Installing and uninstalling: what is handed to the installer, where it is refused, and that it really works."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError, PluginError
+from jackfield.plugins.catalog import scan
+from jackfield_manage.packages import (
+    Environment,
+    Sources,
+    find_installer,
+    install,
+    installed_plugin,
+    requirement_of,
+    tool_command,
+    uninstall,
+)
+from jackfield_testkit.site import FakeSite
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    """A Python in an environment, without any installer."""
+    python = tmp_path / "env/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    stdlib = tmp_path / "stdlib"
+    stdlib.mkdir()
+    return Environment(str(python), tmp_path / "env", tmp_path / "base", stdlib, str(tmp_path / "path"))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a program that ends with a code."""
+
+    def make(folder: Path, name: str, code: int = 0) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / name
+        path.write_text(f"#!/bin/sh\nexit {code}\n")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("openai", "jackfield-openai"),
+        ("OpenAI", "jackfield-openai"),
+        ("llm.openai", "jackfield-openai"),
+        ("oai", "jackfield-openai"),
+        ("jackfield_openai", "jackfield-openai"),
+        ("openai>=0.2", "jackfield-openai>=0.2"),
+        ("keyword_search", "jackfield-keyword-search"),
+        ("jackfield-acme-search[fast]==1.0", "jackfield-acme-search[fast]==1.0"),
+        ("jackfield[rag]", "jackfield[rag]"),
+    ],
+)
+def test_a_name_means_the_known_distribution_that_offers_it(typed: str, meant: str) -> None:
+    assert requirement_of(typed) == meant
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["acme-search-plugin[fast]==1.0", "requests", "jackfieldd", "acme @ https://example.invalid/acme.whl", "opnai"],
+)
+def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_demand(typed: str) -> None:
+    with pytest.raises(ConfigError, match="jackfield plugins install --any"):
+        requirement_of(typed)
+    assert requirement_of(typed, anything=True).replace(" @", "@").split() == typed.replace(" @", "@").split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("opnai", "'opnai' is nearly 'openai': write jackfield plugins install jackfield-openai"),
+        ("jackfield-opena", "'jackfield-opena' is nearly 'openai'"),
+        ("--index-url=x", "is no plugin: write a name"),
+        ("-r", "is no plugin"),
+        ("a b", "is no plugin"),
+        ("a; rm -rf", "is no plugin"),
+        ("", "is no plugin"),
+        ("./nothing.whl", "does not exist"),
+        ("..", "neither a wheel nor a folder with a pyproject.toml"),
+    ],
+)
+def test_what_is_no_plugin_is_refused_with_what_to_write(
+    typed: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=told):
+        requirement_of(typed)
+
+
+@given(st.text(max_size=20) | st.from_regex(r"-{1,2}[a-z-]+(=| )?[a-z./]*", fullmatch=True))
+def test_nothing_typed_becomes_an_option(typed: str) -> None:
+    with suppress(ConfigError):
+        requirement = requirement_of(typed)
+        assert requirement[0].isalnum() or Path(requirement).is_absolute()
+        assert "\n" not in requirement
+
+
+def test_a_wheel_and_a_folder_are_paths_however_they_are_written(
+    wheelhouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = wheelhouse.add("acme")
+    folder = tmp_path / "-mine"
+    folder.mkdir()
+    (folder / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert requirement_of("wheels/acme-1.0-py3-none-any.whl") == str(wheel)
+    assert requirement_of("./-mine") == str(folder)
+    assert requirement_of("-mine/") == str(folder)
+
+
+@pytest.mark.parametrize("text", ["acme-search", "Acme_Search", "search", "tool.search", "acme-search/search"])
+def test_what_is_to_go_may_be_named_by_what_it_offers(text: str, site: FakeSite) -> None:
+    site.add("acme-search", {"tool.search": "nowhere"})
+    site.add("search-sdk")
+    assert installed_plugin(text, scan([str(site.folder)])) == "acme-search"
+
+
+def test_only_plugins_can_be_uninstalled_and_broken_ones_are_some(site: FakeSite) -> None:
+    site.add("broken", raw=b"[jackfield.v1]\ntool.x = \xff\n")
+    site.add("openai")
+    site.add_tools("acme", "search")
+    site.add_tools("other", "search")
+    catalog = scan([str(site.folder)])
+    assert installed_plugin("broken", catalog) == "broken"
+    for text, told in (
+        ("openai", "no plugin 'openai' is installed"),  # the SDK of that name is not ours to remove
+        ("jackfield", "is the core"),
+        ("search", "offered by acme and other"),
+        ("--yes", "no plugin '--yes'"),
+    ):
+        with pytest.raises(PluginError, match=told):
+            installed_plugin(text, catalog)
+
+
+# --- environments ---
+
+
+def test_an_installer_that_does_not_work_is_passed_over(
+    environment: Environment, program: Callable[..., Path], tmp_path: Path
+) -> None:
+    program(tmp_path / "env/bin", "uv", code=1)
+    with pytest.raises(ConfigError, match="has no pip, and there is no uv"):
+        find_installer(environment)
+    working = program(tmp_path / "path", "uv")
+    installer = find_installer(environment)
+    assert (installer.name, installer.install_command[0]) == ("uv", str(working))
+
+
+def test_what_is_handed_over_stands_behind_the_end_of_options(
+    environment: Environment, program: Callable[..., Path], tmp_path: Path
+) -> None:
+    uv = str(program(tmp_path / "path", "uv"))
+    ran: list[Sequence[str]] = []
+    sources = Sources(("wheels", "https://example.invalid/x"), no_index=True)
+
+    def run(command: Sequence[str]) -> int:
+        ran.append(command)
+        return 7
+
+    assert install(["openai"], environment=environment, sources=sources, run=run, tell=list) == 7
+    links = [f"--find-links={Path.cwd() / 'wheels'}", "--find-links=https://example.invalid/x"]
+    python = f"--python={environment.python}"
+    assert ran == [[uv, "pip", "install", python, *links, "--no-index", "--", "jackfield-openai"]]
+
+
+def test_a_dry_run_says_the_command_and_runs_nothing(
+    environment: Environment, program: Callable[..., Path], tmp_path: Path, site: FakeSite
+) -> None:
+    program(tmp_path / "path", "uv")
+    site.add_tools("acme", "search")
+    told: list[str] = []
+
+    def run(command: Sequence[str]) -> int:
+        raise AssertionError(command)
+
+    install(["openai"], environment=environment, dry_run=True, run=run, tell=told.append)
+    uninstall(["search"], scan([str(site.folder)]), environment=environment, dry_run=True, run=run, tell=told.append)
+    assert told[0] == "openai → jackfield-openai"
+    assert told[1].startswith("would run: ")
+    assert told[1].endswith(" -- jackfield-openai")
+    assert told[2:3] == ["search → acme"]
+    assert " pip uninstall " in told[3]
+
+
+def test_a_python_of_the_operating_system_is_left_alone(environment: Environment) -> None:
+    system = replace(environment, base_prefix=environment.prefix)
+    (system.stdlib / "EXTERNALLY-MANAGED").touch()
+    with pytest.raises(ConfigError, match=r"belongs to the operating system.*python3 -m venv \.venv"):
+        find_installer(system)
+    # An environment made from such a Python is nobody's but the user's.
+    with pytest.raises(ConfigError, match="has no pip"):
+        find_installer(replace(system, base_prefix=system.prefix / "other"))
+
+
+RECEIPT = """
+[tool]
+requirements = [
+    { name = "jackfield", extras = ["rag"], specifier = ">=0.1" },
+    { name = "jackfield-openai", specifier = ">=0.1" },
+    { name = "mine", editable = "/home/me/my plugin" },
+    { name = "theirs", git = "https://example.invalid/theirs?rev=main" },
+]
+python = "3.12"
+"""
+
+
+def test_the_environment_of_uv_tool_gets_the_exact_command(environment: Environment) -> None:
+    (environment.prefix / "uv-receipt.toml").write_text(RECEIPT)
+    start = "uv tool install --python 3.12 'jackfield[rag]>=0.1'"
+    rest = "--with-editable '/home/me/my plugin' --with 'theirs @ git+https://example.invalid/theirs?rev=main'"
+    assert tool_command(environment, add=["acme"]) == f"{start} --with 'jackfield-openai>=0.1' {rest} --with acme"
+    assert tool_command(environment, add=["jackfield-openai==2"]) == f"{start} {rest} --with jackfield-openai==2"
+    assert tool_command(environment, remove=["jackfield-openai"]) == f"{start} {rest}"
+    with pytest.raises(ConfigError, match=r"belongs to a tool installer.*Run: uv tool install"):
+        install(["acme"], environment=environment, anything=True, tell=list)
+
+
+@pytest.mark.parametrize("receipt", ["", "[tool", "tool = 3", "[tool]\nrequirements = [1]"])
+def test_a_receipt_that_says_nothing_still_gives_a_command(receipt: str, environment: Environment) -> None:
+    prefix = environment.prefix.rename(environment.prefix.parent / "jackfield")
+    (prefix / "uv-receipt.toml").write_text(receipt)
+    assert tool_command(replace(environment, prefix=prefix), add=["a"]) == "uv tool install jackfield --with a"
+
+
+def test_the_environment_of_pipx_gets_its_command(environment: Environment) -> None:
+    assert tool_command(environment, add=["acme"]) is None
+    (environment.prefix / "pipx_metadata.json").touch()
+    assert tool_command(environment, add=["acme"]) == f"pipx inject {environment.prefix.name} acme"
+    assert tool_command(environment, remove=["acme"]) == f"pipx uninject {environment.prefix.name} acme"
+
+
+# --- really ---
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_plugin_is_installed_and_removed_without_being_loaded(
+    installer: str, make_place: Callable[..., Any], wheelhouse: Any
+) -> None:
+    wheelhouse.add("acme", offers=["tool.search"])
+    wheelhouse.add("user", offers=["tool.use"], requires=["acme"])
+    place = make_place("here", installer=installer)
+    said = place.done("install", "--any", *place.offline, "user")
+    assert said.splitlines()[-2:] == ["tool.search  (acme 1.0)", "tool.use  (user 1.0)"]
+    ran = place.run("uninstall", "search")
+    assert ran.returncode == 0, ran.stderr
+    assert "user requires acme and will lack it" in ran.stderr
+    assert place.metadata("acme") is None
+    broken = place.metadata("user")
+    (broken / "entry_points.txt").write_bytes(b"[jackfield.v1]\n\xff\n")
+    ran = place.run("uninstall", "user")
+    if installer == "uv":
+        assert (ran.returncode, place.metadata("user")) == (0, None)
+    else:  # pip cannot read it either
+        assert ran.returncode == 1
+        assert f"which may be why; use uv in place of pip, or remove it by hand: {broken}" in ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_wheel_that_carries_the_metadata_of_another_gets_nothing_by_its_name(
+    installer: str, make_place: Callable[..., Any], wheelhouse: Any
+) -> None:
+    """Both installers put them there."""
+    inside = wheelhouse.add("jackfield-redaction", offers=["processor.redaction"])
+    with zipfile.ZipFile(inside) as wheel:
+        files = {f"evil-1.0.data/purelib/{name}": wheel.read(name).decode() for name in wheel.namelist()}
+    inside.unlink()
+    outside = wheelhouse.add("evil", more=files)
+    place = make_place("here", installer=installer)
+    place.done("install", *place.offline, str(outside))
+    (row,) = json.loads(place.done("list", "--json", JACKFIELD_PLUGINS="jackfield-redaction"))["plugins"]
+    assert row["distribution"] == "jackfield-redaction"
+    assert "claimed by evil" in row["state"]
+    assert "claimed by evil" in place.done("why", "redaction")
+
+
+def test_what_was_installed_by_name_is_not_asked_about_and_what_came_with_it_is(
+    place: Any, wheelhouse: Any, tmp_path: Path
+) -> None:
+    wheelhouse.add("acme", offers=["tool.search"])
+    wheelhouse.add("jackfield-acme-user", offers=["tool.use"], requires=["acme"])
+    folder = wheelhouse.add("other", offers=["tool.other"])
+    place.done("install", *place.offline, "jackfield-acme-user", str(folder))
+    seen = list(tmp_path.rglob("seen.json"))
+    assert len(seen) == 1
+    text = seen[0].read_text()
+    assert '"jackfield-acme-user"' in text
+    assert '"other"' in text
+    assert '"acme"' not in text
+
+
+def test_what_the_installer_says_is_shown_and_ends_with_one_line_of_ours(place: Any) -> None:
+    ran = place.run("install", "--any", *place.offline, "not-there-at-all")
+    assert ran.returncode == 1
+    assert "not-there-at-all" in ran.stderr
+    assert ran.stderr.splitlines()[-1] == (
+        "jackfield: the installer ended with code 1, and nothing was installed; see above"
+    )
+
+
+def test_the_command_for_a_uv_tool_really_changes_it(place: Any, wheelhouse: Any, uv: str, tmp_path: Path) -> None:
+    import shlex
+    import subprocess
+
+    wheelhouse.add("jackfield", "0.1.0", script=True)
+    wheelhouse.add("acme", offers=["tool.search"])
+    env = {**place.env, "UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    offline = ["--quiet", *place.offline, "--python", sys.executable]
+    subprocess.run([uv, "tool", "install", *offline, "jackfield"], check=True, env=env)
+    prefix = tmp_path / "tools/jackfield"
+    made = Environment(str(prefix / "bin/python"), prefix, tmp_path, tmp_path, "")
+    command = tool_command(made, add=["acme"])
+    assert command
+    words = shlex.split(command)
+    assert words[:3] == ["uv", "tool", "install"]
+    subprocess.run([uv, *words[1:], "--quiet", *place.offline], check=True, env=env)
+    assert list(prefix.glob("lib/*/site-packages/acme-1.0.dist-info"))
+    removing = shlex.split(str(tool_command(made, remove=["acme"])))
+    subprocess.run([uv, *removing[1:], "--quiet", *place.offline], check=True, env=env)
+    assert not list(prefix.glob("lib/*/site-packages/acme-1.0.dist-info"))

@@ -1,0 +1,127 @@
+"""What RECORD says of an installed distribution: nothing outside is touched, and what installers add does not count.
+
+That uv and pip give one hash is held by the test of the lock, which installs with both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import PluginError
+from jackfield_manage.record import ChangedFile, changed_files, content_hash, is_editable
+
+EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+
+
+@pytest.fixture
+def distribution(tmp_path: Path) -> Callable[..., str]:
+    """Lays out a distribution with a RECORD; gives the folder of its metadata."""
+
+    def lay(record: str | bytes, folder: str = "site") -> str:
+        location = tmp_path / folder / "mine-1.0.dist-info"
+        location.mkdir(parents=True, exist_ok=True)
+        (location / "METADATA").write_text("Name: mine\nVersion: 1.0\n")
+        (location / "RECORD").write_bytes(record if isinstance(record, bytes) else record.encode())
+        return str(location)
+
+    return lay
+
+
+@given(order=st.permutations(["a.py", "b/c.py", '"with, comma.py"', "mine-1.0.dist-info/METADATA"]), ends=st.booleans())
+def test_the_order_of_lines_and_their_ends_do_not_count(
+    order: list[str], ends: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    location = tmp_path_factory.mktemp("x") / "mine-1.0.dist-info"
+    location.mkdir()
+    newline = "\r\n" if ends else "\n"
+    (location / "RECORD").write_bytes("".join(f"{path},{EMPTY},0{newline}" for path in order).encode())
+    # Another value would make every lock that people have keep wrong.
+    assert content_hash(str(location)) == "sha256:d0590224ad3822ed38638533626d6d742117f5c76e8069748fe3ad61ee054501"
+
+
+def test_what_installers_write_does_not_count(distribution: Callable[..., str]) -> None:
+    own = ["RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"]
+    more = [f"mine-1.0.dist-info/{name}" for name in own]
+    more += ["../../../bin/mine", "/usr/bin/mine", "C:/Scripts/mine.exe", "__pycache__/mine.cpython-311.pyc"]
+    plain = f"mine.py,{EMPTY},0\n"
+    extended = plain + "".join(f"{path},{EMPTY},0\n" for path in more)
+    assert content_hash(distribution(plain)) == content_hash(distribution(extended, "other"))
+
+
+def test_edited_and_missing_files_are_named(distribution: Callable[..., str], tmp_path: Path) -> None:
+    location = distribution(f'mine.py,{EMPTY},0\n"a, b.py",{EMPTY},0\ngone.py,{EMPTY},0\nfree.py,,\n')
+    (tmp_path / "site/mine.py").write_text("# edited\n")
+    (tmp_path / "site/a, b.py").touch()
+    assert changed_files(location) == [ChangedFile("gone.py", "missing"), ChangedFile("mine.py", "changed")]
+
+
+def test_a_path_that_leaves_the_folder_is_never_followed(distribution: Callable[..., str], tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret")
+    os.mkfifo(tmp_path / "pipe")  # reading it would not end
+    lines = [
+        f"../outside.txt,{EMPTY},0",
+        f"{outside},{EMPTY},0",
+        f"x/../../outside.txt,{EMPTY},0",
+        f"../pipe,{EMPTY},0",
+    ]
+    assert changed_files(distribution("\n".join(lines))) == []
+
+
+def test_a_pipe_in_place_of_a_file_is_missing(distribution: Callable[..., str], tmp_path: Path) -> None:
+    location = distribution(f"mine.py,{EMPTY},0\n")
+    os.mkfifo(tmp_path / "site/mine.py")
+    assert changed_files(location) == [ChangedFile("mine.py", "missing")]
+
+
+@pytest.mark.parametrize("claimed", ["md5=1B2M2Y8AsgTpgAmY7PhCfg", "sha256=!!!", "sha256=", "nonsense", "shake_128=AA"])
+def test_a_hash_that_cannot_be_trusted_is_a_change(
+    claimed: str, distribution: Callable[..., str], tmp_path: Path
+) -> None:
+    location = distribution(f"mine.py,{claimed},0\n")
+    (tmp_path / "site/mine.py").touch()
+    assert changed_files(location) == [ChangedFile("mine.py", "changed")]
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (b"\xff\xfe,x,1\n", "RECORD is no table"),
+        (b'"never closed,x\n', "RECORD is no table"),
+        (b"", "no file with a hash"),
+    ],
+)
+def test_a_broken_record_is_one_clear_error(record: bytes, told: str, distribution: Callable[..., str]) -> None:
+    with pytest.raises(PluginError, match=told):
+        content_hash(distribution(record))
+
+
+def test_no_record_names_who_leaves_it_out(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"mine-1\.0\.dist-info has no RECORD \(conda"):
+        content_hash(str(tmp_path / "mine-1.0.dist-info"))
+
+
+@given(raw=st.binary(max_size=200))
+def test_any_record_gives_a_hash_or_a_plugin_error(raw: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    location = tmp_path_factory.mktemp("x") / "mine-1.0.dist-info"
+    location.mkdir()
+    (location / "RECORD").write_bytes(raw)
+    for look in (content_hash, changed_files):
+        with suppress(PluginError):
+            look(str(location))
+
+
+@pytest.mark.parametrize(
+    "direct", ['{"dir_info": {"editable": true}}', '{"dir_info": {}}', "[]", "{", "", '{"dir_info": 1}']
+)
+def test_only_a_note_that_says_editable_is_one(direct: str, distribution: Callable[..., str]) -> None:
+    location = distribution("")
+    (Path(location) / "direct_url.json").write_text(direct)
+    assert is_editable(location) is ("true" in direct)

@@ -1,0 +1,127 @@
+"""Why a plugin is here, in plain sentences, and without loading it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jackfield.errors import PluginNotFoundError
+from jackfield.settings import Settings
+from jackfield_manage.why import Explanation, why
+from jackfield_testkit.site import FakeSite
+
+Explain = Callable[..., list[Explanation]]
+
+
+@pytest.fixture
+def explain(site: FakeSite) -> Explain:
+    """Explains a name with what is installed in `site`, and the given settings."""
+
+    def explained(name: str, **settings: Any) -> list[Explanation]:
+        return why(name, Settings(**settings), [str(site.folder)])
+
+    return explained
+
+
+@pytest.mark.parametrize("name", ["acme-search", "Acme.Search", "tool.search", "acme-search/search", "search"])
+def test_every_name_of_a_plugin_leads_to_it(name: str, site: FakeSite, explain: Explain) -> None:
+    site.add_tools("acme-search", "search")
+    assert [one.distribution for one in explain(name)] == ["acme-search"]
+    assert site.times_imported("acme-search") == 0
+
+
+def test_a_short_name_that_two_offer_leads_to_both_and_says_what_to_write(site: FakeSite, explain: Explain) -> None:
+    site.add_tools("acme", "search")
+    site.add_tools("other", "search")
+    one, two = explain("search")
+    assert one.offers[0].also_from == ("other",)
+    assert "'search' is ambiguous: write 'acme/search', or prefer one" in one.offers[0].choice
+    origins = {"prefer:tool.search": "~/config.toml"}
+    one, two = explain("search", prefer={"tool.search": "Other"}, origins=origins)
+    assert (
+        one.offers[0].choice
+        == "'search' means that of other (~/config.toml prefers it); write 'acme/search' for this one"
+    )
+    assert two.offers[0].choice == "'search' means this one (~/config.toml prefers it)"
+    # Who may not load makes nothing ambiguous.
+    (offer,) = explain("acme", block=frozenset({"other"}))[0].offers
+    assert (offer.also_from, offer.choice) == ((), "")
+
+
+def test_the_rule_that_decides_is_named_with_its_file(site: FakeSite, explain: Explain) -> None:
+    site.add_tools("acme", "search")
+    blocked = explain("acme", block=frozenset({"tool.search"}), origins={"block:tool.search": "/home/me/choices.toml"})
+    assert "tool.search is blocked ('tool.search' in /home/me/choices.toml)." in blocked[0].lines()
+    other = explain("acme", allow=frozenset({"other"}), origins={"allow": "JACKFIELD_PLUGINS"})
+    assert "tool.search is not in the list of allowed distributions (JACKFIELD_PLUGINS)." in other[0].lines()
+    assert "tool.search may load." in explain("acme")[0].lines()
+
+
+def test_what_acts_unasked_says_who_enabled_it(site: FakeSite, explain: Explain) -> None:
+    site.add("acme", {"processor.redact": "acme", "tool.x": "acme"})
+    origins = {"enabled:processor.acme/redact": "/project/pyproject.toml"}
+    redact, tool = explain("acme", enabled=("processor.acme/redact",), origins=origins)[0].offers
+    assert (redact.acts, redact.acts_because) == (True, "acts in every run (/project/pyproject.toml enables it)")
+    assert tool.acts is None
+    (line,) = (line for line in explain("acme")[0].lines() if "acts only" in line)
+    assert line.endswith("when it is enabled: jackfield plugins enable processor.redact")
+
+
+def test_who_requires_a_plugin_is_told_with_the_extra_it_takes(site: FakeSite, explain: Explain) -> None:
+    site.add("acme", {"tool.x": "acme"}, requires=["lib>=1", "old; python_version < '3'"])
+    site.add("bundle", {"agent.y": "b"}, requires=["Acme>=1", "more; extra == 'all'"])
+    metadata = site.add("lib", requires=["acme; extra == 'tools'"])
+    with (metadata / "METADATA").open("a") as headers:
+        headers.write("Provides-Extra: tools\n")
+    (acme,) = explain("acme")
+    assert acme.required_by == ("bundle", "lib[tools]")
+    assert acme.requires == ("lib>=1",)
+    assert (
+        "Whether somebody asked for it by name is not written down; bundle requires it; "
+        "lib[tools] would, if that extra was chosen."
+    ) in acme.lines()
+    (lib,) = explain("lib")  # a library has a reason to be here, too
+    assert lib.required_by == ("acme",)
+
+
+def test_pip_tells_who_was_asked_for(site: FakeSite, explain: Explain) -> None:
+    (site.add("asked", {"tool.a": "a"}) / "REQUESTED").touch()
+    site.add("brought", {"tool.b": "b"})
+    site.add("marked", {"tool.c": "c"})
+    for name, installer in (("asked", "pip"), ("brought", "pip"), ("marked", "uv")):
+        (site.metadata(name) / "INSTALLER").write_text(f"{installer}\n")
+    assert [explain(name)[0].requested for name in ("asked", "brought", "marked")] == [True, False, None]
+
+
+def test_a_broken_plugin_is_explained_as_far_as_it_goes(site: FakeSite, explain: Explain) -> None:
+    site.add("broken", raw=b"[jackfield.v1]\ntool.x = \xff\n")
+    (site.add("headless", {"tool.y": "y"}) / "METADATA").unlink()
+    assert "entry_points.txt is not UTF-8" in explain("broken")[0].problems[0]
+    assert explain("headless")[0].version == "1.0"
+
+
+def test_what_is_not_installed_says_what_to_install_and_which_rule_names_it(site: FakeSite, explain: Explain) -> None:
+    site.add_tools("acme", "search")
+    with pytest.raises(PluginNotFoundError, match="Install it: jackfield plugins install jackfield-openai"):
+        explain("llm.openai")
+    with pytest.raises(PluginNotFoundError, match="did you mean 'search'"):
+        explain("serch")
+    with pytest.raises(PluginNotFoundError, match="; block in the project names it"):
+        explain("gone", block=frozenset({"gone"}), origins={"block:gone": "the project"})
+
+
+def test_the_command_line_explains_in_sentences_and_in_json(place: Any, wheelhouse: Any) -> None:
+    wheelhouse.add("acme", offers=["tool.search"], requires=["lib"])
+    wheelhouse.add("lib")
+    place.done("install", "--any", *place.offline, "acme")
+    said = place.done("why", "search", JACKFIELD_PLUGINS_BLOCK="acme").splitlines()
+    assert said[0].startswith("acme 1.0 is installed by uv: ")
+    assert "tool.search is blocked ('acme' in JACKFIELD_PLUGINS_BLOCK)." in said
+    (explained,) = json.loads(place.done("why", "lib", "--json"))
+    assert (explained["distribution"], explained["required_by"]) == ("lib", ["acme"])
+    ran = place.run("why", "nothing")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("jackfield: nothing called 'nothing' is installed")

@@ -1,0 +1,188 @@
+"""A history as chat servers take it: what they are strict about is mended here, once for all backends.
+
+- A model's answer (reasoning, text, a message for each call) is one thing.
+- Each call has an id that no other call of the request has, and arguments that are a JSON object.
+- The results of an answer's calls follow it directly, one for each call, in the order of the calls.
+
+What cannot be kept that way is not lost: a call without a result gets one that says so, and a result that no call asked
+for becomes a note of the user's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from jackfield.jsontext import dumps, loads_lenient
+from jackfield.messages import ASSISTANT, FUNCTION, ContentItem, FunctionCall, Message
+from jackfield.models.media import notes_of
+from jackfield.models.pairing import Asked, paired
+
+NO_RESULT = "(no result: the call was not carried out)"
+RESULT_BELOW = "(the result is in the next message)"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool gave back: its text, never empty where there are media, and the media, which few servers take there.
+
+    `text` has notes in place of files.
+    """
+
+    name: str
+    text: str
+    media: tuple[ContentItem, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What stands before it where it is written into a message of the user's."""
+        return f"Result of the tool {self.name}:"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an answer, with its result.
+
+    Attributes:
+        id: Unique in the request. It depends on what came before only, so a longer history begins with the same ids.
+        function: Its name, and its arguments as the text of a JSON object.
+        result: What came back, or that nothing did.
+    """
+
+    id: str
+    function: FunctionCall
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said between two messages of others, and what its calls brought.
+
+    Attributes:
+        messages: The messages it is made of, for backends that look at `origin`; none where only strays are.
+        text: Its texts, with notes in place of media.
+        reasoning: Its reasoning, '' if there is none.
+        calls: In order.
+        strays: Results that none of these calls asked for.
+    """
+
+    messages: tuple[Message, ...]
+    text: str
+    reasoning: str
+    calls: tuple[Call, ...]
+    strays: tuple[Result, ...]
+
+
+def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
+    """A history as the messages of system and user, and the answers between them."""
+    parts: list[Message | Answer] = []
+    taken_ids: set[str] = set()
+    said: list[Message] = []
+    results: list[Message] = []
+    for message in messages:
+        if message.role == FUNCTION:
+            results.append(message)
+            continue
+        if (said or results) and (results or message.role != ASSISTANT):
+            parts.append(_answer(said, results, taken_ids))
+            said, results = [], []
+        if message.role == ASSISTANT:
+            said.append(message)
+        else:
+            parts.append(message)
+    if said or results:
+        parts.append(_answer(said, results, taken_ids))
+    return parts
+
+
+def text_of(content: str | Sequence[ContentItem] | None) -> str:
+    """The texts of a content, then a note in place of everything else."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join([*(item.text for item in content if item.text), *notes_of(content)])
+
+
+def whole_arguments(text: str) -> str:
+    """A call's arguments as the text of a JSON object, mended where they are broken.
+
+    A server that parses them would refuse the whole history for one broken call.
+    """
+    if _is_object(text):
+        return text
+    try:
+        value = loads_lenient(text)
+    except ValueError:
+        value = None
+    return dumps(value if isinstance(value, dict) else {"invalid_arguments": text} if text.strip() else {})
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_strictly = json.JSONDecoder(parse_constant=_refuse).decode
+_SHORT = 2000  # characters: longer arguments are rare, and would fill the memory of what was seen
+
+
+def _is_object(text: str) -> bool:
+    return _seen_as_object(text) if len(text) <= _SHORT else _looks_like_object(text)
+
+
+def _looks_like_object(text: str) -> bool:
+    try:
+        return isinstance(_strictly(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+_seen_as_object = lru_cache(maxsize=4096)(_looks_like_object)  # a history is sent again and again
+
+
+# --- calls and their results ------------------------------------------------------------------------------------------
+
+
+def _answer(said: Sequence[Message], results: Sequence[Message], taken_ids: set[str]) -> Answer:
+    if len(said) == 1 and not results and said[0].function_call is None:  # most answers are this, and a history is long
+        (only,) = said
+        return Answer((only,), text_of(only.content), text_of(only.reasoning_content), (), ())
+    asked = [_asked(message, taken_ids) for message in said if message.function_call is not None]
+    found, strays = paired(asked, results)
+    return Answer(
+        messages=tuple(said),
+        text="\n".join(text for message in said if (text := text_of(message.content))),
+        reasoning="\n".join(text for message in said if (text := text_of(message.reasoning_content))),
+        calls=tuple(
+            Call(call.id, call.function, _result(result) if result else Result(call.function.name, NO_RESULT))
+            for call, result in zip(asked, found, strict=True)
+        ),
+        strays=tuple(map(_result, strays)),
+    )
+
+
+def _asked(message: Message, taken_ids: set[str]) -> Asked:
+    call: Any = message.function_call
+    arguments = whole_arguments(call.arguments)
+    function = call if arguments == call.arguments else FunctionCall(call.name, arguments)
+    return Asked(_unique_id(message.function_id, taken_ids), message.function_id, function)
+
+
+def _unique_id(given_id: str | None, taken: set[str]) -> str:
+    call_id = given_id or ""
+    if not call_id or call_id in taken:
+        numbers = itertools.count(len(taken) + 1)
+        call_id = next(name for number in numbers if (name := f"call_{number}") not in taken)
+    taken.add(call_id)
+    return call_id
+
+
+def _result(message: Message) -> Result:
+    name, content = message.name or "", message.content
+    if isinstance(content, str):
+        return Result(name, content)
+    media = tuple(item for item in content if item.is_media_content())
+    text = text_of([item for item in content if not item.is_media_content()])
+    return Result(name, text or (RESULT_BELOW if media else ""), media)

@@ -1,0 +1,71 @@
+"""Documents for agents: files become blocks, blocks become chunks, and what is found is fitted into a request.
+
+Importing it loads nothing, because parsers do so in processes of their own.
+
+- `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.
+- `parsing`: parsers in processes of their own, with limits.
+- `chunking`: documents cut into chunks.
+- `budget`: which chunks fit into a request, and how they are shown.
+- `fuse`: one ranking out of several.
+- `keep`: what a searcher keeps of a corpus.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from jackfield_documents.fuse import fuse  # here, because its module has its name
+
+if TYPE_CHECKING:
+    from jackfield_documents.budget import Passage, best_within, choose, fits_whole, front_part, passages
+    from jackfield_documents.chunking import chunk_document, corpus_of
+    from jackfield_documents.documents import DocumentReader, Reading
+    from jackfield_documents.keep import IndexCache, Kept
+    from jackfield_documents.parsing import ParserLimits
+
+__all__ = [
+    "DocumentReader",
+    "IndexCache",
+    "Kept",
+    "ParserLimits",
+    "Passage",
+    "Reading",
+    "best_within",
+    "choose",
+    "chunk_document",
+    "corpus_of",
+    "fits_whole",
+    "front_part",
+    "fuse",
+    "passages",
+]
+
+_HOME = {
+    "Passage": "budget",
+    "best_within": "budget",
+    "choose": "budget",
+    "fits_whole": "budget",
+    "front_part": "budget",
+    "passages": "budget",
+    "chunk_document": "chunking",
+    "corpus_of": "chunking",
+    "DocumentReader": "documents",
+    "Reading": "documents",
+    "IndexCache": "keep",
+    "Kept": "keep",
+    "ParserLimits": "parsing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jackfield_documents' has no attribute {name!r}")
+    value = getattr(import_module(f"jackfield_documents.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

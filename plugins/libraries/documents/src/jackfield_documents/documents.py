@@ -1,0 +1,307 @@
+"""Read local files with the parser that fits, and keep what was read."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import mimetypes
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import DocParserError, PluginError
+from jackfield.messages import basename_of
+from jackfield.plugins.catalog import Row
+from jackfield.plugins.descriptors import ParserSpec
+from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins.known import install_hint, parser_of_extension
+from jackfield.retrieval.base import Document, Parser, shown_path
+from jackfield.settings import normalise
+from jackfield.sync import in_worker
+from jackfield_documents.keep import Kept
+from jackfield_documents.parsing import ParseJob, ParserLimits, ParserUnavailableError, can_start_processes, parse_apart
+
+MAX_BYTES = 100 * 2**20
+_KEPT_CHARS = 50_000_000
+_AT_ONCE = 4
+_MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
+_SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
+_MOST_NAME = 200  # characters
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What several files gave: the documents, in the order asked for, and an error for each file without one."""
+
+    documents: tuple[Document, ...] = ()
+    errors: Mapping[str, DocParserError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What decides how bytes are read."""
+
+    content_hash: str
+    row: Row
+    suffix: str
+
+
+class DocumentReader:
+    """Reads files, parses them in processes with limits, and keeps what it read by content and parser.
+
+    A parser is chosen by the file's extension, else by its first bytes, else by its media type; only the chosen one is
+    imported. Where two fit, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml` decides.
+
+    Args:
+        host: Whose parsers; the default host if None.
+        max_bytes: The largest file that is read.
+        parser_cfg: The settings of parsers, by name.
+        kept_chars: How much text is kept for the next reading of the same bytes.
+        limits: What parsing one file may take.
+    """
+
+    def __init__(
+        self,
+        host: PluginHost | None = None,
+        *,
+        max_bytes: int = MAX_BYTES,
+        parser_cfg: Mapping[str, Mapping[str, Any]] | None = None,
+        kept_chars: int = _KEPT_CHARS,
+        limits: ParserLimits | None = None,
+    ) -> None:
+        self._host = host
+        self._max_bytes = max_bytes
+        self._limits = limits or ParserLimits()
+        self._parser_cfg = dict(parser_cfg or {})
+        self._documents: Kept[_Key, Document] = Kept(kept_chars, size_of=_chars)
+        self._parsers: Kept[Row, Parser] = Kept(100)
+        self._seen: dict[str, tuple[tuple[int, ...], _Key]] = {}
+
+    async def read(self, path: str | os.PathLike[str]) -> Document:
+        """Read a file; `source` of the document is the path as given.
+
+        Raises:
+            DocParserError: It cannot be read; the text names the file by its last part, for a model may read it.
+        """
+        return await in_worker(self._read, os.fsdecode(path))
+
+    async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int = _AT_ONCE) -> Reading:
+        """Read several files side by side, each once; one that cannot be read does not stop the others."""
+        names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
+        turn = asyncio.Semaphore(at_once)
+
+        async def attempt(name: str) -> Document | DocParserError:
+            async with turn:
+                try:
+                    return await self.read(name)
+                except DocParserError as error:
+                    return error
+
+        results = await asyncio.gather(*map(attempt, names))
+        return Reading(
+            tuple(result for result in results if isinstance(result, Document)),
+            {name: result for name, result in zip(names, results, strict=True) if isinstance(result, DocParserError)},
+        )
+
+    def _read(self, path: str) -> Document:
+        signature = _signature(path)
+        seen = self._seen.get(path)
+        data: bytes | None = None
+        if seen and seen[0] == signature:
+            key = seen[1]
+        else:
+            data = _bytes_of(path, self._max_bytes)
+            key = _Key(hashlib.sha256(data).hexdigest(), self._row_for(path, data), _suffix(path))
+            if _is_settled(signature):
+                self._seen[path] = (signature, key)
+        document = self._documents.get(key, lambda: self._parse(path, key, data))
+        return replace(document, source=path)
+
+    def _parse(self, path: str, key: _Key, data: bytes | None) -> Document:
+        name = _name(path)
+        if data is None:
+            data = _bytes_of(path, self._max_bytes)
+            if hashlib.sha256(data).hexdigest() != key.content_hash:
+                raise DocParserError(f"{name} changed while it was read: try again")
+        spec = self._plugins.spec_of(key.row, ParserSpec)
+        try:
+            if len(data) <= min(spec.in_process_bytes, _MOST_HERE) or not can_start_processes():
+                document = self._parsed_here(key.row, data, name)
+            else:
+                document = self._parsed_apart(key.row, spec, data, name)
+        except PluginError as error:
+            raise DocParserError(f"{name} cannot be read: {error}") from error
+        return replace(document, content_hash=key.content_hash)
+
+    def _parsed_here(self, row: Row, data: bytes, name: str) -> Document:
+        parser = self._parsers.get(row, lambda: self._parser(row))
+        try:
+            return parser.parse(data, source=name)
+        except DocParserError:
+            raise
+        except Exception as error:
+            # A library inside a parser may raise anything at a damaged file; whoever asked for ten files gets nine.
+            raise DocParserError(
+                f"{name} cannot be read: the parser {_described(row)} failed ({type(error).__name__})"
+            ) from error
+
+    def _parsed_apart(self, row: Row, spec: ParserSpec, data: bytes, name: str) -> Document:
+        job = ParseJob(_described(row), spec.target, self._parser_cfg.get(row.name), spec.secrets, name)
+        try:
+            return parse_apart(job, data, self._limits)
+        except ParserUnavailableError as error:
+            self._parser(row)  # which says what is wrong with it
+            raise DocParserError(
+                f"{name} cannot be read: the parser {_described(row)} works in this process, and not in one of its own "
+                f"({error}): its settings must be JSON, and its module must be found on sys.path"
+            ) from error
+
+    def _parser(self, row: Row) -> Parser:
+        made = self._plugins.load_row(row)(self._parser_cfg.get(row.name))
+        if not isinstance(made, Parser):
+            raise PluginError(f"{row.distribution}: parser {row.name!r} is no subclass of jackfield.retrieval.Parser")
+        return made
+
+    @property
+    def _plugins(self) -> PluginHost:
+        return default_host() if self._host is None else self._host
+
+    # --- which parser ---
+
+    def _row_for(self, path: str, data: bytes) -> Row:
+        specs = self._plugins.specs("parser", ParserSpec)
+        suffix = _suffix(path)
+        fitting = (
+            [row for row, spec in specs if suffix and suffix in spec.extensions]
+            or _by_magic(specs, data)
+            or _by_media_type(specs, path, data)
+        )
+        if len(fitting) > 1:
+            preferred = normalise(self._plugins.settings.prefer.get(f"parser.{suffix}", ""))
+            fitting = [row for row in fitting if row.distribution == preferred] or fitting
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise DocParserError(
+                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
+                f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
+            )
+        raise DocParserError(self._absence(path, specs))
+
+    def _absence(self, path: str, specs: list[tuple[Row, ParserSpec]]) -> str:
+        suffix = _suffix(path)
+        readable = ", ".join(sorted({extension for _, spec in specs for extension in spec.extensions})) or "nothing"
+        described = {row for row, _ in specs}
+        broken = [row.address for row in self._plugins.rows("parser") if row not in described]
+        told = f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
+        install = install_hint("parser", parser_of_extension(suffix) or "")
+        kind = f"'.{suffix}' files" if suffix else "files of its kind"
+        return (
+            f"{_name(path)} cannot be read: no parser for {kind} is installed; "
+            f"installed parsers read: {readable}{told}{install}"
+        )
+
+
+def _described(row: Row) -> str:
+    return f"{row.name!r} of {row.distribution}"
+
+
+def _by_magic(specs: Iterable[tuple[Row, ParserSpec]], data: bytes) -> list[Row]:
+    matches = [(len(magic), row) for row, spec in specs for magic in spec.magic if magic and data.startswith(magic)]
+    longest = max((length for length, _ in matches), default=0)
+    return list(dict.fromkeys(row for length, row in matches if length == longest))
+
+
+def _by_media_type(specs: Iterable[tuple[Row, ParserSpec]], path: str, data: bytes) -> list[Row]:
+    guessed = mimetypes.guess_type(path)[0]
+    wanted = {guessed} if guessed else set()
+    if guessed is None or guessed.startswith("text/"):
+        # README, Makefile, a script in some language: what is text can be read as text.
+        wanted |= {"text/plain"} if _is_text(data[:4096]) else set()
+    exact = [row for row, spec in specs if guessed in spec.media_types]
+    return exact or [row for row, spec in specs if wanted & set(spec.media_types)]
+
+
+def _is_text(head: bytes) -> bool:
+    if b"\0" in head:
+        return False
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return error.start >= len(head) - 3  # a character cut in two by the end of the sample
+    return True
+
+
+# --- files ---
+
+
+def _signature(path: str) -> tuple[int, ...]:
+    """What changes whenever a file does, its contents unread."""
+    name = _name(path)
+    if _URL.match(path):
+        raise DocParserError(
+            f"{name} is a URL: URLs need a fetcher, which this version has not; download the file first"
+        )
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a name with NUL is a ValueError here, and a path object hides it
+    except FileNotFoundError:
+        raise DocParserError(f"{name} does not exist: check its name") from None
+    except (OSError, ValueError) as error:
+        raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
+    _check_kind(found, name)
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)
+
+
+def _check_kind(found: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise DocParserError(f"{name} is a folder: name the files in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise DocParserError(f"{name} is no regular file: copy what it holds into one")
+
+
+def _is_settled(signature: tuple[int, ...]) -> bool:
+    """Whether a change from now on would show in the times; right after one, a second may fall into the same tick."""
+    return time.time_ns() - max(signature[:2]) > _SETTLED_S * 1e9
+
+
+def _bytes_of(path: str, max_bytes: int) -> bytes:
+    name = _name(path)
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            _check_kind(os.fstat(file.fileno()), name)  # it may be another one by now
+            data = file.read(max_bytes + 1) or b""  # None where there is nothing to read yet, as in /proc
+    except (OSError, ValueError) as error:
+        raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
+    if len(data) > max_bytes:
+        raise DocParserError(f"{name} is larger than {max_bytes / 2**20:g} MiB: split it, or raise max_bytes")
+    if not data:
+        raise DocParserError(f"{name} is empty")
+    return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to would keep its reader waiting."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _name(path: str) -> str:
+    """The last part of a path, as it can be shown and sent: file names may hold any bytes."""
+    return shown_path(basename_of(path))[:_MOST_NAME] or "''"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+
+
+def _suffix(path: str) -> str:
+    return Path(path).suffix.lower().removeprefix(".")
+
+
+def _chars(document: Document) -> int:
+    return sum(len(block.text) for block in document.blocks) + 1

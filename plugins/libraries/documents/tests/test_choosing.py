@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.retrieval import Block, Chunk, Corpus, Document, Hit
+from jackfield.tokens import estimate_tokens
+from jackfield_documents import IndexCache, Kept, best_within, choose, corpus_of, front_part, fuse, passages
+
+
+def chunk(number: int, source: str = "a", tokens: int = 10) -> Chunk:
+    return Chunk(f"{source}{number}", source, "x" * tokens, number, tokens)
+
+
+def ranking(*numbers: int, score: float = 1.0) -> list[Hit]:
+    return [Hit(chunk(number), score) for number in numbers]
+
+
+def ids(hits: list[Hit]) -> list[int]:
+    return [hit.chunk.index for hit in hits]
+
+
+rankings = st.dictionaries(
+    st.sampled_from(["keyword", "vector", "front"]),
+    st.lists(st.integers(0, 9), unique=True).map(lambda numbers: ranking(*numbers)),
+)
+
+
+# --- fusing ---
+
+
+@given(st.lists(st.integers(0, 50), unique=True))
+def test_a_single_ranking_keeps_its_order(numbers: list[int]) -> None:
+    assert ids(fuse({"keyword": ranking(*numbers)})) == numbers
+
+
+@given(rankings)
+def test_every_chunk_comes_out_once(given_rankings: dict[str, list[Hit]]) -> None:
+    fused = fuse(given_rankings)
+    assert len(set(ids(fused))) == len(fused)
+    assert set(ids(fused)) == {number for hits in given_rankings.values() for number in ids(hits)}
+
+
+@given(rankings)
+def test_the_order_of_the_searchers_does_not_matter(given_rankings: dict[str, list[Hit]]) -> None:
+    assert fuse(given_rankings) == fuse(dict(reversed(given_rankings.items())))
+
+
+@given(rankings)
+def test_a_hit_says_at_which_place_which_searcher_had_it(given_rankings: dict[str, list[Hit]]) -> None:
+    for hit in fuse(given_rankings):
+        for name, rank in hit.ranks.items():
+            assert given_rankings[name][rank - 1].chunk == hit.chunk
+
+
+@given(rankings, st.floats(0.1, 5))
+def test_equal_weights_are_no_weights(given_rankings: dict[str, list[Hit]], weight: float) -> None:
+    weighted = fuse(given_rankings, weights=dict.fromkeys(given_rankings, weight))
+    assert {hit.chunk.id: pytest.approx(hit.score / weight) for hit in weighted} == {
+        hit.chunk.id: hit.score for hit in fuse(given_rankings)
+    }
+
+
+def test_what_both_searchers_find_comes_before_what_one_finds() -> None:
+    assert ids(fuse({"keyword": ranking(1, 2), "vector": ranking(3, 2)}))[0] == 2
+
+
+def test_a_heavier_searcher_wins_and_a_weightless_one_is_not_heard() -> None:
+    both = {"keyword": ranking(1), "vector": ranking(2)}
+    assert ids(fuse(both, weights={"vector": 2})) == [2, 1]
+    assert ids(fuse(both, weights={"vector": 0})) == [1]
+
+
+def test_a_chunk_scored_as_infinite_stands_first() -> None:
+    fused = fuse({"keyword": ranking(1, 2, 3), "front": ranking(3, score=math.inf)})
+    assert ids(fused) == [3, 1, 2]
+    assert fused[0].score == math.inf
+
+
+def test_the_scores_are_those_of_the_formula() -> None:
+    [first, second] = fuse({"keyword": ranking(1, 2), "vector": ranking(1)}, weights={"keyword": 0.5}, k=10)
+    assert first.score == pytest.approx(0.5 / 11 + 1 / 11)
+    assert second.score == pytest.approx(0.5 / 12)
+
+
+@pytest.mark.parametrize("weights", [{"keyword": -1.0}, {"keyword": math.inf}, {"keyword": math.nan}])
+def test_weights_that_make_no_sense_are_refused(weights: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="weight of 'keyword'"):
+        fuse({"keyword": ranking(1)}, weights=weights)
+
+
+def test_a_k_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        fuse({}, k=0)
+
+
+# --- the budget ---
+
+
+def corpus(*tokens: int, sources: int = 1) -> Corpus:
+    return Corpus(tuple(chunk(n, f"file{n % sources}", size) for n, size in enumerate(tokens)))
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.integers(1, 30), max_size=12),
+    st.integers(0, 100),
+    st.randoms(use_true_random=False),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_what_is_chosen_never_exceeds_the_budget(
+    tokens: list[int], budget: int, random: object, sources: int, with_hits: bool
+) -> None:
+    found = list(corpus(*tokens, sources=sources).chunks)
+    random.shuffle(found)  # type: ignore[attr-defined]
+    hits = [Hit(one, 1.0) for one in found] if with_hits else []
+    chosen = choose(corpus(*tokens, sources=sources), hits, max_tokens=budget, count_tokens=len)
+    assert sum(len(one.text) for one in chosen) <= budget
+    assert [one.tokens for one in chosen] == [len(one.text) for one in chosen]
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(0, 200))
+def test_everything_is_shown_if_it_fits(tokens: list[int], spare: int) -> None:
+    everything = corpus(*tokens)
+    assert choose(everything, [], max_tokens=sum(tokens) + spare, count_tokens=len) == list(everything.chunks)
+
+
+def test_who_wants_the_hits_only_gets_no_more_even_if_everything_fits() -> None:
+    everything = corpus(10, 10, 10)
+    hit = Hit(everything.chunks[1], 1.0)
+    assert choose(everything, [hit], max_tokens=100, all_if_it_fits=False, count_tokens=len) == [hit.chunk]
+
+
+def test_whole_chunks_are_taken_and_the_first_that_does_not_fit_is_cut() -> None:
+    taken = best_within(ranking(5, 1, 3), max_tokens=25, count_tokens=len)
+    assert [(one.index, one.tokens) for one in taken] == [(5, 10), (1, 10), (3, 5)]
+
+
+def test_after_the_one_that_is_cut_nothing_more_is_taken() -> None:
+    hits = [Hit(chunk(0, tokens=30), 2.0), Hit(chunk(1, tokens=5), 1.0)]
+    assert [one.index for one in best_within(hits, max_tokens=20, count_tokens=len)] == [0]
+
+
+def test_what_is_chosen_stands_in_document_order() -> None:
+    everything = corpus(*[10] * 10)
+    hits = [Hit(everything.chunks[n], 1.0) for n in (7, 2, 5)]
+    assert [one.index for one in choose(everything, hits, max_tokens=30, count_tokens=len)] == [2, 5, 7]
+
+
+def test_without_hits_every_document_shows_an_equal_share_of_its_front() -> None:
+    front = front_part(corpus(*[10] * 8, sources=2), max_tokens=30, count_tokens=len)
+    assert [(one.source, one.index, one.tokens) for one in front] == [
+        ("file0", 0, 10),
+        ("file0", 2, 5),
+        ("file1", 1, 10),
+        ("file1", 3, 5),
+    ]
+
+
+def test_a_page_line_alone_is_not_shown() -> None:
+    long = Chunk("a", "a", "[page: 1]\n" + "x" * 90, 0, 100, page=1)
+    assert best_within([Hit(long, 1.0)], max_tokens=10, count_tokens=len) == []
+    assert [one.text for one in best_within([Hit(long, 1.0)], max_tokens=12, count_tokens=len)] == ["[page: 1]\nxx"]
+
+
+def test_passages_are_grouped_by_source_in_the_order_of_the_corpus() -> None:
+    assert passages([chunk(0, "b", 2), chunk(4, "b", 1), chunk(1, "a", 3)]) == [
+        {"url": "b", "text": ["xx", "x"]},
+        {"url": "a", "text": ["xxx"]},
+    ]
+
+
+def test_neighbours_do_not_show_the_same_sentence_twice() -> None:
+    text = " ".join(f"Sentence number {n} says something about cats and dogs." for n in range(40))
+    everything = corpus_of([Document("a", (Block(text, page=1),), "h")], size_tokens=60)
+    assert any(one.overlap for one in everything.chunks)
+    [passage] = passages(everything.chunks)
+    shown = "".join(part.removeprefix("[page: 1]\n") for part in passage["text"])
+    assert shown == text
+
+
+def test_what_a_cut_chunk_no_longer_shows_is_shown_by_its_neighbour() -> None:
+    text = " ".join(f"Sentence number {n} says something about cats and dogs." for n in range(40))
+    first, second, *_ = corpus_of([Document("a", (Block(text),), "h")], size_tokens=60).chunks
+    [cut] = best_within([Hit(first, 1.0)], max_tokens=first.tokens - 20, count_tokens=estimate_tokens)
+    assert passages([cut, second])[0]["text"][1] == second.text
+
+
+def test_a_document_that_fits_is_shown_whole_although_its_chunks_repeat_each_other() -> None:
+    text = " ".join(f"Sentence number {n} says something about cats and dogs." for n in range(40))
+    everything = corpus_of([Document("a", (Block(text, page=1),), "h")], size_tokens=60)
+    room = estimate_tokens(f"[page: 1]\n{text}")
+    assert sum(one.tokens for one in everything.chunks) > room
+    [passage] = passages(choose(everything, [], max_tokens=room))
+    assert passage["text"] == [f"[page: 1]\n{text}"]
+
+
+def test_what_a_short_document_does_not_need_is_shown_of_a_long_one() -> None:
+    both = Corpus((chunk(0, "short", 5), *(chunk(n, "long", 10) for n in range(9))))
+    front = front_part(both, max_tokens=45, count_tokens=len)
+    assert sum(one.tokens for one in front) == 45
+
+
+# --- keeping ---
+
+
+def test_a_value_is_made_once_however_many_ask_at_once() -> None:
+    kept: Kept[str, int] = Kept(4)
+    made: list[int] = []
+    gate = threading.Barrier(8)
+
+    def ask() -> None:
+        gate.wait()
+        kept.get("key", lambda: made.append(1) or time.sleep(0.02) or 7)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert made == [1]
+
+
+def test_a_failure_is_not_kept_and_the_next_one_tries_for_itself() -> None:
+    kept: Kept[str, int] = Kept(4)
+    with pytest.raises(ZeroDivisionError):
+        kept.get("key", lambda: 1 // 0)
+    assert kept.get("key", lambda: 5) == 5
+
+
+def test_the_value_used_longest_ago_is_dropped_when_there_is_no_room() -> None:
+    kept: Kept[str, str] = Kept(10, size_of=len)
+    kept.get("a", lambda: "aaaa")
+    kept.get("b", lambda: "bbbb")
+    kept.get("a", lambda: "other")
+    kept.get("c", lambda: "cccc")
+    assert [kept.get(key, lambda: "new") for key in "ac"] == ["aaaa", "cccc"]
+    assert kept.get("b", lambda: "new") == "new"
+
+
+def test_an_index_is_kept_by_what_the_corpus_says_and_not_by_which_object_it_is() -> None:
+    cache: IndexCache[int] = IndexCache()
+    built: list[int] = []
+    for _ in range(3):
+        cache.get(corpus(1, 2, 3), lambda chunks: built.append(len(chunks)) or len(chunks))
+    cache.get(corpus(1, 2), lambda chunks: built.append(len(chunks)) or len(chunks))
+    assert built == [3, 2]

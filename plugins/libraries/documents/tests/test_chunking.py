@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.retrieval import Block, Chunk, Document, Hit
+from jackfield.tokens import TokenCounter, estimate_tokens
+from jackfield_documents import best_within, choose, chunk_document, corpus_of, passages
+from jackfield_documents.cutting import cut_to_fit, head_that_fits, tail_from_a_sentence
+
+PAGE_LINE = re.compile(r"^\[page: \d+\]\n", re.MULTILINE)
+
+texts = st.text(alphabet="abcdefg ABC.,!?。，\n中文字句", min_size=1, max_size=120)
+kinds = st.sampled_from(["heading", "paragraph", "list", "table", "code"])
+sizes = st.integers(min_value=1, max_value=80)
+counters = st.sampled_from([estimate_tokens, len, lambda text: len(text.encode())])
+
+
+@st.composite
+def documents(draw: st.DrawFn, *, pages: bool | None = None) -> Document:
+    with_pages = draw(st.booleans()) if pages is None else pages
+    page = 1
+    blocks = []
+    for _ in range(draw(st.integers(0, 8))):
+        page += draw(st.integers(0, 2))
+        kind = draw(kinds)
+        level = draw(st.integers(1, 3)) if kind == "heading" else 0
+        blocks.append(Block(draw(texts), kind=kind, page=page if with_pages else None, level=level))
+    return Document("a.pdf", tuple(blocks), "hash")
+
+
+def words(text: str) -> int:
+    return len(re.findall(r"\w+|[^\w\s]", text))
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def own_text(chunk: Chunk) -> str:
+    """A chunk without its page lines and without what it repeats."""
+    opening = PAGE_LINE.match(chunk.text) if chunk.page is not None else None
+    start = opening.end() if opening else 0
+    return PAGE_LINE.sub("", chunk.text[:start] + chunk.text[start + chunk.overlap :])
+
+
+@settings(max_examples=150, deadline=None)
+@given(documents(), sizes, st.integers(0, 60), counters)
+def test_nothing_is_lost_and_nothing_is_added(document: Document, size: int, overlap: int, count: TokenCounter) -> None:
+    chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
+    rendered = "".join(
+        "#" * min(block.level, 6) + block.text if block.kind == "heading" else block.text
+        for block in document.blocks
+        if block.text.strip()
+    )
+    assert squeezed("".join(map(own_text, chunks))) == squeezed(rendered)
+
+
+@settings(max_examples=150, deadline=None)
+@given(documents(), sizes, st.integers(0, 60), counters)
+def test_no_chunk_is_longer_than_asked_unless_a_single_character_is(
+    document: Document, size: int, overlap: int, count: TokenCounter
+) -> None:
+    for chunk in chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count):
+        assert chunk.tokens == count(chunk.text)
+        assert chunk.tokens <= size or len(own_text(chunk)) == 1
+        assert chunk.overlap <= overlap + 2 or "|" in chunk.text
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents(pages=True), sizes)
+def test_every_chunk_of_a_document_with_pages_begins_with_its_page(document: Document, size: int) -> None:
+    for chunk in chunk_document(document, size_tokens=size):
+        assert chunk.text.startswith(f"[page: {chunk.page}]\n")
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents(), sizes)
+def test_the_same_document_is_cut_the_same_way_and_all_ids_differ(document: Document, size: int) -> None:
+    chunks = chunk_document(document, size_tokens=size)
+    assert chunks == chunk_document(document, size_tokens=size)
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+
+
+def test_two_files_with_the_same_bytes_have_different_chunks_in_one_corpus() -> None:
+    blocks = (Block("the same"),)
+    corpus = corpus_of([Document("a.txt", blocks, "h"), Document("b.txt", blocks, "h")])
+    assert len({chunk.id for chunk in corpus.chunks}) == 2
+
+
+def test_a_corpus_with_other_text_has_another_hash() -> None:
+    one, two = (corpus_of([Document("a.txt", (Block(text),), "h")]) for text in ("old", "new"))
+    assert one.content_hash != two.content_hash
+
+
+def test_the_next_chunk_repeats_the_last_sentence_of_the_same_page() -> None:
+    text = " ".join(f"Sentence number {n} says something about cats and dogs." for n in range(40))
+    chunks = chunk_document(
+        Document("a", (Block(text, page=3),), "h"), size_tokens=60, overlap_chars=80, count_tokens=words
+    )
+    assert len(chunks) > 5
+    for before, chunk in pairwise(chunks):
+        repeated = chunk.text.removeprefix("[page: 3]\n")[: chunk.overlap]
+        assert repeated.startswith("Sentence number")
+        assert before.text.endswith(repeated)
+
+
+def test_nothing_is_repeated_across_pages() -> None:
+    blocks = tuple(Block(f"Page {n} has this sentence. And that one, too.", page=n) for n in range(1, 6))
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=18, count_tokens=words)
+    assert len(chunks) == 5
+    assert [chunk.overlap for chunk in chunks] == [0] * 5
+
+
+def test_a_chunk_over_two_pages_says_where_the_second_begins() -> None:
+    blocks = (Block("First.", page=1), Block("Second.", page=2))
+    [chunk] = chunk_document(Document("a", blocks, "h"), size_tokens=100)
+    assert chunk.text == "[page: 1]\nFirst.\n\n[page: 2]\nSecond."
+
+
+def test_a_heading_stands_with_its_text_and_not_at_the_end_of_a_chunk() -> None:
+    blocks = (
+        Block("word " * 30),
+        Block("Chapter", kind="heading", level=1),
+        Block("Section", kind="heading", level=2),
+        Block("other " * 30),
+    )
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=45, overlap_chars=0, count_tokens=words)
+    assert [chunk.text.split(maxsplit=1)[0] for chunk in chunks] == ["word", "#"]
+    assert chunks[1].text.startswith("# Chapter\n\n## Section\n\nother")
+
+
+def test_a_chunk_knows_the_headings_above_it() -> None:
+    blocks = (
+        Block("One", kind="heading", level=1),
+        Block("Two", kind="heading", level=2),
+        Block("text " * 40),
+        Block("Three", kind="heading", level=2),
+        Block("more " * 40),
+        Block("Four", kind="heading", level=1),
+        Block("last " * 40),
+    )
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=50, overlap_chars=0, count_tokens=words)
+    assert [chunk.headings for chunk in chunks] == [("One",), ("One", "Three"), ("Four",)]
+
+
+def test_the_rest_of_a_long_table_repeats_its_header_and_rows_stay_whole() -> None:
+    rows = "\n".join(f"| row{n} | {n * n} |" for n in range(60))
+    table = f"| name | square |\n|---|---|\n{rows}"
+    chunks = chunk_document(Document("a", (Block(table, kind="table"),), "h"), size_tokens=80, count_tokens=words)
+    assert len(chunks) > 3
+    for chunk in chunks:
+        assert chunk.text.startswith("| name | square |\n|---|---|\n")
+        assert all(line.startswith("|") and line.endswith("|") for line in chunk.text.splitlines() if line)
+
+
+def test_blocks_stay_whole_while_they_fit() -> None:
+    blocks = tuple(Block(f"Paragraph {n}: " + "x y z " * 8) for n in range(12))
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=90, overlap_chars=0, count_tokens=words)
+    for block in blocks:
+        assert sum(block.text in chunk.text for chunk in chunks) == 1
+
+
+def test_small_sizes_neither_crash_nor_lose_a_paragraph() -> None:
+    paragraphs = [f"Paragraph {n} tells us that {n} is a number." for n in range(12)]
+    document = Document("a", tuple(Block(text, page=1) for text in paragraphs), "h")
+    for size in range(1, 40):
+        chunks = chunk_document(document, size_tokens=size)
+        assert squeezed("".join(map(own_text, chunks))) == squeezed("".join(paragraphs)), size
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(0, 0), (-1, 10), (10, -1)])
+def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int) -> None:
+    with pytest.raises(ValueError, match="size_tokens"):
+        chunk_document(Document("a", (), "h"), size_tokens=size, overlap_chars=overlap)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=400), st.integers(1, 40), counters, st.booleans())
+def test_parts_of_a_text_join_to_it_and_fit(text: str, size: int, count: TokenCounter, by_line: bool) -> None:
+    parts = list(cut_to_fit(text, size, count, by_line=by_line))
+    assert "".join(parts) == text
+    assert all(count(part) <= size or len(part) == 1 for part in parts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=300), st.integers(0, 40), counters)
+def test_the_head_of_a_text_fits(text: str, size: int, count: TokenCounter) -> None:
+    length = head_that_fits(text, size, count)
+    assert 0 <= length <= len(text)
+    assert length == 0 or count(text[:length]) <= size
+
+
+def test_a_text_is_cut_after_a_sentence_if_that_is_possible() -> None:
+    text = "Here is a first sentence. Here is a second one! And a third? And the last."
+    assert all(part.rstrip()[-1] in ".!?" for part in cut_to_fit(text, 12, words))
+    assert list(cut_to_fit("第一句话。第二句话！第三句话？", 5, len)) == ["第一句话。", "第二句话！", "第三句话？"]
+
+
+def test_an_accent_is_not_torn_from_its_letter() -> None:
+    assert list(cut_to_fit("e\u0301" * 4, 3, len)) == ["e\u0301"] * 4
+
+
+@given(st.text(max_size=100), st.integers(1, 50))
+def test_the_tail_of_a_text_is_its_end_and_short(text: str, limit: int) -> None:
+    tail = tail_from_a_sentence(text, limit)
+    assert text.endswith(tail)
+    assert len(tail) <= limit + 5  # accents are not torn off
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="abcdefg ABC.,!?。，\n中文字句", max_size=400), st.integers(1, 60), st.booleans())
+def test_a_cut_loses_at_most_15_percent_of_the_room(text: str, size: int, by_line: bool) -> None:
+    parts = list(cut_to_fit(text, size, len, by_line=by_line))
+    assert all(len(part) >= 0.85 * size for part in parts[:-1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(), sizes, st.integers(0, 60), counters)
+def test_chunks_in_order_are_the_document_unbroken(
+    document: Document, size: int, overlap: int, count: TokenCounter
+) -> None:
+    chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
+    whole = chunk_document(document, size_tokens=1_000_000, count_tokens=len)
+    shown = [in_one_line(text) for entry in passages(chunks) for text in entry["text"]]
+    assert shown == [in_one_line(chunk.text) for chunk in whole]
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(pages=True), sizes, counters)
+def test_no_page_line_stands_before_nothing(document: Document, size: int, count: TokenCounter) -> None:
+    corpus = corpus_of([document], size_tokens=size, count_tokens=count)
+    hits = [Hit(chunk, 1.0) for chunk in corpus.chunks]
+    for budget in (1, 3, 7, 15, 30, 60, 10_000):
+        for chosen in (best_within(hits, max_tokens=budget), choose(corpus, [], max_tokens=budget)):
+            for text in (text for entry in passages(chosen) for text in entry["text"]):
+                assert not re.search(r"^\[page: \d+\]\s*(\Z|\[page: )", text, re.MULTILINE), text
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(), sizes, st.integers(0, 60), counters)
+def test_what_is_repeated_is_the_end_of_the_chunk_before(
+    document: Document, size: int, overlap: int, count: TokenCounter
+) -> None:
+    chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
+    for before, chunk in pairwise(chunks):
+        start = len(f"[page: {chunk.page}]\n") if chunk.page is not None else 0
+        repeated = chunk.text[start : start + chunk.overlap].strip()
+        assert squeezed(before.text).endswith(squeezed(repeated)) or "|" in repeated
+
+
+def test_the_overlap_is_filled_across_paragraphs() -> None:
+    blocks = tuple(Block(f"Short paragraph {n:02}.") for n in range(60))
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=60, overlap_chars=100, count_tokens=words)
+    assert len(chunks) > 3
+    assert all(50 <= chunk.overlap <= 102 for chunk in chunks[1:])
+    assert chunks[1].text.startswith("Short paragraph")
+
+
+def test_where_less_fits_less_is_repeated() -> None:
+    blocks = tuple(Block(" ".join(f"w{n}x{m}" for m in range(52))) for n in range(6))
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=60, overlap_chars=150, count_tokens=words)
+    assert len(chunks) == 6
+    assert all(0 < chunk.overlap < 60 for chunk in chunks[1:])

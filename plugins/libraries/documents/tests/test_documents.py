@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jackfield.errors import DocParserError
+from jackfield.plugins.host import PluginHost
+from jackfield.retrieval import Document
+from jackfield.settings import Settings
+from jackfield_documents import DocumentReader, Reading, chunk_document, passages
+from jackfield_documents.documents import _bytes_of
+
+PARSER = """
+    from pathlib import Path
+    from jackfield.errors import DocParserError
+    from jackfield.retrieval import Block, Document, Parser
+
+    class LineParser(Parser):
+        def parse(self, data, *, source):
+            with Path(__file__).with_suffix(".calls").open("a") as calls:
+                calls.write(f"{source}\\n")
+            if data.startswith(b"crash"):
+                raise KeyError("inside of a library")
+            if data.startswith(b"broken"):
+                raise DocParserError(f"{source} is damaged")
+            return Document(source, tuple(map(Block, data.decode().splitlines())), "", metadata=dict(self.cfg))
+"""
+
+
+TOUCH = """
+    from pathlib import Path
+    (Path(__file__).parent / "imported").touch()
+"""
+
+
+class Site:
+    """A folder of installed parser plugins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.modules: list[str] = []
+
+    def install(self, name: str, *, parser: str, facts: str, body: str = PARSER) -> None:
+        module = f"parser_{name}"
+        self.modules.append(module)
+        metadata = self.folder / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "entry_points.txt").write_text(f"[jackfield.v1]\nparser.{parser} = {module}_plugin\n")
+        (self.folder / f"{module}.py").write_text(textwrap.dedent(body))
+        (self.folder / f"{module}_plugin.py").write_text(
+            "from jackfield.plugins import ParserSpec, hook\n"
+            "@hook.parsers\n"
+            f"def parsers():\n    return [ParserSpec(name={parser!r}, target='{module}:LineParser', {facts})]\n"
+        )
+
+    def reader(self, **prefer: str) -> DocumentReader:
+        settings = Settings(prefer={key.replace("_", "."): value for key, value in prefer.items()})
+        return DocumentReader(PluginHost(settings, paths=[str(self.folder)]))
+
+    def parsed(self, name: str) -> list[str]:
+        """What the parser of a distribution was asked to parse, in order."""
+        calls = self.folder / f"parser_{name}.calls"
+        return calls.read_text().splitlines() if calls.exists() else []
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    site = Site(folder)
+    yield site
+    for name in site.modules:
+        sys.modules.pop(name, None)
+        sys.modules.pop(f"{name}_plugin", None)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, bytes], str]:
+    def write_file(name: str, data: bytes) -> str:
+        path = tmp_path / name
+        path.write_bytes(data)
+        long_ago = time.time() - 60
+        os.utime(path, (long_ago, long_ago))
+        return str(path)
+
+    return write_file
+
+
+Write = Callable[[str, bytes], str]
+
+
+def read(reader: DocumentReader, path: str) -> Document:
+    return asyncio.run(reader.read(path))
+
+
+def read_all(reader: DocumentReader, *paths: str) -> Reading:
+    return asyncio.run(reader.read_all(paths))
+
+
+def test_the_extension_chooses_the_parser_and_no_other_is_imported(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("other", parser="other", facts="extensions=('ot',), magic=(b'one',)", body=TOUCH + PARSER)
+    document = read(site.reader(), path := write("a.LN", b"one\ntwo"))
+    assert [block.text for block in document.blocks] == ["one", "two"]
+    assert document.source == path
+    assert site.parsed("lines") == ["a.LN"]
+    assert not (site.folder / "imported").exists()
+    assert "parser_lines" not in sys.modules, "this process parses nothing itself"
+
+
+def test_without_a_known_extension_the_longest_magic_decides(site: Site, write: Write) -> None:
+    site.install("short", parser="short", facts="magic=(b'%P',)")
+    site.install("long", parser="long", facts="magic=(b'%PDF-',)")
+    read(site.reader(), write("a.unknown", b"%PDF-1"))
+    assert site.parsed("long") == ["a.unknown"]
+
+
+def test_then_the_media_type_decides_and_text_is_text(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="media_types=('text/plain',)")
+    reader = site.reader()
+    for name in ("README", "script.py", "notes.weird"):
+        assert read(reader, write(name, "grüße".encode())).blocks[0].text == "grüße"
+
+
+def test_the_content_hash_is_of_the_bytes(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    document = read(site.reader(), write("a.ln", b"abc"))
+    assert document.content_hash == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_two_parsers_for_one_extension_are_an_error_with_a_way_out(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("other", parser="other", facts="extensions=('ln',)")
+    path = write("a.ln", b"one")
+    with pytest.raises(DocParserError, match=r"'lines/lines' and by 'other/other': choose.*\"parser.ln\" = \"lines\""):
+        read(site.reader(), path)
+    read(site.reader(parser_ln="other"), path)
+    assert site.parsed("other") == ["a.ln"]
+
+
+def test_a_file_is_parsed_once_until_its_bytes_change(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    reader = site.reader()
+    path = write("a.ln", b"old")
+    for _ in range(3):
+        assert read(reader, path).blocks[0].text == "old"
+    assert site.parsed("lines") == ["a.ln"]
+    Path(path).write_bytes(b"new")  # the same length, within the same second
+    assert read(reader, path).blocks[0].text == "new"
+    assert site.parsed("lines") == ["a.ln", "a.ln"]
+
+
+def test_a_file_just_written_is_read_again_even_if_its_times_do_not_move(site: Site, tmp_path: Path) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    reader = site.reader()
+    path = tmp_path / "a.ln"
+    for number in range(10, 60):
+        path.write_bytes(str(number).encode())
+        assert read(reader, str(path)).blocks[0].text == str(number)
+
+
+def test_the_same_bytes_under_another_name_are_parsed_once_and_keep_their_own_name(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    paths = [write("a.ln", b"same"), write("b.ln", b"same")]
+    reading = read_all(site.reader(), *paths)
+    assert [document.source for document in reading.documents] == paths
+    assert len(site.parsed("lines")) == 1
+
+
+def test_settings_reach_the_parser_they_are_for(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    host = PluginHost(Settings(), paths=[str(site.folder)])
+    reader = DocumentReader(host, parser_cfg={"lines": {"depth": 3}, "other": {"depth": 4}})
+    assert read(reader, write("a.ln", b"x")).metadata == {"depth": 3}
+
+
+def test_one_bad_file_does_not_stop_the_others(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    good, bad, worse = write("good.ln", b"x"), write("bad.ln", b"broken"), write("worse.ln", b"crash")
+    reading = read_all(site.reader(), bad, good, worse, good, "missing.ln")
+    assert [document.source for document in reading.documents] == [good]
+    assert list(reading.errors) == [bad, worse, "missing.ln"]
+    assert str(reading.errors[bad]) == "bad.ln is damaged"
+    assert "worse.ln cannot be read: the parser 'lines' of lines failed (KeyError)" in str(reading.errors[worse])
+    assert "missing.ln does not exist" in str(reading.errors["missing.ln"])
+
+
+def test_an_error_names_the_file_without_the_folders_above_it(site: Site, write: Write, tmp_path: Path) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    for data in (b"broken", b"crash", b""):
+        with pytest.raises(DocParserError, match=r"^a\.ln ") as caught:
+            read(site.reader(), write("a.ln", data))
+        assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_parser_that_cannot_be_imported_is_named(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)", body="import a_package_nobody_has")
+    with pytest.raises(DocParserError, match=r"a\.ln cannot be read: lines cannot be loaded.*a_package_nobody_has"):
+        read(site.reader(), write("a.ln", b"x"))
+
+
+def test_a_file_nobody_can_read_says_what_can_be_read(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln', 'lines')")
+    with pytest.raises(DocParserError, match=r"no parser for '\.xyz' files is installed; installed .* read: lines, ln"):
+        read(site.reader(), write("a.xyz", b"\0\1\2"))
+
+
+def test_a_broken_neighbour_is_named_where_it_may_be_the_reason(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln', 1)")
+    with pytest.raises(DocParserError, match="lines/lines cannot be loaded"):
+        read(site.reader(), write("a.ln", b"\0"))
+
+
+def test_a_file_that_is_too_large_is_refused(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    reader = DocumentReader(PluginHost(Settings(), paths=[str(site.folder)]), max_bytes=2**20)
+    assert read(reader, write("a.ln", b"x" * 2**20)).blocks
+    with pytest.raises(DocParserError, match=r"b\.ln is larger than 1 MiB: split it, or raise max_bytes"):
+        read(reader, write("b.ln", b"x" * (2**20 + 1)))
+
+
+def test_what_is_no_file_is_refused_without_waiting_for_it(site: Site, tmp_path: Path) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    os.mkfifo(tmp_path / "pipe.ln")
+    (tmp_path / "folder.ln").mkdir()
+    for name, told in (("pipe.ln", "no regular file"), ("folder.ln", "is a folder"), ("a\0.ln", "cannot be opened")):
+        with pytest.raises(DocParserError, match=told):
+            read(site.reader(), str(tmp_path / name))
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/a.pdf", "file:///a.pdf", "ftp://host/a.pdf"])
+def test_a_url_is_refused_with_what_to_do_instead(site: Site, url: str) -> None:
+    with pytest.raises(
+        DocParserError, match="URLs need a fetcher, which this version has not; download the file first"
+    ):
+        read(site.reader(), url)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not take such names")
+def test_a_name_that_is_no_text_is_read_and_can_be_shown(site: Site, tmp_path: Path) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    for data in (b"text", b"broken"):
+        path = os.fsdecode(bytes(tmp_path) + b"/caf\xe9\n.ln")
+        Path(path).write_bytes(data)
+        reading = read_all(site.reader(), path)
+        if data == b"text":
+            assert reading.documents[0].source == path
+            shown = passages(chunk_document(reading.documents[0]))[0]["url"]
+        else:
+            shown = str(reading.errors[path])
+        assert shown.encode().decode().isprintable()
+        assert r"caf\udce9\n.ln" in shown
+
+
+@pytest.mark.parametrize("name", ["", "a\0b.ln", "\ud800.ln", "x" * 300 + ".ln", "y/" * 3000 + "a.ln", "\x1b[2J.ln"])
+def test_whatever_a_path_is_it_is_read_or_refused(site: Site, tmp_path: Path, name: str) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    with pytest.raises(DocParserError) as caught:
+        read(site.reader(), f"{tmp_path}/missing/{name}" if name else "")
+    assert str(caught.value).encode().decode().isprintable()
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes with names")
+def test_a_file_that_becomes_a_pipe_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.ln")
+    with pytest.raises(DocParserError, match="no regular file"):
+        _bytes_of(str(tmp_path / "a.ln"), 1000)

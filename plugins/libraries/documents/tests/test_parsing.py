@@ -1,0 +1,299 @@
+"""Files are parsed in processes of their own, and what such a file does ends there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.errors import DocParserError
+from jackfield.plugins.host import PluginHost
+from jackfield.retrieval import Document
+from jackfield.settings import Settings
+from jackfield_documents import DocumentReader, ParserLimits
+
+MIB = 2**20
+PARSER = """
+    import os, signal, sys, time
+    from jackfield.errors import DocParserError
+    from jackfield.retrieval import Block, Document, Parser
+
+    class Tricky(Parser):
+        def parse(self, data, *, source):
+            word = data.decode().split()[0]
+            if word == "memory":
+                kept = []
+                while True:
+                    kept.append(bytearray(2**20))
+            if word == "loop":
+                while True:
+                    pass
+            if word == "sleep":
+                time.sleep(600)
+            if word == "die":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if word.startswith("exit"):
+                os._exit(int(word[4:]))
+            if word == "deep":
+                self.parse(data, source=source)
+            if word == "print":
+                print("0" * 100_000, flush=True)
+                os.write(1, b"0" * 100)
+            if word == "forge":
+                for fd in range(3, 20):
+                    try:
+                        os.write(fd, len(data[6:]).to_bytes(8, "big") + data[6:])
+                    except OSError:
+                        pass
+            if word == "long":
+                return Document(source, (Block("x" * 2**22),) * 8, "")
+            if word == "halves":
+                return Document(source, (Block("a \\ud800 b"),), "", title="\\udfff")
+            shown = {"pid": os.getpid(), "cfg": dict(self.cfg)}
+            shown["seen"] = [os.environ.get(name) for name in ("TRICKY_API_KEY", "OTHER_API_KEY", "TRICKY_PLACE")]
+            shown["main"] = getattr(sys.modules["__main__"], "__file__", None)
+            return Document(source, (Block(data.decode()),), "", metadata=shown)
+"""
+_SLOW_STEP = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
+FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',)"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("site")
+    metadata = folder / "tricky-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text("[jackfield.v1]\nparser.tricky = parser_tricky_plugin\n")
+    (folder / "parser_tricky.py").write_text(textwrap.dedent(PARSER))
+    (folder / "parser_tricky_plugin.py").write_text(
+        "from jackfield.plugins import ParserSpec, hook\n"
+        "@hook.parsers\n"
+        f"def parsers():\n    return [ParserSpec(name='tricky', target='parser_tricky:Tricky', {FACTS})]\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield folder
+    sys.modules.pop("parser_tricky_plugin", None)
+
+
+@pytest.fixture
+def read(site: Path, tmp_path: Path) -> Callable[..., Document]:
+    def read_text(text: str, **options: Any) -> Document:
+        path = tmp_path / "a.trick"
+        path.write_text(text)
+        return asyncio.run(DocumentReader(PluginHost(Settings(), paths=[str(site)]), **options).read(path))
+
+    return read_text
+
+
+Read = Callable[..., Document]
+
+
+def test_files_are_parsed_in_another_process_that_stays_for_the_next(read: Read) -> None:
+    pids = {read(f"file {number}").metadata["pid"] for number in range(5)}
+    assert len(pids) == 1
+    assert os.getpid() not in pids
+
+
+def test_several_files_at_once_are_parsed_by_few_processes(site: Path, tmp_path: Path) -> None:
+    reader = DocumentReader(PluginHost(Settings(), paths=[str(site)]))
+    paths = [tmp_path / f"{number}.trick" for number in range(12)]
+    for path in paths:
+        path.write_text(path.name)
+    reading = asyncio.run(reader.read_all(paths, at_once=8))
+    assert [document.blocks[0].text for document in reading.documents] == [path.name for path in paths]
+    assert 1 <= len({document.metadata["pid"] for document in reading.documents}) <= 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+def test_memory_ends_at_a_limit(read: Read) -> None:
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: parsing it takes more than 64 MiB of memory"):
+        read("memory", limits=ParserLimits(memory_bytes=64 * MIB))
+    assert read("after").blocks
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not limit processor time")
+def test_processor_time_ends_at_a_limit(read: Read) -> None:
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: .* more than 1 s of processor time"):
+        read("loop", limits=ParserLimits(cpu_s=1))
+    assert read("after").blocks
+
+
+def test_waiting_ends_at_a_limit(read: Read) -> None:
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: parsing it takes more than 1 s\."):
+        read("sleep", limits=ParserLimits(wall_s=1))
+    assert read("after").blocks
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("die", "its parser crashed"),
+        ("exit3", "its parser crashed"),
+        ("exit0", "ends its process"),
+        ("deep", "Recursion"),
+    ],
+)
+def test_the_end_of_the_process_is_an_error_of_the_file(read: Read, what: str, told: str) -> None:
+    with pytest.raises(DocParserError, match=rf"^a\.trick cannot be read: .*{told}"):
+        read(what)
+    assert read("after").blocks
+
+
+def test_text_without_end_is_refused(read: Read) -> None:
+    with pytest.raises(DocParserError, match=r"a\.trick .*its text takes more than 8 MiB"):
+        read("long", limits=ParserLimits(answer_bytes=8 * MIB))
+    assert len(read("long").blocks) == 8
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"blocks": [[1, "paragraph", null, 0]]}',
+        '{"blocks": [["x", "program", null, 0]]}',
+        '{"blocks": [["x", ["paragraph"], null, 0]]}',
+        '{"blocks": [["x", "paragraph", "1", 0]]}',
+        '{"blocks": [["x"]]}',
+        '{"blocks": 1}',
+        '{"title": "x"}',
+        "[" * 100_000,
+        "[1]",
+        "7",
+        "no JSON",
+    ],
+)
+def test_what_a_file_has_taken_over_cannot_answer_what_it_likes(read: Read, answer: str) -> None:
+    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: its parser answers nonsense"):
+        read(f"forge {answer}")
+    assert read("after").blocks
+
+
+def test_what_a_parser_prints_does_not_matter(read: Read) -> None:
+    assert read("print").blocks[0].text == "print"
+
+
+def test_half_characters_arrive(read: Read) -> None:
+    document = read("halves")
+    assert (document.blocks[0].text, document.title) == ("a \ud800 b", "\udfff")
+
+
+def test_a_parser_sees_its_own_secrets_and_no_others(site: Path, tmp_path: Path) -> None:
+    script = """
+        import asyncio, os
+        from jackfield_documents import DocumentReader
+        os.environ |= {"TRICKY_API_KEY": "mine", "OTHER_API_KEY": "another's", "TRICKY_PLACE": "here"}
+        print(asyncio.run(DocumentReader().read("a.trick")).metadata["seen"])
+    """
+    assert _script(script, site, tmp_path).stdout.strip() == "['mine', None, 'here']"
+
+
+def test_settings_that_cannot_travel_are_an_error_with_a_way_out(read: Read) -> None:
+    assert read("x", parser_cfg={"tricky": {"folder": Path("/tmp")}}).metadata["cfg"] == {"folder": "/tmp"}
+    with pytest.raises(DocParserError, match="its settings must be JSON"):
+        read("x", parser_cfg={"tricky": {"made": object()}})
+
+
+# --- where it runs, and how it ends ---
+
+
+def _script(text: str, site: Path, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """What a script without any guard prints; its files are in `folder`."""
+    (folder / "a.trick").write_text("hello")
+    (folder / "program.py").write_text(textwrap.dedent(text))
+    environment = {**os.environ, "PYTHONPATH": str(site), "PYTHONWARNINGS": "error::ResourceWarning"}
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "program.py"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=120, **options,
+    )  # fmt: skip
+
+
+def test_a_script_without_a_guard_runs_once_and_leaves_nothing_behind(site: Path, tmp_path: Path) -> None:
+    script = """
+        import jackfield, sys
+        print("begun")
+        from jackfield_documents import DocumentReader
+        from jackfield import sync
+        shown = sync.run(DocumentReader().read("a.trick")).metadata
+        print(shown["pid"])
+        assert shown["main"] is None, shown
+    """
+    done = _script(script, site, tmp_path)
+    begun, pid = done.stdout.split()
+    assert begun == "begun"
+    # What asyncio's debug mode says of a slow machine is no fault; all else is: tracebacks, warnings of resources.
+    assert [line for line in done.stderr.splitlines() if not _SLOW_STEP.fullmatch(line)] == []
+    _wait_for_the_end_of(int(pid))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_starts_its_own_and_leaves_its_parents_alone(site: Path, tmp_path: Path) -> None:
+    script = """
+        import asyncio, os, sys
+        from jackfield_documents import DocumentReader
+        reader = DocumentReader(kept_chars=0)
+        def pid():
+            return asyncio.run(DocumentReader().read("a.trick")).metadata["pid"]
+        mine = pid()
+        child = os.fork()
+        if child == 0:
+            assert pid() != mine
+            sys.exit(7)  # with what is done at the end of a process
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert pid() == mine
+        print("done")
+    """
+    assert _script(script, site, tmp_path).stdout == "done\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it is ended by a signal")
+@pytest.mark.parametrize("busy", [False, True])
+def test_when_the_host_is_killed_its_processes_end(site: Path, tmp_path: Path, busy: bool) -> None:
+    (tmp_path / "a.trick").write_text("hello")
+    (tmp_path / "b.trick").write_text("loop" if busy else "idle")
+    script = """
+        import asyncio, sys
+        from jackfield_documents import DocumentReader
+        reader = DocumentReader()
+        print(asyncio.run(reader.read("a.trick")).metadata["pid"], flush=True)
+        asyncio.run(reader.read("b.trick"))
+        sys.stdin.read()
+    """
+    host = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert host.stdin
+    assert host.stdout
+    try:
+        pid = int(host.stdout.readline())
+    finally:
+        host.send_signal(signal.SIGKILL)
+        host.wait()
+        host.stdin.close()
+        host.stdout.close()
+    _wait_for_the_end_of(pid)
+
+
+def _wait_for_the_end_of(pid: int) -> None:
+    for _ in range(600):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        if (
+            Path(f"/proc/{pid}/stat").exists()
+            and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        ):
+            return  # it has ended, and whoever became its parent has not looked yet
+        time.sleep(0.05)
+    pytest.fail(f"process {pid} is still there")

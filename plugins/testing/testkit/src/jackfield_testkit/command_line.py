@@ -1,0 +1,168 @@
+"""The command line as people use it: `jackfield` in processes of its own, and on a terminal.
+
+In a `conftest.py`, beside `site`:
+
+```python
+from jackfield_testkit.command_line import bare_python, command_line, open_terminal
+from jackfield_testkit.site import site
+
+__all__ = ["bare_python", "command_line", "open_terminal", "site"]
+```
+
+Then a test may take `command_line`, which sees the distributions of `site`:
+
+```python
+def test_a_plugin_is_listed(command_line: CommandLine, site: FakeSite) -> None:
+    site.add_tools("acme-search", "search")
+    assert "acme-search" in command_line("plugins", "list").stdout
+```
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import select
+import signal
+import subprocess
+import sysconfig
+import time
+import venv
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from jackfield_testkit.site import FakeSite
+
+SEEN = ("jackfield", "jackfield-manage")
+"""Those of our distributions that the command line sees in tests."""
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that sees the core, the commands about an installation, and what others have installed.
+
+    A command that looks at all plugins would look at every one of this repository, in every test.
+    """
+    prefix = tmp_path_factory.mktemp("bare")
+    venv.create(prefix, symlinks=True)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if "jackfield" not in installed.name and installed.suffix != ".pth":
+            (packages / installed.name).symlink_to(installed)
+    for name in SEEN:
+        _link(importlib.metadata.distribution(name), packages)
+    return str(prefix / "bin/python")
+
+
+def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None:
+    """Have an environment see a distribution that is installed in another, editable or not."""
+    package = distribution.name.replace("-", "_")
+    source = Path(str(import_module(package).__file__)).parent
+    metadata = Path(str(distribution.locate_file("."))) / f"{package}-{distribution.version}.dist-info"
+    (packages / metadata.name).symlink_to(metadata)
+    (packages / f"{package}.pth").write_text(str(source.parent))
+
+
+class Terminal:
+    """A program on a pseudo-terminal, typed at as a person does."""
+
+    def __init__(self, python: str, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
+        import pty  # which only some systems have
+
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of tests in the background ignores it
+            os.chdir(cwd)
+            os.execve(  # noqa: S606 - it becomes the program
+                python, [python, "-m", "jackfield", *arguments], {**env, "TERM": env.get("TEST_TERM", "dumb")}
+            )
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def wait_for(self, text: str, within_s: float = 30) -> None:
+        ends = time.monotonic() + within_s
+        while text not in self.seen:
+            left = ends - time.monotonic()
+            assert left > 0, f"no {text!r} in {self.seen!r}"  # noqa: S101 - a test's
+            if select.select([self._file], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self._file, 4096).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.seen, self.seen  # noqa: S101 - as above
+        self.seen = self.seen.partition(text)[2]
+
+    def end(self) -> int:
+        rest = bytearray()
+        while True:  # what it still writes must be read, or it never ends
+            try:
+                piece = os.read(self._file, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            rest += piece
+        self.seen += rest.decode(errors="replace")
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def open_terminal(bare_python: str) -> Callable[..., Terminal]:
+    """Runs `jackfield` on a pseudo-terminal: `open_terminal(arguments, folder, environment)`."""
+    return partial(Terminal, bare_python)
+
+
+class CommandLine:
+    """Runs `jackfield` in a process of its own, which sees the distributions of `site` and the core.
+
+    Attributes:
+        folder: The working directory; `pyproject.toml` there is the project's.
+        env: The environment, without settings, keys and a home of anybody's.
+    """
+
+    def __init__(self, python: str, folder: Path, site_folder: Path) -> None:
+        self._python = python
+        self.folder = folder
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD") and "KEY" not in key}
+        homes = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        self.env = {**kept, **homes, "PYTHONPATH": str(site_folder)}
+
+    @property
+    def config(self) -> Path:
+        """The folder of the user's files."""
+        return Path(self.env["XDG_CONFIG_HOME"]) / "jackfield"
+
+    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return self._run(["-m", "jackfield", *arguments], more)
+
+    def as_script(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """As the console script does it, which finds no module in the working directory."""
+        return self._run(["-P", "-c", "from jackfield.cli.main import main; raise SystemExit(main())", *arguments], {})
+
+    def _run(self, words: list[str], more: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - the command line itself
+            [self._python, *words],
+            cwd=self.folder,
+            env={**self.env, **more},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+
+@pytest.fixture
+def command_line(bare_python: str, tmp_path: Path, site: FakeSite) -> CommandLine:
+    """The command line, beside the fake distributions of `site`."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return CommandLine(bare_python, folder, site.folder)
