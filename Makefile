@@ -45,7 +45,7 @@ help:
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
 	@echo "make constraints  move constraints.txt to the newest versions"
-	@echo "make known        write anew what is made from the code: known plugins, index of the core's API, reference"
+	@echo "make known        write anew what is made from the code: known plugins, index of the core's API"
 	@echo "make docs         build the documentation, into site/"
 	@echo "make clean        remove whatever these made"
 
@@ -111,9 +111,9 @@ constraints: .venv/.installed-dev
 known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
 	$(BIN)/python -m jackfield_testkit.api_index plugins/testing/testkit/src/jackfield_testkit/api
-	$(BIN)/python scripts/reference.py
 
 docs: .venv/.installed-dev
+	$(BIN)/python scripts/reference.py
 	$(BIN)/zensical build --strict
 
 clean:

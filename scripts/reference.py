@@ -1,7 +1,6 @@
-"""Write docs/reference/ from the code: the API from signatures and docstrings, the commands from their parser.
+"""Write the reference from the code: the API from signatures and docstrings, the commands from their parsers.
 
-python scripts/reference.py            writes it
-python scripts/reference.py --check    only says what is out of date; 1 if something is
+python scripts/reference.py [FOLDER]    into FOLDER, docs/reference/ if left out, which is not kept in the repository
 
 The API is read from source by griffe and nothing of it is imported, so that any Python writes the same pages.
 """
@@ -25,11 +24,18 @@ from jackfield.cli.main import _parser
 from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.kinds import STABLE_KINDS, hook_name
 from jackfield.settings import Settings
+from jackfield_manage.cli import parsers
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs/reference"
-SOURCES = {"jackfield": ROOT / "core/src", "jackfield_testkit": ROOT / "plugins/testing/testkit/src"}
-HEADER = "<!-- Written by scripts/reference.py from the code. Change the code, then: make reference -->\n\n"
+SOURCES = {
+    "jackfield": ROOT / "core/src",
+    "jackfield_testkit": ROOT / "plugins/testing/testkit/src",
+    "jackfield_backend": ROOT / "plugins/libraries/backend/src",
+    "jackfield_documents": ROOT / "plugins/libraries/documents/src",
+    "jackfield_metering": ROOT / "plugins/libraries/metering/src",
+}
+HEADER = "<!-- Written by scripts/reference.py from the code. -->\n\n"
 
 # The public modules, with a page each, in the order of the navigation.
 MODULES = (
@@ -37,6 +43,7 @@ MODULES = (
     "jackfield.models",
     "jackfield_metering.counting",
     "jackfield_backend.history",
+    "jackfield_documents",
     "jackfield.models.media",
     "jackfield.processors",
     "jackfield.tools",
@@ -123,7 +130,7 @@ def pages() -> dict[Path, str]:
     }
     for name in MODULES:
         package, _, rest = name.partition(".")
-        found[Path("api", f"{name}.md")] = _module_page(packages[package][rest])
+        found[Path("api", f"{name}.md")] = _module_page(packages[package][rest] if rest else packages[package])
     return {path: f"{HEADER}{text.rstrip()}\n" for path, text in found.items()}
 
 
@@ -276,10 +283,15 @@ def _joined(*parts: str) -> str:
 def _commands_page() -> str:
     parser = _parser()
     intro = (
-        "What the core brings. Plugins add commands of their own: `jackfield plugins list` shows them, and "
-        "`jackfield NAME --help` explains one. Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."
+        "What the core and `jackfield-manage` bring. Plugins add commands of their own: `jackfield plugins list` shows "
+        "them, and `jackfield NAME --help` explains one. Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."
     )
-    return _joined("# Commands", intro, *_command(parser, "jackfield", ""))
+    managing = [
+        part
+        for name, its in parsers().items()
+        for part in _command(its, f"jackfield {name}", (its.description or "").rstrip("."))
+    ]
+    return _joined("# Commands", intro, *_command(parser, "jackfield", ""), *managing)
 
 
 def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator[str]:
@@ -495,23 +507,15 @@ def _escaped(cell: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write, or check; 1 if the pages were checked and some are out of date."""
+    """Write every page, and remove those that are none any more."""
+    folder = Path(arguments[0]) if arguments else REFERENCE
     wanted = pages()
-    found = {path.relative_to(REFERENCE): path.read_text(encoding="utf-8") for path in REFERENCE.rglob("*.md")}
-    changed = sorted(path for path in {*wanted, *found} if wanted.get(path) != found.get(path))
-    for path in changed:
-        sys.stdout.write(f"{'out of date' if '--check' in arguments else 'written'}: docs/reference/{path}\n")
-        if "--check" not in arguments:
-            _write(REFERENCE / path, wanted.get(path))
-    return int("--check" in arguments and bool(changed))
-
-
-def _write(path: Path, text: str | None) -> None:
-    if text is None:
-        path.unlink()
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    for old in {path.relative_to(folder) for path in folder.rglob("*.md")} - set(wanted):
+        (folder / old).unlink()
+    for path, text in wanted.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

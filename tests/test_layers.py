@@ -110,20 +110,24 @@ def test_a_distribution_imports_only_what_it_declares_hidden_imports_included(
 def test_the_core_declares_no_vendor_sdk_and_no_http_client(distributions: list[Any]) -> None:
     core = {requirement_name(text) for text in distributions[0].metadata["project"]["dependencies"]}
     assert core <= {
-        "pluggy", "pydantic", "jsonschema", "referencing", "importlib-metadata", "packaging",
-        "pyyaml",
+        "pluggy", "pydantic", "jsonschema", "referencing", "importlib-metadata", "pyyaml",
     }  # fmt: skip
 
 
 def test_no_plugin_imports_a_private_name_of_the_core_or_another_plugin(plugin: Any, distributions: list[Any]) -> None:
     # A library has no entry point, and is there to be imported.
     others = {one.package for one in distributions[1:] if one.entry_points} - {plugin.package}
+    if plugin.name == "jackfield-testkit":
+        others -= {"jackfield_manage"}  # the kit's laws about loading are the doctor's
     wrong = [
         f"{path.relative_to(plugin.folder)}:{line} imports {name}"
         for path in sorted(plugin.source.rglob("*.py"))
         for name, line in imports_of(path)
         if name.split(".")[0] in others
-        or (name.startswith("jackfield") and any(part.startswith("_") for part in name.split(".")))
+        or (
+            name.startswith("jackfield")
+            and any(part.startswith("_") and part != "__version__" for part in name.split("."))
+        )
     ]
     assert wrong == []
 

@@ -23,19 +23,31 @@ from jackfield_manage.python_uses import python_uses
 
 def pipeline_main(arguments: Sequence[str]) -> int:
     """Run `jackfield pipeline …`, and return its exit code."""
+    options = pipeline_parser().parse_args(arguments)
+    tell_news()
+    return pipeline(options)
+
+
+def pipeline_parser() -> Parser:
+    """What `jackfield pipeline` takes."""
     parser = Parser(
         prog="jackfield pipeline", description="Show the processors around an agent's model, and why in this order."
     )
     parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
     parser.add_argument("-m", "--model", help="backend:model, in place of an agent")
     parser.add_argument("--json", action="store_true", help="as JSON")
-    options = parser.parse_args(arguments)
-    tell_news()
-    return pipeline(options)
+    return parser
 
 
 def requirements_main(arguments: Sequence[str]) -> int:
     """Run `jackfield requirements …`, and return its exit code."""
+    options = requirements_parser().parse_args(arguments)
+    tell_news()
+    return requirements(options)
+
+
+def requirements_parser() -> Parser:
+    """What `jackfield requirements` takes."""
     parser = Parser(
         prog="jackfield requirements", description="List the distributions that an agent needs, for pip install -r."
     )
@@ -43,9 +55,7 @@ def requirements_main(arguments: Sequence[str]) -> int:
         "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py that makes one"
     )
     parser.add_argument("--pin", action="store_true", help="at the versions that are installed")
-    options = parser.parse_args(arguments)
-    tell_news()
-    return requirements(options)
+    return parser
 
 
 def pipeline(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from jackfield.settings import closest, normalise
 
 def main(arguments: Sequence[str]) -> int:
     """Run `jackfield plugins …`, and return its exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     if options.action not in _SILENT:
         from jackfield_manage.cli.newcomers import tell_news
 
@@ -32,12 +32,13 @@ def main(arguments: Sequence[str]) -> int:
 _SILENT = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
 
 
-def _parser() -> Parser:
+def parser() -> Parser:
+    """What `jackfield plugins` takes."""
     from jackfield_manage.cli import composition
 
-    parser = Parser(prog="jackfield plugins", description="What is installed, whether it works, and what may load.")
-    parser.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
+    made = Parser(prog="jackfield plugins", description="What is installed, whether it works, and what may load.")
+    made.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
+    actions = made.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
     listing = actions.add_parser("list", help="all plugins")
     listing.add_argument("--long", action="store_true", help="with a line about each")
     add_list_options(listing)
@@ -68,7 +69,7 @@ def _parser() -> Parser:
         )
         changing.set_defaults(handler=_enable if action == "enable" else _disable)
     composition.add_commands(actions)
-    return parser
+    return made
 
 
 def _doctor(options: argparse.Namespace) -> int:

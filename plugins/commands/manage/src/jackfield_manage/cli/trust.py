@@ -17,14 +17,19 @@ from jackfield_manage.trust import agree, agreements, asked_for, denied_by, revo
 
 def main(arguments: Sequence[str]) -> int:
     """Run `jackfield trust …`, and return its exit code."""
-    parser = Parser(prog="jackfield trust", description="Let a project's file do more than forbid, after it was shown.")
-    parser.add_argument("folder", nargs="?", default=".", help="a folder of the project; this one if left out")
-    action = parser.add_mutually_exclusive_group()
+    return trust(parser().parse_args(arguments))
+
+
+def parser() -> Parser:
+    """What `jackfield trust` takes."""
+    made = Parser(prog="jackfield trust", description="Let a project's file do more than forbid, after it was shown.")
+    made.add_argument("folder", nargs="?", default=".", help="a folder of the project; this one if left out")
+    action = made.add_mutually_exclusive_group()
     action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
     action.add_argument("--show", action="store_true", help="only show it; 1 if something in it does not count")
     action.add_argument("--revoke", action="store_true", help="take back what was agreed to")
     action.add_argument("--list", action="store_true", help="list all projects that were agreed to")
-    return trust(parser.parse_args(arguments))
+    return made
 
 
 def trust(options: argparse.Namespace) -> int:
