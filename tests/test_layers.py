@@ -123,11 +123,7 @@ def test_no_plugin_imports_a_private_name_of_the_core_or_another_plugin(plugin: 
         f"{path.relative_to(plugin.folder)}:{line} imports {name}"
         for path in sorted(plugin.source.rglob("*.py"))
         for name, line in imports_of(path)
-        if name.split(".")[0] in others
-        or (
-            name.startswith("jackfield")
-            and any(part.startswith("_") and part != "__version__" for part in name.split("."))
-        )
+        if name.split(".")[0] in others or (name.startswith("jackfield") and any(map(is_private, name.split("."))))
     ]
     assert wrong == []
 
@@ -142,6 +138,11 @@ def test_a_light_module_imports_the_standard_library_and_the_descriptors_only(pl
             if name.split(".")[0] not in allowed and not f"{name}.".startswith("jackfield.plugins.")
         ]
         assert heavy == []
+
+
+def is_private(part: str) -> bool:
+    """Whether a name, or a part of one, is for its own package only."""
+    return part.startswith("_") and part != "__version__"
 
 
 def beside_a_script(path: Path) -> set[str]:
