@@ -1,16 +1,24 @@
-"""How properties are tested, everywhere in the repository.
+"""How properties are tested everywhere in the repository, and how a test that never ends is ended.
 
 `make test` tries the same examples each time, so that it fails for a change and never by chance. `make nightly` tries
 new ones, twenty times as many. What it finds becomes an `@example` of the test, and so a part of `make test`.
+
+A test whose time is up fails with the stacks of all threads; that is pytest-timeout's alarm, which rings once. If
+nothing comes of it, the process prints the stacks again and ends itself: a worker's test counts as failed, and another
+worker goes on.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
-from collections.abc import Iterable
+import sys
+import threading
+from collections.abc import Generator, Iterable
 
 import hypothesis
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key  # of pytest's standard error, which it does not capture
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "always-the-same")
 TIMES_AS_MANY = 20
@@ -32,3 +40,45 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
         said = getattr(test, _SETTINGS, None)
         if said is not None:
             setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=TIMES_AS_MANY * said.max_examples))
+
+
+def _seconds_of(item: pytest.Item) -> float:
+    """How long a test may take, 0 for as long as it likes; a test's own mark wins, as for pytest-timeout."""
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0] if mark and mark.args else _seconds_of_all(item.config))
+
+
+def _seconds_of_all(config: pytest.Config) -> float:
+    named = config.getoption("timeout", None)
+    return float(config.getini("timeout") or 0) if named is None else float(named)
+
+
+def _ended_after(item: pytest.Item, seconds: float) -> Generator[None, object, object]:
+    if seconds:
+        # By a thread of C: neither a deadlock nor an expression that keeps the interpreter to itself holds it up.
+        stderr = item.config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(seconds, exit=True, file=stderr)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process if the alarm is not heard: if it is swallowed, or rings while no Python runs."""
+    return (yield from _ended_after(item, 2 * _seconds_of(item)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process if a test cannot be cleaned up after, as when a fixture waits for a thread that never ends."""
+    return (yield from _ended_after(item, _seconds_of(item)))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the process if threads are left that would keep it from ending; xdist does so for its workers."""
+    left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    seconds = min(30.0, _seconds_of_all(config))
+    if left and seconds and not hasattr(config, "workerinput"):
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)

@@ -141,7 +141,7 @@ SLIPS = (
     st.lists(st.sampled_from(SLIPS), min_size=1, max_size=5).map("".join),
     st.lists(st.sampled_from(SLIPS), max_size=3).map("".join),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example('{"a":"', "")
 @example('["a" ', "")
 @example("{'a': [\"x\", ", "")

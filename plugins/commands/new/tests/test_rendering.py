@@ -59,7 +59,7 @@ def made_by_copier(template: Path, answers: dict[str, Any]) -> dict[PurePosixPat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(answers=answer_sets, http=st.booleans())
 def test_it_is_what_copier_makes(
     template: Traversable, questions: list[Question], kind: str, answers: dict[str, Any], http: bool
@@ -74,7 +74,7 @@ def test_it_is_what_copier_makes(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(answers=answer_sets)
 def test_whatever_is_answered_all_files_can_be_read(
     template: Traversable, questions: list[Question], kind: str, answers: dict[str, Any]

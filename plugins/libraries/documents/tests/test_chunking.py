@@ -52,7 +52,7 @@ def own_text(chunk: Chunk) -> str:
     return PAGE_LINE.sub("", chunk.text[:start] + chunk.text[start + chunk.overlap :])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_nothing_is_lost_and_nothing_is_added(document: Document, size: int, overlap: int, count: TokenCounter) -> None:
     chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
@@ -64,7 +64,7 @@ def test_nothing_is_lost_and_nothing_is_added(document: Document, size: int, ove
     assert squeezed("".join(map(own_text, chunks))) == squeezed(rendered)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_no_chunk_is_longer_than_asked_unless_a_single_character_is(
     document: Document, size: int, overlap: int, count: TokenCounter
@@ -75,14 +75,14 @@ def test_no_chunk_is_longer_than_asked_unless_a_single_character_is(
         assert chunk.overlap <= overlap + 2 or "|" in chunk.text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(documents(pages=True), sizes)
 def test_every_chunk_of_a_document_with_pages_begins_with_its_page(document: Document, size: int) -> None:
     for chunk in chunk_document(document, size_tokens=size):
         assert chunk.text.startswith(f"[page: {chunk.page}]\n")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(documents(), sizes)
 def test_the_same_document_is_cut_the_same_way_and_all_ids_differ(document: Document, size: int) -> None:
     chunks = chunk_document(document, size_tokens=size)
@@ -184,7 +184,7 @@ def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int) -> None:
         chunk_document(Document("a", (), "h"), size_tokens=size, overlap_chars=overlap)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=400), st.integers(1, 40), counters, st.booleans())
 def test_parts_of_a_text_join_to_it_and_fit(text: str, size: int, count: TokenCounter, by_line: bool) -> None:
     parts = list(cut_to_fit(text, size, count, by_line=by_line))
@@ -192,7 +192,7 @@ def test_parts_of_a_text_join_to_it_and_fit(text: str, size: int, count: TokenCo
     assert all(count(part) <= size or len(part) == 1 for part in parts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=300), st.integers(0, 40), counters)
 def test_the_head_of_a_text_fits(text: str, size: int, count: TokenCounter) -> None:
     length = head_that_fits(text, size, count)
@@ -217,14 +217,14 @@ def test_the_tail_of_a_text_is_its_end_and_short(text: str, limit: int) -> None:
     assert len(tail) <= limit + 5  # accents are not torn off
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(alphabet="abcdefg ABC.,!?。，\n中文字句", max_size=400), st.integers(1, 60), st.booleans())
 def test_a_cut_loses_at_most_15_percent_of_the_room(text: str, size: int, by_line: bool) -> None:
     parts = list(cut_to_fit(text, size, len, by_line=by_line))
     assert all(len(part) >= 0.85 * size for part in parts[:-1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_chunks_in_order_are_the_document_unbroken(
     document: Document, size: int, overlap: int, count: TokenCounter
@@ -235,7 +235,7 @@ def test_chunks_in_order_are_the_document_unbroken(
     assert shown == [in_one_line(chunk.text) for chunk in whole]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(documents(pages=True), sizes, counters)
 def test_no_page_line_stands_before_nothing(document: Document, size: int, count: TokenCounter) -> None:
     corpus = corpus_of([document], size_tokens=size, count_tokens=count)
@@ -246,7 +246,7 @@ def test_no_page_line_stands_before_nothing(document: Document, size: int, count
                 assert not re.search(r"^\[page: \d+\]\s*(\Z|\[page: )", text, re.MULTILINE), text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_what_is_repeated_is_the_end_of_the_chunk_before(
     document: Document, size: int, overlap: int, count: TokenCounter

@@ -44,7 +44,7 @@ def asked(url: str) -> Reply:
     return asyncio.run(ask())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urls)
 def test_any_text_as_an_address_is_used_or_refused_in_our_own_words(no_proxies: pytest.MonkeyPatch, url: str) -> None:
     no_proxies.setenv("NO_PROXY", "*")
@@ -52,7 +52,7 @@ def test_any_text_as_an_address_is_used_or_refused_in_our_own_words(no_proxies: 
         asked(url)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urls)
 def test_any_text_as_a_proxy_is_used_or_refused_in_our_own_words_and_not_shown(
     no_proxies: pytest.MonkeyPatch, url: str

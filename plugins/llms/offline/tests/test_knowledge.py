@@ -73,7 +73,7 @@ def test_no_passage_is_read_twice() -> None:
     assert len(read_passages([result, Message("user", "y"), result])) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.text("abc.md", min_size=1), st.text(st.characters(exclude_characters="`\n["))), max_size=4)
 )

@@ -90,7 +90,7 @@ def test_binary_data_is_refused_whatever_its_name(data: bytes) -> None:
         decode(data, source="garbage.txt")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=300))
 def test_every_byte_sequence_is_read_or_refused_with_its_name(data: bytes) -> None:
     try:

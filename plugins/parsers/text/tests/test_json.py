@@ -110,7 +110,7 @@ def test_an_unknown_setting_is_refused() -> None:
         JsonParser({"max_value": 3})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(values)
 def test_whatever_is_json_is_read_and_every_value_has_a_line(value: object) -> None:
     def leaves(inner: object) -> int:

@@ -100,7 +100,7 @@ def letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(alphabet="ab1 \n#-*>|`=.[]:~\t字", max_size=80))
 def test_no_letter_is_lost(text: str) -> None:
     found: list[Block] = list(parse("x" + text).blocks)

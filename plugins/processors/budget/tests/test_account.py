@@ -33,7 +33,7 @@ def _begin(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(MONEY, st.decimals(0, 1, places=2), st.decimals(0, 1, places=2), st.booleans()), max_size=30),
     st.booleans(),

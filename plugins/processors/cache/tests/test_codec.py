@@ -71,7 +71,7 @@ def test_every_event_of_a_model_is_among_those_that_are_tried() -> None:
 
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
 def test_an_event_comes_back_as_it_was(kind: type) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(st.lists(EVENTS[kind], max_size=3))
     def holds(events: list[ModelEvent]) -> None:
         assert decode(encode(events)) == events

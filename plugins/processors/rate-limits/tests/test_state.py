@@ -33,7 +33,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(CALLS, st.integers(1, 6), st.integers(40, 120), st.booleans())
 def test_no_minute_has_more_than_is_allowed_and_a_wait_is_long_enough(
     calls: list[tuple[float, int, int]], requests: int, tokens: int, through_a_file: bool

@@ -37,7 +37,7 @@ def analyzer() -> Analyzer:
     return Analyzer()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 # b is below 1: at 1, rank_bm25 divides 0 by 0 for a chunk without terms.
 @given(texts, queries, st.floats(0.1, 3), st.floats(0, 0.99))
 def test_scores_are_those_of_rank_bm25_but_for_its_constant(
@@ -53,7 +53,7 @@ def test_scores_are_those_of_rank_bm25_but_for_its_constant(
     assert scores.tolist() == pytest.approx((peer.get_scores(asked) - constant).tolist(), abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=6))
 def test_the_index_has_the_terms_that_the_analyzer_finds(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str]
@@ -85,7 +85,7 @@ def test_an_index_of_nothing_finds_nothing(corpus_of: MakeCorpus, analyzer: Anal
         assert Index(corpus_of(chunks).chunks, analyzer).search(["anything at all"], 5) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(texts, queries, st.integers(1, 12))
 def test_the_first_hits_are_the_same_however_many_are_asked_for(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], query: str, limit: int

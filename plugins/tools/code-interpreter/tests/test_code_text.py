@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jackfield_code_interpreter.code_text import code_of, without_fence
 
-quick = settings(max_examples=50, deadline=None)  # a busy machine is no failure
+quick = settings(max_examples=50)
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n`"))
 code_blocks = st.lists(lines, min_size=1).map(lambda parts: "".join(f"{part}\n" for part in parts))
 

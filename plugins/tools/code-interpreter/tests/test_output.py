@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jackfield_code_interpreter.output import FINISHED, Output, clean_text, fenced
 
-quick = settings(max_examples=50, deadline=None)  # a busy machine is no failure
+quick = settings(max_examples=50)
 PNG = base64.b64encode(b"\x89PNG...").decode()
 printable = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)
 streams = st.tuples(st.sampled_from(["stdout", "stderr"]), printable)
