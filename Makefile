@@ -29,12 +29,13 @@ export UV_NATIVE_TLS ?= $(UV_SYSTEM_CERTS)
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test nightly check bench attack real-servers mutants format release size constraints known docs clean \
+.PHONY: help demo test test-changed nightly check bench attack real-servers mutants format release size constraints known docs clean \
 	system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
+	@echo "make test-changed test what a change can touch (ARGS: --since COMMIT, --list, and pytest's)"
 	@echo "make nightly      make test with new examples for all properties, twenty times as many"
 	@echo "make check        what CI runs: style, types, layers, then make test"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
@@ -72,6 +73,9 @@ demo: .venv/.installed
 
 test: system .venv/.installed-dev
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+test-changed: system .venv/.installed-dev
+	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) $(ARGS)
 
 nightly: system .venv/.installed-dev
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
