@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from jackfield.messages import ContentItem, FunctionCall, Message, Usage
+from jackfield.messages import ContentItem, FinishReason, FunctionCall, Message, Usage
 
 # --- from a model ---------------------------------------------------------------------------------------------------
 
@@ -65,18 +65,26 @@ class ModelFinished:
     """The answer is complete: exactly one, and the last event of a model.
 
     Attributes:
-        reason: The provider's word: `stop`, `tool_calls`, `length`, `content_filter` …
+        reason: Why, in a word that is the same for all providers.
         model: The model that answered, as the provider names it.
         response_id: The provider's id of the answer.
         created: When, in seconds since 1970, UTC.
         data: What the backend needs back with this answer in a later request; opaque to everybody else.
+        provider_reason: The word that the provider has for the reason; '' if it has none. For people and logs: no
+            program should compare it.
     """
 
-    reason: str
+    reason: FinishReason
     model: str = ""
     response_id: str | None = None
     created: int | None = None
     data: Mapping[str, Any] | None = None
+    provider_reason: str = ""
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the model did not end here of its own will: a call in the answer may be half a call."""
+        return self.reason not in ("stop", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,15 @@ ASSISTANT: Literal["assistant"] = "assistant"
 FUNCTION: Literal["function"] = "function"
 
 ItemKind = Literal["text", "image", "file", "audio", "video"]
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "other"]
+"""Why an answer ended, in the same words for all providers.
+
+`stop`: the model ended by itself, or at a stop text. `tool_calls`: it ended by itself, and waits for tools. `length`:
+it was cut off at its longest. `content_filter`: the provider's inspection kept the rest back, or the model refused.
+`other`: something else, which `provider_reason` names; whatever it is, the answer may be half of one.
+"""
+FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
+
 _ROLES = get_args(Role)
 _ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
@@ -455,15 +464,16 @@ class Usage(DictCompatibleModel):
 class ModelResponse(DictCompatibleModel):
     """One whole answer of a model, for those who want one object.
 
-    `created` is in seconds since 1970, UTC; `finish_reason` is the provider's word (`stop`, `tool_calls`, `length` …).
+    `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own word for `finish_reason`.
     """
 
     messages: list[Message] = Field(default_factory=list)
     usage: Usage = Field(default_factory=Usage)
     model: str = ""
-    finish_reason: str | None = None
+    finish_reason: FinishReason | None = None
     response_id: str | None = None
     created: int | None = None
+    provider_reason: str = ""
 
     def get_content(self) -> str:
         """The text of the answer, without reasoning and calls."""

@@ -30,9 +30,8 @@ from jackfield.tools.executor import Approve, PlannedCall, ToolExecutor, not_run
 
 # Half of the arguments, mended, would be other arguments: half a path, half a query.
 CUT_OFF_TEXT = (
-    "The reply reached its length limit inside of this call, so nothing was done. Call again with less at once."
+    "The reply was cut off inside of this call (at its length limit?): nothing was done. Call again with less at once."
 )
-_CUT_OFF = ("length", "max_tokens", "content_filter")
 
 
 @dataclass(kw_only=True)
@@ -120,7 +119,7 @@ class Loop:
         state.history += messages
         state.spent = state.spent.plus_turn(answer.usage)
         yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)
-        if answer.finished is not None and answer.finished.reason in _CUT_OFF:
+        if answer.finished is not None and answer.finished.is_cut_off:
             for planned in open_calls(messages):
                 if not is_json(planned.call.arguments):
                     result = not_run(planned, CUT_OFF_TEXT, "CutOff")

@@ -131,6 +131,7 @@ class Fold:
             finish_reason=finished.reason if finished else None,
             response_id=finished.response_id if finished else None,
             created=finished.created if finished else None,
+            provider_reason=finished.provider_reason if finished else "",
         )
 
 

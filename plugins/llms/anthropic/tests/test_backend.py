@@ -292,7 +292,7 @@ def test_thoughts_that_nobody_may_read_go_back_too(server: FakeOpenAI, make_mode
         ("model_context_window_exceeded", "length"),
         ("tool_use", "tool_calls"),
         ("refusal", "content_filter"),
-        ("pause_turn", "pause_turn"),
+        ("pause_turn", "other"),
     ],
 )
 def test_a_reason_has_the_word_of_all_backends(server: FakeOpenAI, make_model: Any, word: str, reason: str) -> None:

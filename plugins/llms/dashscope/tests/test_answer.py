@@ -52,7 +52,7 @@ def test_a_chunk_of_text_reasoning_and_a_call_is_an_event_for_each() -> None:
         ReasoningDelta("hm"),
         TextDelta("so"),
         FunctionCallDelta(0, "c", "f", "{}"),
-        ModelFinished("tool_calls", "m", "r"),
+        ModelFinished("tool_calls", "m", "r", provider_reason="tool_calls"),
     ]
 
 

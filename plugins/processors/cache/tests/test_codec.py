@@ -23,7 +23,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import ContentItem, Usage
+from jackfield.messages import FINISH_REASONS, ContentItem, Usage
 from jackfield_cache.codec import decode, encode
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12)  # lone surrogates included
@@ -57,7 +57,15 @@ EVENTS: dict[type, st.SearchStrategy[ModelEvent]] = {
     FunctionCallDelta: st.builds(FunctionCallDelta, st.integers(0, 9), TEXT, TEXT, TEXT),
     MediaDelta: st.builds(MediaDelta, ITEMS),
     UsageReported: st.builds(UsageReported, USAGE),
-    ModelFinished: st.builds(ModelFinished, TEXT, TEXT, st.none() | TEXT, st.none() | st.integers(), st.none() | DATA),
+    ModelFinished: st.builds(
+        ModelFinished,
+        st.sampled_from(FINISH_REASONS),
+        TEXT,
+        st.none() | TEXT,
+        st.none() | st.integers(),
+        st.none() | DATA,
+        TEXT,
+    ),
     RetryScheduled: st.builds(RetryScheduled, st.integers(1, 9), st.floats(0, 60), TEXT),
     StreamReset: st.builds(StreamReset, TEXT),
     HistoryTrimmed: st.builds(HistoryTrimmed, *[st.integers(0, 9)] * 4),
@@ -100,6 +108,7 @@ def test_what_would_come_back_as_something_else_is_refused(value: Any) -> None:
         b"[7]",
         b'[["no"]]',
         b'[["text"]]',
+        b'[["finished", "eos"]]',
         b'[["usage",{"prompt_tokens":-1}]]',
         b'[["media"]]',
         b"[" * 100_000,

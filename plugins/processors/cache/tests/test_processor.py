@@ -146,7 +146,7 @@ def test_an_agent_that_asks_the_same_again_asks_its_model_nothing(make_cache: Ma
         [TextDelta("a"), ModelRequestError("no")],
         [TextDelta("a"), UsageReported(Usage())],
         [TextDelta("a"), ModelFinished("content_filter")],
-        [TextDelta("a"), ModelFinished("abort")],
+        [TextDelta("a"), ModelFinished("other", provider_reason="abort")],
         [TextDelta(""), ModelFinished("stop")],
         [ReasoningDelta("a"), ModelFinished("stop")],
         [TextDelta("a"), StreamReset("x"), ModelFinished("stop")],

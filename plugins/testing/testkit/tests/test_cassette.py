@@ -31,7 +31,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import ContentItem, Message, Usage
+from jackfield.messages import FINISH_REASONS, ContentItem, Message, Usage
 from jackfield.models import BaseChatModel, fold
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tools import tool
@@ -117,11 +117,12 @@ events = st.lists(
 )
 ends = st.builds(
     ModelFinished,
-    words,
+    st.sampled_from(FINISH_REASONS),
     model=words,
     response_id=st.none() | words.filter(bool),
     created=st.none() | st.integers(0, 2**40),
     data=st.none() | st.dictionaries(words, json_values, max_size=2),
+    provider_reason=words,
 )
 
 

@@ -19,11 +19,28 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.jsontext import dumps
-from jackfield.messages import ContentItem, Usage
+from jackfield.messages import ContentItem, FinishReason, Usage
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
 from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
+
+REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_calls": "tool_calls",
+    "tool_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+"""Why an answer ended: the protocol's words, and those of servers that keep to it otherwise."""
 
 _DONE = b"[DONE]"
 _TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "text", "thinking", "arguments"})
@@ -72,7 +89,7 @@ class AnswerReader:
         self._showed = False  # anything else: a transcript, an image
         self._filtered: object = None
         self._usage: Usage | None = None
-        self._reason: str | None = None
+        self._reason = ""  # the server's word
         self._model = ""
         self._id: str | None = None
         self._created: int | None = None
@@ -110,16 +127,21 @@ class AnswerReader:
             raise self._error("the server sent no answer: check base_url, and that it speaks Chat Completions")
         if self._halves is not None:
             yield from self._halves.rest()
-        if self._reason is None and not self.done:
+        if not (self._reason or self.done):
             raise self._error("the stream ended in the middle of the answer; try again")
-        if self._reason == "content_filter" and not (self._wrote or self._showed or self._calls or self._sound):
+        reason = self._finish_reason()
+        if reason == "content_filter" and not (self._wrote or self._showed or self._calls or self._sound):
             raise self._refused()
         if self._sound:
             yield MediaDelta(ContentItem(audio=self._sound_uri()))
         if self._usage is not None:
             yield UsageReported(self._usage)
-        reason = self._reason or ("tool_calls" if self._calls else "stop")
-        yield ModelFinished(reason, self._model, self._id, self._created)
+        yield ModelFinished(reason, self._model, self._id, self._created, provider_reason=self._reason)
+
+    def _finish_reason(self) -> FinishReason:
+        if self._reason:
+            return REASONS.get(self._reason, "other")
+        return "tool_calls" if self._calls else "stop"
 
     def _chunk(self, data: bytes) -> list[ModelEvent]:
         chunk = self._object(data)

@@ -11,12 +11,12 @@ import msgspec
 from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.jsontext import dumps
-from jackfield.messages import Usage
+from jackfield.messages import FinishReason, Usage
 from jackfield_anthropic.errors import error_in_answer
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_http import DataLineDecoder, Halves, json_piece
 
-REASONS: Mapping[str, str] = {
+REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -24,7 +24,7 @@ REASONS: Mapping[str, str] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-"""Why an answer ended, in the words that Jackfield has for it; any other stays as it is."""
+"""Why an answer ended; what is missing (`pause_turn`) is `other`."""
 
 _TEXTS = frozenset({"text", "thinking", "partial_json"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -119,7 +119,8 @@ class AnswerReader:
             yield UsageReported(usage_of(self._usage))
         content = self._content()
         data_back = {"server": self._server, "content": content} if content else None
-        yield ModelFinished(REASONS.get(self._reason, self._reason), self._model, self._id, data=data_back)
+        reason = REASONS.get(self._reason, "other")
+        yield ModelFinished(reason, self._model, self._id, data=data_back, provider_reason=self._reason)
 
     # --- one event ---
 

@@ -19,11 +19,13 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.jsontext import dumps
-from jackfield.messages import ContentItem, Usage
+from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Usage
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_dashscope.errors import error_in_answer
 from jackfield_http import DataLineDecoder, Halves, json_piece
 
+# DashScope has the words that Jackfield has; it documents no others, but sends them.
+REASONS: Mapping[str, FinishReason] = {reason: reason for reason in FINISH_REASONS}
 SEARCH_EVENT = "jackfield-dashscope.search"
 _TEXTS = frozenset({"content", "reasoning_content", "text", "arguments"})
 _decode = msgspec.json.Decoder().decode
@@ -102,7 +104,8 @@ class AnswerReader:
             raise self._error("the stream ended in the middle of the answer; try again")
         if self._usage is not None:
             yield UsageReported(usage_of(self._usage))
-        yield ModelFinished(self._reason, self._model, self._request_id)
+        reason = REASONS.get(self._reason, "other")
+        yield ModelFinished(reason, self._model, self._request_id, provider_reason=self._reason)
 
     def _chunk(self, data: bytes) -> list[ModelEvent]:
         chunk = self._object(data)

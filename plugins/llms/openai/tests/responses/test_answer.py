@@ -221,7 +221,8 @@ def test_text_reasoning_and_calls_are_events_as_they_arrive(told: Told) -> None:
         FunctionCallDelta(0, arguments='{"a":'),
         FunctionCallDelta(0, arguments="1}"),
     ]
-    assert events[-1] == ModelFinished("tool_calls", "m", "resp_1", 1767225600, {"server": "here", "output": output})
+    data = {"server": "here", "output": output}
+    assert events[-1] == ModelFinished("tool_calls", "m", "resp_1", 1767225600, data, "completed")
 
 
 def test_between_two_messages_and_two_pieces_of_reasoning_is_an_empty_line(told: Told) -> None:

@@ -24,7 +24,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import ContentItem, Usage
+from jackfield.messages import FINISH_REASONS, ContentItem, Usage
 
 
 def encode(events: Iterable[ModelEvent]) -> bytes:
@@ -65,7 +65,8 @@ def _written(event: ModelEvent) -> list[Any]:  # noqa: C901 - one case for each 
         case UsageReported(usage):
             return ["usage", usage.model_dump(mode="json")]
         case ModelFinished():
-            return ["finished", event.reason, event.model, event.response_id, event.created, _plain(event.data)]
+            head = ["finished", event.reason, event.model, event.response_id, event.created]
+            return [*head, _plain(event.data), event.provider_reason]
         case RetryScheduled():
             return ["retry", event.attempt, event.delay_s, event.error]
         case StreamReset(reason):
@@ -90,7 +91,7 @@ def _read(kind: str, *values: Any) -> ModelEvent:  # noqa: C901 - as above
         case "usage":
             return UsageReported(Usage(**values[0]))
         case "finished":
-            return ModelFinished(*values)
+            return _finished(*values)
         case "retry":
             return RetryScheduled(*values)
         case "reset":
@@ -100,6 +101,12 @@ def _read(kind: str, *values: Any) -> ModelEvent:  # noqa: C901 - as above
         case "plugin":
             return PluginEvent(*values)
     raise ValueError(f"no event is called {kind!r}")
+
+
+def _finished(reason: Any, *values: Any) -> ModelFinished:
+    if reason not in FINISH_REASONS:
+        raise ValueError(f"no answer ends with {reason!r}")
+    return ModelFinished(reason, *values)
 
 
 def _plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import Usage
+from jackfield.messages import FinishReason, Usage
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
@@ -40,10 +40,8 @@ METADATA = "jackfield-cache"
 HIT_EVENT = "jackfield-cache.hit"
 SHARED_EVENT = "jackfield-cache.shared"
 
-# Words of providers for answers that another try would give otherwise.
-_BROKEN_OFF = frozenset(
-    {"abort", "aborted", "cancelled", "content_filter", "error", "insufficient_system_resource", "network_error"}
-)
+# Another try may give another answer: providers end one as `other` when they abort it.
+_BROKEN_OFF: frozenset[FinishReason] = frozenset({"content_filter", "other"})
 
 _log = logging.getLogger(__name__)
 

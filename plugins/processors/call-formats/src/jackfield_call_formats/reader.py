@@ -21,6 +21,7 @@ from jackfield.events import (
     ReasoningDelta,
     TextDelta,
 )
+from jackfield.messages import FinishReason
 from jackfield.request import ChatRequest
 from jackfield_call_formats.calls import LEFT_OUT, Calls, FoundCall
 from jackfield_call_formats.tags import Tags
@@ -28,9 +29,6 @@ from jackfield_call_formats.tags import Tags
 THINK, END_THINK = "<think>", "</think>"
 _END_OF_THOUGHT = Tags(END_THINK)
 
-_SAYS_IT_CALLED = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
-# How servers say that the model ended by itself. Whatever else one says, a call without an end may be half a call.
-_ENDED_BY_ITSELF = _SAYS_IT_CALLED | {"stop", "eos", "eos_token", "end_turn", "stop_sequence"}
 _USE_NATIVE = (
     "the server parsed the call itself: use native calls (fncall_prompt_type: 'native'), "
     "or start the server without its tool-call parser"
@@ -190,19 +188,18 @@ class AnswerReader(ABC):
 
     def _finish(self, event: ModelFinished) -> None:
         if not self._stopped:
-            self._end(cut_off=event.reason not in _ENDED_BY_ITSELF)
+            self._end(cut_off=event.is_cut_off)
         if self._blank and not self._calls:
             self._out.append(TextDelta("".join(self._blank)))
         self._out += self._calls.left_out()
-        self._out.append(replace(event, reason=self._reason(event.reason)))
+        self._out.append(replace(event, reason=self._reason(event)))
 
-    def _reason(self, reason: str) -> str:
-        if self._stopped:
-            reason = "stop"
+    def _reason(self, event: ModelFinished) -> FinishReason:
+        reason = "stop" if self._stopped else event.reason
         if self._calls:
             return "tool_calls" if reason == "stop" else reason
-        if reason in _SAYS_IT_CALLED:
-            self._report_missing_call(reason)
+        if reason == "tool_calls":
+            self._report_missing_call(event.provider_reason or reason)
         return reason
 
     def _report_missing_call(self, reason: str) -> None:

@@ -32,6 +32,15 @@ class AnthropicMessages(Dialect):
     request_id_header = "request-id"
     required_options: ClassVar[frozenset[str]] = frozenset({"max_tokens"})
     counts_reasoning = False
+    finish_reasons: ClassVar[Mapping[str, str]] = {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "tool_use": "tool_calls",
+        "refusal": "content_filter",
+        "pause_turn": "other",
+    }
 
     def request(self, arrived: RecordedRequest) -> RecordedRequest:
         headers = dict(arrived.native_headers)

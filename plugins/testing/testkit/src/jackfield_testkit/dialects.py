@@ -59,6 +59,8 @@ class Dialect(ABC):
         stream_type: The media type of a stream.
         required_options: Options that each request of the protocol has, whether or not anybody set them.
         counts_reasoning: Whether its usage says how many tokens were reasoning.
+        finish_reasons: The protocol's words for why an answer ended, and Jackfield's for each. A scripted reply may
+            end with one of them, or with any other, which the writer must send as it is.
     """
 
     name: ClassVar[str]
@@ -67,6 +69,12 @@ class Dialect(ABC):
     stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
     required_options: ClassVar[frozenset[str]] = frozenset()
     counts_reasoning: ClassVar[bool] = True
+    finish_reasons: ClassVar[Mapping[str, str]] = {
+        "stop": "stop",
+        "length": "length",
+        "tool_calls": "tool_calls",
+        "content_filter": "content_filter",
+    }
 
     @abstractmethod
     def request(self, arrived: RecordedRequest) -> RecordedRequest:

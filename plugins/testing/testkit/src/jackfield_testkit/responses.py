@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from jackfield_testkit.dialects import Dialect, named_events
 from jackfield_testkit.replies import RESPONSE_ID, Chunk, Reply, Writer, wire_json
@@ -31,7 +31,7 @@ Wire = dict[str, Any]
 _PATH = "/responses"
 _CHAT_PATH = "/chat/completions"
 _ENCRYPTED = "reasoning.encrypted_content"
-_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # anything else is the reason why it is not
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class Responses(Dialect):
     """
 
     name = "responses"
+    finish_reasons: ClassVar[Mapping[str, str]] = {
+        "completed": "stop",
+        "max_output_tokens": "length",
+        "content_filter": "content_filter",
+    }
 
     def request(self, arrived: RecordedRequest) -> RecordedRequest:
         known = {field.name: getattr(arrived, field.name) for field in fields(arrived)}
@@ -362,10 +367,11 @@ class _Items:
         events = self._fall_silent()
         for item in self._calls.values():
             events += self._finish(item)
-        if reason in _INCOMPLETE:
-            self._status, self._incomplete = "incomplete", {"reason": _INCOMPLETE[reason]}
-        else:
+        if reason in _COMPLETE:
             self._status = "completed"
+        else:
+            said = "max_output_tokens" if reason == "length" else reason
+            self._status, self._incomplete = "incomplete", {"reason": said}
         return [*events, self._whole(f"response.{self._status}")]
 
 

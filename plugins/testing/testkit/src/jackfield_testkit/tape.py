@@ -30,7 +30,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import ContentItem, Message, Usage
+from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Message, Usage
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_testkit.redaction import Redaction
 
@@ -158,6 +158,7 @@ def event_json(event: ModelEvent) -> Json:  # noqa: C901 - one case for each eve
         case ModelFinished():
             facts: Json = {"model": event.model, "response_id": event.response_id, "created": event.created}
             facts["data"] = None if event.data is None else _plain(event.data)
+            facts["provider_reason"] = event.provider_reason
             return {"finished": event.reason} | {
                 name: value for name, value in facts.items() if value not in ("", None)
             }
@@ -192,7 +193,7 @@ def event_of(told: Json) -> ModelEvent:  # noqa: C901 - as above
         case "usage":
             return UsageReported(Usage(**value), **rest)
         case "finished":
-            return ModelFinished(_a_text(value), **rest)
+            return ModelFinished(_a_reason(value), **rest)
         case "retry":
             return RetryScheduled(int(value), **rest)
         case "reset":
@@ -204,6 +205,13 @@ def event_of(told: Json) -> ModelEvent:  # noqa: C901 - as above
         case _:
             known = "text, reasoning, call, media, usage, finished, retry, reset, trimmed, plugin"
             raise ValueError(f"an event begins with one of {known}, not with {kind!r}")
+
+
+def _a_reason(value: Any) -> FinishReason:
+    for reason in FINISH_REASONS:
+        if value == reason:
+            return reason
+    raise ValueError(f"an answer ends with one of {', '.join(FINISH_REASONS)}, not with {value!r}")
 
 
 def _a_text(value: Any) -> str:

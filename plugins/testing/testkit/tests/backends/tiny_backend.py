@@ -45,7 +45,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import Message, Usage, as_messages
+from jackfield.messages import FINISH_REASONS, Message, Usage, as_messages
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten
@@ -335,9 +335,10 @@ class ChunkReader:
                     part["index"], part.get("id") or "", function.get("name") or "", function.get("arguments") or ""
                 )
             if choice.get("finish_reason"):
-                self.end = ModelFinished(
-                    choice["finish_reason"], chunk.get("model", ""), chunk.get("id"), chunk.get("created")
-                )
+                word = choice["finish_reason"]
+                reason = word if word in FINISH_REASONS else "other"
+                head = (chunk.get("model", ""), chunk.get("id"), chunk.get("created"))
+                self.end = ModelFinished(reason, *head, provider_reason=word)
         if chunk.get("usage"):
             yield UsageReported(usage_of(chunk["usage"]))
 
@@ -712,6 +713,26 @@ class HasWordsOfItsOwn(Tiny):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         async for event in super().stream(request):
             yield replace(event, reason=event.reason.upper()) if isinstance(event, ModelFinished) else event
+
+
+class PassesWordsOn(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async for event in super().stream(request):
+            is_other = isinstance(event, ModelFinished) and event.reason == "other"
+            yield replace(event, reason=event.provider_reason) if is_other else event
+
+
+class TakesUnknownWordsForTheEnd(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async for event in super().stream(request):
+            is_other = isinstance(event, ModelFinished) and event.reason == "other"
+            yield replace(event, reason="stop") if is_other else event
+
+
+class ForgetsTheWord(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async for event in super().stream(request):
+            yield replace(event, provider_reason="") if isinstance(event, ModelFinished) else event
 
 
 class IgnoresPenalties(Tiny):

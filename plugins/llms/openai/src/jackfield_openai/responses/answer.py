@@ -17,7 +17,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import ContentItem, Usage
+from jackfield.messages import ContentItem, FinishReason, Usage
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
 from jackfield_openai.responses.errors import error_of_failure
@@ -26,8 +26,8 @@ from jackfield_openai.responses.items import Item, arguments_of, call_id_of, ima
 
 _DONE = b"[DONE]"
 _decode = msgspec.json.Decoder().decode
-# Why an answer stopped short, in the words that Chat Completions has for it.
-_REASONS = {"max_output_tokens": "length"}
+# Why an answer stopped short.
+_REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class AnswerReader:
@@ -72,7 +72,8 @@ class AnswerReader:
         self._id: str | None = None
         self._created: int | None = None
         self._usage: Usage | None = None
-        self._reason = ""
+        self._reason: FinishReason = "stop"
+        self._provider_reason = ""
         self._began = False
         self.done = False
 
@@ -115,7 +116,7 @@ class AnswerReader:
             yield UsageReported(self._usage)
         output = self._items.output()
         data = {"server": self._server, "output": output} if output else None
-        yield ModelFinished(self._reason, self._model, self._id, self._created, data)
+        yield ModelFinished(self._reason, self._model, self._id, self._created, data, self._provider_reason)
 
     # --- one event ---
 
@@ -277,14 +278,15 @@ class AnswerReader:
         events = [event for item, wire in missing for event in self._finish_item(item, wire)]
         if usage := response.get("usage"):
             self._usage = usage_of(usage)
-        self._reason = self._reason_of(response, status)
+        details = response.get("incomplete_details") or {}
+        self._provider_reason = str(details.get("reason") or status) if status == "incomplete" else status
+        self._reason = self._reason_of(status)
         self.done = True
         return [*events, *self._told()]
 
-    def _reason_of(self, response: Mapping[str, Any], status: str) -> str:
+    def _reason_of(self, status: str) -> FinishReason:
         if status == "incomplete":
-            reason = (response.get("incomplete_details") or {}).get("reason") or status
-            return _REASONS.get(reason, reason)
+            return _REASONS.get(self._provider_reason, "other")
         return "tool_calls" if self._items.calls else "stop"
 
     def _told(self) -> list[ModelEvent]:

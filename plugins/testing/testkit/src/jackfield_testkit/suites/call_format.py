@@ -24,7 +24,7 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import SYSTEM, ContentItem, FunctionCall, Message, ModelResponse, Usage
+from jackfield.messages import SYSTEM, ContentItem, FinishReason, FunctionCall, Message, ModelResponse, Usage
 from jackfield.processors import CallFormat, CallFormatProcessor
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.testing import ScriptedModel, answer
@@ -361,7 +361,7 @@ class CallFormatSuite(Suite):
 
     # --- parts ---
 
-    def _read(self, text: str, *, reason: str = "stop") -> ModelResponse:
+    def _read(self, text: str, *, reason: FinishReason = "stop") -> ModelResponse:
         events: list[ModelEvent] = [TextDelta(text), ModelFinished(reason)]
         return folded(fed(self.make_format().reader(_request(HELLO)), events))
 

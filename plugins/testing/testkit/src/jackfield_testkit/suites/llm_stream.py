@@ -167,6 +167,14 @@ class StreamTests(LLMTests):
         server.reply(replies.text("cut", finish_reason=reason))
         assert answer_of(model).finish_reason == reason
 
+    def test_the_providers_word_for_the_reason_is_kept_beside_ours(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        for word, reason in {**server.dialect.finish_reasons, "a_word_of_tomorrow": "other"}.items():
+            server.reply(replies.text("cut", finish_reason=word))
+            response = answer_of(model)
+            assert (response.finish_reason, response.provider_reason) == (reason, word)
+
     def test_the_answer_says_which_model_and_which_response_it_is(
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
