@@ -73,6 +73,14 @@ class Asker:
         corpus = Corpus((Chunk("c", "a.txt", "hello world", 0, 2),))
         return sync.run(made.search("hello", corpus, limit=1))
 
+    @property
+    def needs_key(self) -> bool:
+        return self.variable != "OPENAI_API_KEY"
+
+    def is_taken(self, header: str) -> bool:
+        """Whether the key is in this header, which nothing else may set."""
+        return header.lower() == ("api-key" if self.address == "azure_endpoint" else "authorization")
+
     def with_headers(self, headers: Mapping[str, str]) -> dict[str, Any]:
         given = {"extra_headers": dict(headers)}
         return {"generate_cfg": given} if self.kind == "llm" else given
@@ -145,6 +153,8 @@ def given_in(place: str, asker: Asker, url: str, bare: pytest.MonkeyPatch, tmp_p
             (tmp_path / "jackfield").mkdir()
             (tmp_path / "jackfield/config.toml").write_text(f'[secrets]\n{asker.variable} = "{MARK}"\n')
             return settings
+    if asker.is_taken(place) and not asker.needs_key:
+        return {**settings, **asker.with_headers({place: f"Bearer {MARK}"})}  # it lets its user in instead of a key
     value = f"Bearer {MARK}" if place == "Authorization" else f"session={MARK}" if place == "Cookie" else MARK
     return {**settings, "api_key": "another-key-altogether", **asker.with_headers({place: value})}
 
@@ -253,6 +263,12 @@ def test_a_key_is_nowhere_to_be_seen(
     settings = given_in(place, asker, server.url, bare, tmp_path)
     made = asker.made(settings, host_now())
     check(shown_of(made))
+    if asker.is_taken(place) and asker.needs_key:
+        with pytest.raises(ConfigError, match="extra_headers") as refused:
+            asker.ask(made)
+        check(all_of(refused.value))
+        assert server.requests == []
+        return
     for name, reply in echoes(thorough=place in ("argument", "Authorization")):
         server.reply(reply)
         before = len(server.requests)

@@ -19,6 +19,7 @@ def test_the_public_names_are_these() -> None:
         "HTTPClient",
         "Halves",
         "HeaderPairs",
+        "NO_KEY",
         "PATIENCE",
         "Reply",
         "SSEDecoder",
@@ -66,6 +67,23 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str)
 
 def test_of_two_headers_with_one_name_the_later_is_sent() -> None:
     assert header_pairs({"A": "1", "b": "2"}, {"B": "3"}) == [(b"a", b"1"), (b"b", b"3")]
+
+
+@pytest.mark.parametrize("name", ["authorization", "api-key", "x-api-key", "content-type", "accept-encoding"])
+def test_an_extra_header_wins_over_all_but_the_keys_and_those_of_the_body(name: str) -> None:
+    own = {name.title(): "mine", "User-Agent": "jackfield"}
+    assert dict(header_pairs(own, extra={"user-agent": "me"}))[b"user-agent"] == b"me"
+    with pytest.raises(ConfigError, match=f"extra_headers must not contain '{name}'") as caught:
+        header_pairs(own, extra={name.upper(): "sk-other"})
+    assert "sk-other" not in str(caught.value)
+    # Where the backend has none, it lets its user in.
+    assert header_pairs(extra={name.upper(): "mine"}) == [(name.encode(), b"mine")]
+
+
+@pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding"])
+def test_an_extra_header_is_none_of_the_connection(name: str) -> None:
+    with pytest.raises(ConfigError, match="remove it"):
+        header_pairs(extra={name: "1"})
 
 
 @given(st.integers(300, 599))

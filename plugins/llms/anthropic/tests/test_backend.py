@@ -75,10 +75,10 @@ def test_anthropic_itself_needs_a_key_and_a_server_of_ones_own_does_not(server: 
         ask(make_model(api_key=None, base_url=None))
 
 
-def test_a_header_of_ones_own_takes_the_place_of_the_key_and_is_as_secret(server: FakeOpenAI, make_model: Any) -> None:
+def test_a_header_of_ones_own_may_stand_for_the_key_and_is_as_secret(server: FakeOpenAI, make_model: Any) -> None:
     server.reply(replies.error(401, "what is sk-of-the-gateway?"))
     with pytest.raises(ModelAuthError) as caught:
-        ask(make_model(), extra_headers={"X-Api-Key": "sk-of-the-gateway"})
+        ask(make_model(api_key=None), extra_headers={"X-Api-Key": "sk-of-the-gateway"})
     assert server.requests[-1].native_headers["x-api-key"] == "sk-of-the-gateway"
     assert "gateway" not in str(caught.value)
 

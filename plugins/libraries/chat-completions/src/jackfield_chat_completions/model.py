@@ -72,8 +72,9 @@ class _Opened:
         return Secrets(self.server.key, headers={**self.server.headers, **extra}) if extra else self.secrets
 
     def headers_with(self, extra: Mapping[str, str]) -> HeaderPairs:
-        """The headers of a request; `extra` wins."""
-        return header_pairs(self.server.headers, extra) if extra else self.headers
+        """The headers of a request, `extra` among them; see `header_pairs`."""
+        with LocalsForgotten():  # a key may be among them
+            return header_pairs(self.server.headers, extra=extra) if extra else self.headers
 
 
 class ChatCompletionsModel(BaseChatModel):

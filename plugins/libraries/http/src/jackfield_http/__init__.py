@@ -13,11 +13,12 @@
 from jackfield_http.client import HTTPClient, Reply, checked_url
 from jackfield_http.failures import class_of_status, translated
 from jackfield_http.halves import Halves
-from jackfield_http.headers import HeaderPairs, header_pairs, key_for_header, request_id_of
+from jackfield_http.headers import NO_KEY, HeaderPairs, header_pairs, key_for_header, request_id_of
 from jackfield_http.jsonbytes import json_bytes, json_piece, json_value
 from jackfield_http.sse import PATIENCE, SSE_END, DataLineDecoder, SSEDecoder
 
 __all__ = [
+    "NO_KEY",
     "PATIENCE",
     "SSE_END",
     "DataLineDecoder",

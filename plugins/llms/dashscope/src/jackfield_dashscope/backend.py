@@ -134,7 +134,7 @@ def _headers(request: ChatRequest, server: Server, body: bytes) -> HeaderPairs:
     _, of_a_stream = server.of_a_stream
     # Addresses in the provider's own store are looked up only for who asks for it.
     resolve = {"x-dashscope-ossresourceresolve": "enable"} if b'"oss://' in body else {}
-    return server.headers_for(of_a_stream, resolve, request.config.extra_headers)
+    return server.headers_for(of_a_stream, resolve, extra=request.config.extra_headers)
 
 
 def _media_in(request: ChatRequest) -> list[ContentItem]:

@@ -50,9 +50,10 @@ class Server:
         """What a request with these headers sends and no error may show."""
         return Secrets(self.key, headers={**self.headers, **extra})
 
-    def headers_for(self, *more: Mapping[str, str]) -> HeaderPairs:
-        """The headers of a request; the later win."""
-        return header_pairs(self.headers, *more)
+    def headers_for(self, *more: Mapping[str, str], extra: Mapping[str, str]) -> HeaderPairs:
+        """The headers of a request; see `header_pairs`."""
+        with LocalsForgotten():  # a key may be among them
+            return header_pairs(self.headers, *more, extra=extra)
 
 
 class Access:

@@ -74,7 +74,7 @@ class Service(Generic[AnswerT]):
 
     async def _ask_once(self, body: bytes) -> AnswerT:
         server = await self._access.server()
-        headers = server.headers_for(self._config.extra_headers)
+        headers = server.headers_for(extra=self._config.extra_headers)
         secrets = server.secrets_with(self._config.extra_headers)
         url, timeout_s = server.base + self._path, self._config.request_timeout
         reply = await server.http.exchange("POST", url, body, headers, timeout_s=timeout_s)

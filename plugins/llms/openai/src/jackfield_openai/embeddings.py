@@ -200,7 +200,7 @@ class OpenAIEmbedder(Embedder):
                 backend = OpenAIChat(same, processors=(), host=self._host or default_host())
                 chat, variable = backend.server(), backend.server_profile().key
                 url = chat.url.removesuffix(CHAT_PATH) + PATH
-                headers = header_pairs(chat.headers, {"accept": "application/json"}, config.extra_headers)
+                headers = header_pairs(chat.headers, {"accept": "application/json"}, extra=config.extra_headers)
                 secrets = Secrets(chat.key, headers={**chat.headers, **config.extra_headers})
                 client = HTTPClient(url, backend=self.backend)
                 opened = self._opened = _Opened(url, variable, chat.withheld, secrets, headers, client)

@@ -12,13 +12,12 @@ from jackfield.config import LLMConfig
 from jackfield.plugins.host import PluginHost
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.keys import FoundKey, KeyRule, find_key
-from jackfield_http import checked_url
+from jackfield_http import NO_KEY, checked_url
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI_HOST = "api.openai.com"
 KEY_RULE = KeyRule(KEY_VARIABLE, (OPENAI_HOST, f".{OPENAI_HOST}"), URL_VARIABLE)
-NO_KEY = "EMPTY"  # what servers without keys are sent, by custom
 
 
 def given_url(config: LLMConfig) -> str | None:

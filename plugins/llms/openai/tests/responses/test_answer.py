@@ -298,8 +298,8 @@ def test_usage_is_read_with_its_details(told: Told) -> None:
     [
         ("max_output_tokens", "length"),
         ("content_filter", "content_filter"),
-        ("of_tomorrow", "of_tomorrow"),
-        (None, "incomplete"),
+        ("of_tomorrow", "other"),
+        (None, "other"),
     ],
 )
 def test_an_incomplete_answer_says_why(told: Told, reason: str | None, finish_reason: str) -> None:
@@ -307,6 +307,7 @@ def test_an_incomplete_answer_says_why(told: Told, reason: str | None, finish_re
     events = told.all(output, status="incomplete", incomplete_details={"reason": reason})
     response = answer(told.bytes_of(events))
     assert (response.finish_reason, response.get_content()) == (finish_reason, "half an")
+    assert response.provider_reason == (reason or "incomplete")
 
 
 # --- what servers do otherwise ---

@@ -445,8 +445,12 @@ def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:
     request_line, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     method, _, rest = request_line.partition(" ")
     path, _, version = rest.rpartition(" ")
-    pairs = (line.partition(":") for line in lines)
-    return method, path, version, {name.strip().lower(): value.strip() for name, _, value in pairs}
+    headers: dict[str, str] = {}
+    for name, _, value in (line.partition(":") for line in lines):
+        known = headers.get(name.strip().lower())
+        # A header that comes twice is one with both values, as HTTP has it: neither hides the other from a test.
+        headers[name.strip().lower()] = value.strip() if known is None else f"{known}, {value.strip()}"
+    return method, path, version, headers
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:

@@ -164,16 +164,21 @@ class Tiny(BaseChatModel):
 
     def send(self, connection: Connection, request: ChatRequest) -> None:
         body = json.dumps(self.body(request)).encode()
-        headers = {
+        own = {
             "Host": "localhost",
             "Authorization": f"Bearer {self.key}",
+            "Content-Type": "application/json",
             "Content-Length": str(len(body)),
-            **request.config.extra_headers,
         }
+        headers = self.headers(own, request.config.extra_headers)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         url = self.config.server_url or ""
         path = url if self.proxy() else urlsplit(url).path
         connection[1].write(f"POST {path}/chat/completions HTTP/1.1\r\n{lines}\r\n".encode() + body)
+
+    def headers(self, own: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+        taken = {name.lower() for name in own}
+        return {**own, **{name: value for name, value in extra.items() if name.lower() not in taken}}
 
     @property
     def key(self) -> str:
@@ -713,6 +718,24 @@ class HasWordsOfItsOwn(Tiny):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         async for event in super().stream(request):
             yield replace(event, reason=event.reason.upper()) if isinstance(event, ModelFinished) else event
+
+
+class LetsCallersSetTheKey(Tiny):
+    def headers(self, own: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+        return {name.lower(): value for some in (own, extra) for name, value in some.items()}
+
+
+class LetsCallersSendTwoKeys(Tiny):
+    """Takes names of headers for different that differ in case alone."""
+
+    def headers(self, own: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+        return {**extra, **own}
+
+
+class LetsCallersSetTheType(Tiny):
+    def headers(self, own: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+        merged = {name.title(): value for some in (own, extra) for name, value in some.items()}
+        return {**super().headers(own, extra), "Content-Type": merged["Content-Type"]}
 
 
 class PassesWordsOn(Tiny):

@@ -88,7 +88,7 @@ class OpenAIResponses(BaseChatModel):
         if server is None:
             server = await sync.shared_in_worker(self._server)
         body = await self._body(request)
-        headers = header_pairs(server.headers, request.config.extra_headers)
+        headers = header_pairs(server.headers, extra=request.config.extra_headers)
         secrets = Secrets(server.key.value, headers={**server.headers, **request.config.extra_headers})
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         async with server.http.post(server.url, body, headers, timeout_s=timeout_s) as response:

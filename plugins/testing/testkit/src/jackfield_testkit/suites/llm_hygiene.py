@@ -67,6 +67,20 @@ class HygieneTests(LLMTests):
         carrying = [name for name, value in request.native_headers.items() if API_KEY in value]
         assert len(carrying) == 1, f"one header is enough for a key: {carrying}"
 
+    def test_an_extra_header_takes_the_place_of_no_key_and_of_no_content_type(
+        self, server: FakeOpenAI, model: BaseChatModel
+    ) -> None:
+        """Such a call is refused, or sent with the header as the backend sets it. `header_pairs` refuses it."""
+        server.default = replies.text("ok")
+        answer_of(model)
+        before = server.requests[-1].native_headers
+        owned = [name for name, value in before.items() if API_KEY in value] + ["content-type"]
+        for name in (spelt for one in owned for spelt in (one, one.upper(), one.title())):
+            with suppress(JackfieldError):
+                answer_of(model, config={"extra_headers": {name: "of-the-caller"}})
+            after = server.requests[-1].native_headers
+            assert after.get(name.lower()) == before.get(name.lower()), f"{name} of the caller was sent"
+
     def test_the_key_is_in_no_representation(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
         answer_of(model)
