@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
-from jackfield.messages import FUNCTION, ContentItem, ItemKind, Message
+from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, ItemKind, Message
+
+GenerateOptions: TypeAlias = GenerateConfig | Mapping[str, Any] | None
+"""How to answer, over what the model is configured with."""
 
 FunctionSchema: TypeAlias = Mapping[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
+
+
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,7 @@ class ModelFacts:
             its name.
         json_schema: Can be held to a JSON Schema.
         reasoning: Gives its reasoning apart from the answer.
+        thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
         generates: False for a model that only extracts, looks up or replays.
         tokenizer: The name of the tokenizer that counts for it; '' if none is known.
     """
@@ -36,6 +44,7 @@ class ModelFacts:
     files: bool = False
     json_schema: bool = False
     reasoning: bool = False
+    thoughts_in_text: bool = True
     generates: bool = True
     tokenizer: str = ""
 
@@ -90,3 +99,11 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
         for item in message.content
     ]
     return message.replace(content=items)
+
+
+def language_of(messages: Sequence[Message]) -> Lang:
+    """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
+    for message in messages:
+        if message.role in (SYSTEM, USER) and _CHINESE.search(message.get_text_content()):
+            return "zh"
+    return "en"

@@ -7,34 +7,30 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from typing import Any, ClassVar, TypedDict
 
 from jackfield import sync
+from jackfield.agents import compat
 from jackfield.agents.loop import Loop
 from jackfield.agents.run import Event, Response, Run, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
-from jackfield.events import ResponseReplaced, RunEvent, RunFailed, RunFinished, RunStarted
-from jackfield.jsontext import dumps
+from jackfield.events import RunEvent, RunFailed, RunStarted
 from jackfield.messages import (
     USER,
-    ContentItem,
-    FunctionCall,
     Message,
     MessageLike,
-    Usage,
     as_messages,
     want_dicts,
     with_system_text,
 )
-from jackfield.models.base import BaseChatModel, language_of
-from jackfield.models.compat import GenerateOptions
+from jackfield.models.base import BaseChatModel
 from jackfield.models.factory import get_chat_model
 from jackfield.plugins.host import PluginHost, default_host
-from jackfield.request import FunctionSchema
+from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.runs.observers import Observer, load_observers
 from jackfield.runs.resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools.base import BaseTool, ToolContext
-from jackfield.tools.executor import DEFAULT_TIMEOUT_S, Approve, PlannedCall, ToolExecutor
+from jackfield.tools.executor import DEFAULT_TIMEOUT_S, Approve, ToolExecutor
 from jackfield.tools.function_tool import tool
 from jackfield.tools.plugin_tool import find_tool
 from jackfield.tools.schema import check_tool_name, check_tool_schema, object_schema
@@ -128,16 +124,9 @@ class Agent:
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
         """The events of one run, after `RunStarted`; the last is `RunFinished`."""
-        return self._events_of_lists(run)
+        return compat.events_of_run(self, run)
 
-    def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
-        """The run as growing lists: each item is the whole response so far."""
-        run = self._make_run(as_messages(messages), lang, RunResources(), None, options)
-        view = RunView(self.name)
-        for batch in sync.batches(self._events(run)):
-            changed = [view.feed(event) for event in batch]
-            if any(changed):
-                yield view.messages()
+    _run = compat.run_of_events
 
     # --- running ---
 
@@ -173,7 +162,7 @@ class Agent:
         history = with_system_text(as_messages(messages), self.system_message, first=True)
         own_resources = resources is None
         resources = resources or RunResources()
-        run = self._make_run(history, lang or language_of(history), resources, cancel, options)
+        run = self._make_run(history, lang or language_of(history), resources=resources, cancel=cancel, **options)
         run.resume, run.approve = resume is not False, approve
         run.answers = resume if isinstance(resume, Mapping) else {}
         if lang:  # what a caller says wins; what was only found, a processor may know better
@@ -213,21 +202,6 @@ class Agent:
             self.observers.tell(event)
         return event
 
-    async def _events_of_lists(self, run: Run) -> AsyncIterator[Event]:
-        """The run of a subclass that writes `_run`: its lists, as events."""
-        lists = self._run(list(run.messages), lang=run.lang, **run.options)
-        last: tuple[Message, ...] = ()
-        end: list[Message] = []
-        try:
-            while (now := await sync.in_worker(next, lists, end)) is not end:
-                last = as_messages(now)
-                yield ResponseReplaced(last)
-        finally:
-            close = getattr(lists, "close", None)
-            if close is not None:
-                await sync.in_worker(close)
-        yield RunFinished("finished", last, Usage())
-
     async def arun(self, messages: Sequence[MessageLike], **options: Any) -> Response:
         """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
 
@@ -261,36 +235,8 @@ class Agent:
         """As `arun`, for a thread that waits."""
         return sync.run(self.arun(messages, **options))
 
-    # --- for subclasses in Qwen-Agent's way ---
-
-    def _call_llm(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] | None = None,
-        stream: bool = True,
-        extra_generate_cfg: GenerateOptions = None,
-    ) -> Iterator[list[Message]]:
-        """Ask the agent's model; growing lists, or one list if not streamed."""
-        config = self.extra_generate_cfg.merged(extra_generate_cfg)
-        if stream:
-            yield from self.model.chat(messages, functions, extra_generate_cfg=config)
-        else:
-            yield self.model.chat(messages, functions, stream=False, extra_generate_cfg=config)
-
-    def _call_tool(
-        self, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
-    ) -> str | list[ContentItem]:
-        """Call one of the agent's tools and wait for its result, in the form a model reads."""
-        text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
-        planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
-        return sync.run(self.executor.finish(planned, ToolContext(workspace=self.workspace))).message.content
-
-    def _detect_tool(self, message: Message) -> tuple[bool, str | None, str | None, str]:
-        """Whether a message is a call, its tool's name, its arguments, and its text."""
-        call = message.function_call
-        if call is None:
-            return False, None, None, message.get_text_content()
-        return True, call.name, call.arguments, message.get_text_content()
+    # For subclasses in Qwen-Agent's way.
+    _call_llm, _call_tool, _detect_tool = compat.call_llm, compat.call_tool, compat.detect_tool
 
     # --- parts ---
 
@@ -332,9 +278,10 @@ class Agent:
         self,
         history: tuple[Message, ...],
         lang: Lang,
-        resources: RunResources,
-        cancel: CancelToken | None,
-        options: dict[str, Any],
+        *,
+        resources: RunResources | None = None,
+        cancel: CancelToken | None = None,
+        **options: Any,
     ) -> Run:
         run_id = new_run_id()
         return Run(
@@ -348,7 +295,7 @@ class Agent:
                 files=tuple(dict.fromkeys((*self.files, *_files_in(history)))),
                 lang=lang,
                 workspace=self.workspace,
-                resources=resources,
+                resources=resources or RunResources(),
             ),
             config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
             cancel=cancel,

@@ -107,7 +107,7 @@ class Loop:
                     event = named.with_id(got) if isinstance(got, FunctionCallDelta | StreamReset) else got
                     answer.feed(event)
                     yield event
-            self.model.check_complete(answer)
+            answer.check_complete(self.model.address)
         except Interrupted:
             state.history += [message for message in answer.messages() if not message.function_call]
             raise

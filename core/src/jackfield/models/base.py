@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from jackfield import sync
@@ -16,14 +15,12 @@ from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
     BrokenPluginError,
     ConfigError,
-    ModelResponseError,
     ModelServiceError,
     UnsupportedInputError,
 )
 from jackfield.events import ModelEvent
-from jackfield.messages import FUNCTION, SYSTEM, USER, Message, MessageLike, ModelResponse, as_messages
-from jackfield.models.batch import DEFAULT_CONCURRENCY, BatchAnswer, BatchRequest, answers
-from jackfield.models.compat import GenerateOptions, QwenStyleChat
+from jackfield.messages import FUNCTION, SYSTEM, Message, MessageLike, ModelResponse, as_messages
+from jackfield.models import asking, compat
 from jackfield.models.fold import Fold
 from jackfield.models.media import without_foreign_paths
 from jackfield.models.retry import Retry
@@ -33,20 +30,14 @@ from jackfield.plugins.acting import acting
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
-from jackfield.request import ChatRequest, FunctionSchema, ModelFacts, with_media_noted
+from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
 from jackfield.streams import closing
 from jackfield.tracebacks import LocalsForgotten
 
-if TYPE_CHECKING:  # few ask for data
-    from jackfield.models.structured import Structured, Way
-
-T = TypeVar("T")
-
 NATIVE = "native"
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-class BaseChatModel(QwenStyleChat):
+class BaseChatModel(ABC):
     """What a backend extends.
 
     A backend sets `backend`, states `facts` and writes `stream`. It makes no connection and imports no SDK before the
@@ -82,11 +73,6 @@ class BaseChatModel(QwenStyleChat):
         return ModelFacts()
 
     @property
-    def takes_thoughts_apart(self) -> bool:
-        """Whether `<think>…</think>` at the beginning of an answer's text becomes reasoning."""
-        return True
-
-    @property
     def server_name(self) -> str:
         """Who is asked, for limits, prices and caches: the backend, and the host of its server where one is set.
 
@@ -105,6 +91,11 @@ class BaseChatModel(QwenStyleChat):
         """Close what calls opened; the model may be used again and opens it anew. Who extends it calls it, too."""
         for processor in self._own_processors or ():
             await processor.aclose()
+
+    @property
+    def address(self) -> str:
+        """The model by its backend and its name there, `openai:gpt-x`."""
+        return f"{self.backend}:{self.config.model}"
 
     # --- asking ---
 
@@ -141,80 +132,13 @@ class BaseChatModel(QwenStyleChat):
         except ModelServiceError as error:
             error.partial_text = error.partial_text or answer.text
             raise
-        self.check_complete(answer)
+        answer.check_complete(self.address)
         return answer.response()
 
-    async def aparse(
-        self,
-        messages: str | Sequence[MessageLike],
-        wanted: type[T] | Mapping[str, Any],
-        *,
-        way: Way | None = None,
-        attempts: int = 3,
-        config: GenerateOptions = None,
-    ) -> Structured[T]:
-        """An answer as data.
-
-        Args:
-            messages: The history, or one question.
-            wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
-            way: How the model is held to it; by its facts if None.
-            attempts: How often it is asked, at most; what does not fit is sent back with the reasons.
-            config: Options for this answer, over those of the model.
-
-        Raises:
-            InvalidAnswerError: None of its answers fits.
-            ConfigError: `wanted` is no such thing.
-            ModelServiceError: The model could not answer.
-        """
-        history = as_messages([Message(USER, messages)] if isinstance(messages, str) else messages)
-        from jackfield.models.structured import structured
-
-        lang = self.config.generate_cfg.merged(config).lang or language_of(history)
-        return await structured(self, history, wanted, way=way, attempts=attempts, config=config, lang=lang)
-
-    def parse(
-        self,
-        messages: str | Sequence[MessageLike],
-        wanted: type[T] | Mapping[str, Any],
-        *,
-        way: Way | None = None,
-        attempts: int = 3,
-        config: GenerateOptions = None,
-    ) -> Structured[T]:
-        """As `aparse`."""
-        return sync.run(self.aparse(messages, wanted, way=way, attempts=attempts, config=config))
-
-    async def abatch(
-        self, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-    ) -> list[BatchAnswer]:
-        """The answers to independent requests, in their order; in the place of one that failed is its error.
-
-        Args:
-            requests: Each a question, a history, or an `Asked`.
-            concurrency: How many are on their way at once.
-        """
-        by_number = {number: answer async for number, answer in answers(self, requests, concurrency=concurrency)}
-        return [by_number[number] for number in range(len(by_number))]
-
-    def batch(self, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY) -> list[BatchAnswer]:
-        """As `abatch`."""
-        return sync.run(self.abatch(requests, concurrency=concurrency))
-
-    def abatch_as_completed(
-        self, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-    ) -> AsyncIterator[tuple[int, BatchAnswer]]:
-        """As `abatch`, each with the number of its request (from 0), as they come; for more than fits into memory."""
-        return answers(self, requests, concurrency=concurrency)
-
-    def check_complete(self, answer: Fold) -> None:
-        """Raise if the stream ended before the answer did: what is there is then only a part of it."""
-        if answer.finished is None:
-            raise ModelResponseError(
-                f"{self.backend}:{self.config.model} ended its answer in the middle",
-                backend=self.backend,
-                partial_text=answer.text,
-            )
+    # Further ways to ask, each a function over `astream` or `acomplete`.
+    aparse, parse = asking.aparse, asking.parse
+    abatch, batch, abatch_as_completed = asking.abatch, asking.batch, asking.abatch_as_completed
+    chat, raw_chat, quick_chat, quick_chat_oai = compat.chat, compat.raw_chat, compat.quick_chat, compat.quick_chat_oai
 
     def make_request(
         self,
@@ -295,7 +219,7 @@ class BaseChatModel(QwenStyleChat):
             request = replace(request, messages=tuple(map(self._acceptable, request.messages)))
         config = request.config
         events = self.stream(request)
-        if config.thought_in_content is not False and self.takes_thoughts_apart:
+        if config.thought_in_content is not False and self.facts.thoughts_in_text:
             events = WithThoughtsApart(events, inside=config.thought_in_content is True)
         stops = [stop for stop in config.stop if stop]
         return until_stop(stops, events) if stops else events
@@ -310,7 +234,7 @@ class BaseChatModel(QwenStyleChat):
         refused = next((item.type for item in acceptable.items if not self.facts.takes(item.type)), None)
         if refused:
             raise UnsupportedInputError(
-                f"{self.backend}:{self.config.model} takes no {refused}: use a model that does, or leave it out",
+                f"{self.address} takes no {refused}: use a model that does, or leave it out",
                 backend=self.backend,
             )
         return acceptable
@@ -327,7 +251,7 @@ class BaseChatModel(QwenStyleChat):
         return made
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.backend}:{self.config.model}>"
+        return f"<{type(self).__name__} {self.address}>"
 
 
 def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
@@ -398,14 +322,6 @@ def _has_tools(request: ChatRequest) -> bool:
     return bool(request.functions) or any(
         message.function_call or message.role == FUNCTION for message in request.messages
     )
-
-
-def language_of(messages: Sequence[Message]) -> Lang:
-    """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
-    for message in messages:
-        if message.role in (SYSTEM, USER) and _CHINESE.search(message.get_text_content()):
-            return "zh"
-    return "en"
 
 
 def _unwrapped(function: FunctionSchema) -> FunctionSchema:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import USER, Message, MessageLike, ModelResponse, as_messages
-from jackfield.models.compat import GenerateOptions
-from jackfield.request import FunctionSchema
+from jackfield.models.model import Model
+from jackfield.request import FunctionSchema, GenerateOptions
 
 DEFAULT_CONCURRENCY = 16
 
@@ -32,18 +32,8 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 """The answer, or why there is none."""
 
 
-class _Model(Protocol):
-    async def acomplete(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] = (),
-        *,
-        config: GenerateOptions = None,
-    ) -> ModelResponse: ...
-
-
 async def answers(
-    model: _Model, requests: Iterable[BatchRequest], *, concurrency: int
+    model: Model, requests: Iterable[BatchRequest], *, concurrency: int
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
     """Each request's number, from 0, and its answer, as they come.
 
@@ -73,7 +63,7 @@ async def answers(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _answer(model: _Model, request: BatchRequest) -> BatchAnswer:
+async def _answer(model: Model, request: BatchRequest) -> BatchAnswer:
     if isinstance(request, str):
         asked = Asked([Message(USER, request)])
     else:

@@ -1,13 +1,15 @@
-"""Asking a model the way Qwen-Agent does: lists in, lists out, growing while they stream. Views of the event stream."""
+"""Asking a model the way Qwen-Agent does: lists in, lists out, growing while they stream. Views of the event stream.
+
+Functions over `astream` and `acomplete`, which models have as methods.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, overload
 
 from jackfield import sync
-from jackfield.config import GenerateConfig, Lang
+from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
 from jackfield.messages import (
@@ -21,169 +23,150 @@ from jackfield.messages import (
     want_dicts,
 )
 from jackfield.models.fold import Fold
+from jackfield.models.model import Model
 from jackfield.models.retry import ONLY_BEFORE_OUTPUT
-from jackfield.request import FunctionSchema
-
-GenerateOptions = GenerateConfig | Mapping[str, Any] | None
+from jackfield.request import FunctionSchema, GenerateOptions
 
 
-class QwenStyleChat(ABC):
-    """`chat` and its kin, for any model that can stream events."""
+@overload
+def chat(
+    model: Model,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema] | None = None,
+    stream: Literal[True] = True,
+    delta_stream: bool = False,
+    extra_generate_cfg: GenerateOptions = None,
+) -> Iterator[list[Any]]: ...
 
-    backend: ClassVar[str]
 
-    @abstractmethod
-    def astream(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] = (),
-        *,
-        config: GenerateOptions = None,
-        metadata: Mapping[str, Any] | None = None,
-        lang: Lang | None = None,
-    ) -> AsyncIterator[ModelEvent]:
-        """The events of one answer."""
+@overload
+def chat(
+    model: Model,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema] | None = None,
+    *,
+    stream: Literal[False],
+    delta_stream: bool = False,
+    extra_generate_cfg: GenerateOptions = None,
+) -> list[Any]: ...
 
-    @abstractmethod
-    async def acomplete(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] = (),
-        *,
-        config: GenerateOptions = None,
-    ) -> ModelResponse:
-        """One whole answer."""
 
-    @abstractmethod
-    def check_complete(self, answer: Fold) -> None:
-        """Raise if the stream ended before the answer did."""
+def chat(  # noqa: PLR0917 - Qwen-Agent's signature
+    model: Model,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema] | None = None,
+    stream: bool = True,
+    delta_stream: bool = False,
+    extra_generate_cfg: GenerateOptions = None,
+) -> Iterator[list[Any]] | list[Any]:
+    """Ask the model. The answer has the type of the question: dicts for dicts, messages for messages.
 
-    @overload
-    def chat(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] | None = None,
-        stream: Literal[True] = True,
-        delta_stream: bool = False,
-        extra_generate_cfg: GenerateOptions = None,
-    ) -> Iterator[list[Any]]: ...
+    Args:
+        messages: The history; not empty.
+        functions: The tools the model may call.
+        stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
+        delta_stream: Of a stream, only what is new instead of all so far; it is never retried after its first item.
+        extra_generate_cfg: Options for this call, over those of the model.
 
-    @overload
-    def chat(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] | None = None,
-        *,
-        stream: Literal[False],
-        delta_stream: bool = False,
-        extra_generate_cfg: GenerateOptions = None,
-    ) -> list[Any]: ...
+    Raises:
+        ValueError: There are no messages.
+        ModelServiceError: The model could not answer.
+    """
+    if not messages:
+        raise ConfigError("Messages can not be empty.")
+    wants_dicts = want_dicts(messages)
+    tools = tuple(functions or ())
+    if not stream:
+        answer = sync.run(model.acomplete(messages, tools, config=extra_generate_cfg))
+        return _dumped(answer.messages, wants_dicts)
+    if delta_stream:
+        return _deltas(model, messages, tools, extra_generate_cfg, wants_dicts)
+    return _snapshots(model, messages, tools, extra_generate_cfg, wants_dicts)
 
-    def chat(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] | None = None,
-        stream: bool = True,
-        delta_stream: bool = False,
-        extra_generate_cfg: GenerateOptions = None,
-    ) -> Iterator[list[Any]] | list[Any]:
-        """Ask the model. The answer has the type of the question: dicts for dicts, messages for messages.
 
-        Args:
-            messages: The history; not empty.
-            functions: The tools the model may call.
-            stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
-            delta_stream: Of a stream, only what is new instead of all so far; it is never retried after its first item.
-            extra_generate_cfg: Options for this call, over those of the model.
-
-        Raises:
-            ValueError: There are no messages.
-            ModelServiceError: The model could not answer.
-        """
-        if not messages:
-            raise ConfigError("Messages can not be empty.")
-        wants_dicts = want_dicts(messages)
-        tools = tuple(functions or ())
-        if not stream:
-            answer = sync.run(self.acomplete(messages, tools, config=extra_generate_cfg))
-            return _dumped(answer.messages, wants_dicts)
-        if delta_stream:
-            return self._deltas(messages, tools, extra_generate_cfg, wants_dicts)
-        return self._snapshots(messages, tools, extra_generate_cfg, wants_dicts)
-
-    def _snapshots(
-        self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool
-    ) -> Iterator[list[Any]]:
-        def growing(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
-            answer = Fold(self.backend)
-            last: list[Message] = []
-            # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
-            for batch in batches:
-                for event in batch:
-                    answer.feed(event)
-                now = answer.messages()
-                if now and now != last:
-                    last = now
-                    yield _dumped(now, dicts)
-            self.check_complete(answer)
-
-        return sync.stream(self.astream(messages, functions, config=config), growing)
-
-    def _deltas(
-        self, messages: Sequence[MessageLike], functions: Sequence[FunctionSchema], config: GenerateOptions, dicts: bool
-    ) -> Iterator[list[Any]]:
-        answer = Fold(self.backend)
-        calls: dict[int, _DeltaCall] = {}
-        for event in sync.iterate(
-            self.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})
-        ):
-            answer.feed(event)
-            match event:
-                case TextDelta(text):
-                    yield _dumped([Message(ASSISTANT, text)], dicts)
-                case ReasoningDelta(text):
-                    yield _dumped([Message(ASSISTANT, "", reasoning_content=text)], dicts)
-                case MediaDelta(item):
-                    yield _dumped([Message(ASSISTANT, [item])], dicts)
-                case FunctionCallDelta():
-                    part = calls.setdefault(event.index, _DeltaCall(str(event.index + 1))).part(event)
-                    if part:
-                        yield _dumped([part], dicts)
-                case _:
-                    continue
-        self.check_complete(answer)
-        if answer.is_empty:
-            yield _dumped(answer.messages(), dicts)
-
-    def quick_chat(self, prompt: str) -> str:
-        """The text of the answer to one question, without its reasoning."""
-        return sync.run(self.acomplete([Message(USER, prompt)])).get_content()
-
-    def quick_chat_oai(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """As OpenAI's clients speak: its messages and tools in, its growing responses out, as dicts."""
-        history = as_messages(messages)
-        functions = [tool.get("function", tool) for tool in tools or ()]
-        answer = Fold(self.backend)
-        for batch in sync.batches(self.astream(history, functions)):
+def _snapshots(
+    model: Model,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema],
+    config: GenerateOptions,
+    dicts: bool,
+) -> Iterator[list[Any]]:
+    def growing(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
+        answer = Fold(model.backend)
+        last: list[Message] = []
+        # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
+        for batch in batches:
             for event in batch:
                 answer.feed(event)
-            yield to_openai(answer.response())
-        self.check_complete(answer)
+            now = answer.messages()
+            if now and now != last:
+                last = now
+                yield _dumped(now, dicts)
+        answer.check_complete(model.address)
 
-    def raw_chat(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] | None = None,
-        stream: bool = True,
-        generate_cfg: GenerateOptions = None,
-    ) -> Iterator[list[Any]] | list[Any]:
-        """`chat` with the provider's own tool calls, whatever call format the model is configured for."""
-        raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
-        if stream:
-            return self.chat(messages, functions, extra_generate_cfg=raw)
-        return self.chat(messages, functions, stream=False, extra_generate_cfg=raw)
+    return sync.stream(model.astream(messages, functions, config=config), growing)
+
+
+def _deltas(
+    model: Model,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema],
+    config: GenerateOptions,
+    dicts: bool,
+) -> Iterator[list[Any]]:
+    answer = Fold(model.backend)
+    calls: dict[int, _DeltaCall] = {}
+    for event in sync.iterate(model.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})):
+        answer.feed(event)
+        match event:
+            case TextDelta(text):
+                yield _dumped([Message(ASSISTANT, text)], dicts)
+            case ReasoningDelta(text):
+                yield _dumped([Message(ASSISTANT, "", reasoning_content=text)], dicts)
+            case MediaDelta(item):
+                yield _dumped([Message(ASSISTANT, [item])], dicts)
+            case FunctionCallDelta():
+                part = calls.setdefault(event.index, _DeltaCall(str(event.index + 1))).part(event)
+                if part:
+                    yield _dumped([part], dicts)
+            case _:
+                continue
+    answer.check_complete(model.address)
+    if answer.is_empty:
+        yield _dumped(answer.messages(), dicts)
+
+
+def quick_chat(model: Model, prompt: str) -> str:
+    """The text of the answer to one question, without its reasoning."""
+    return sync.run(model.acomplete([Message(USER, prompt)])).get_content()
+
+
+def quick_chat_oai(
+    model: Model, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+) -> Iterator[dict[str, Any]]:
+    """As OpenAI's clients speak: its messages and tools in, its growing responses out, as dicts."""
+    history = as_messages(messages)
+    functions = [tool.get("function", tool) for tool in tools or ()]
+    answer = Fold(model.backend)
+    for batch in sync.batches(model.astream(history, functions)):
+        for event in batch:
+            answer.feed(event)
+        yield to_openai(answer.response())
+    answer.check_complete(model.address)
+
+
+def raw_chat(
+    model: Model,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema] | None = None,
+    stream: bool = True,
+    generate_cfg: GenerateOptions = None,
+) -> Iterator[list[Any]] | list[Any]:
+    """`chat` with the provider's own tool calls, whatever call format the model is configured for."""
+    raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
+    if stream:
+        return chat(model, messages, functions, extra_generate_cfg=raw)
+    return chat(model, messages, functions, stream=False, extra_generate_cfg=raw)
 
 
 class _DeltaCall:

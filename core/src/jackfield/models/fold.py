@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from jackfield.errors import ModelResponseError
 from jackfield.events import (
     FunctionCallDelta,
     MediaDelta,
@@ -120,6 +121,20 @@ class Fold:
         if self.finished is None or self.finished.data is None:
             return None
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
+
+    def check_complete(self, model: str) -> None:
+        """Raise if the stream ended before the answer did: what is there is then only a part of it.
+
+        Args:
+            model: Whose answer it is, for the error.
+
+        Raises:
+            ModelResponseError: It did.
+        """
+        if self.finished is None:
+            raise ModelResponseError(
+                f"{model} ended its answer in the middle", backend=self._backend, partial_text=self.text
+            )
 
     def response(self) -> ModelResponse:
         """The answer as one object."""

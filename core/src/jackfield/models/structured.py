@@ -10,15 +10,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.jsonschemas import SchemaChecker, UnresolvableReferenceError, fault_of_schema, response_format
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import FUNCTION, USER, Message, MessageLike, ModelResponse, Usage, as_messages, with_system_text
-from jackfield.models.compat import GenerateOptions
-from jackfield.request import FunctionSchema, ModelFacts
+from jackfield.models.model import Model
+from jackfield.request import GenerateOptions, ModelFacts
 
 T = TypeVar("T")
 Way = Literal["native", "tool", "prompt"]
@@ -45,21 +45,8 @@ class Structured(Generic[T]):
     attempts: int
 
 
-class _Model(Protocol):
-    @property
-    def facts(self) -> ModelFacts: ...
-
-    async def acomplete(
-        self,
-        messages: Sequence[MessageLike],
-        functions: Sequence[FunctionSchema] = (),
-        *,
-        config: GenerateOptions = None,
-    ) -> ModelResponse: ...
-
-
 async def structured(
-    model: _Model,
+    model: Model,
     messages: Sequence[MessageLike],
     wanted: type[T] | Mapping[str, Any],
     *,
@@ -187,7 +174,7 @@ class _Question:
     options: GenerateConfig
     lang: Lang
 
-    async def ask(self, model: _Model, history: Sequence[Message]) -> ModelResponse:
+    async def ask(self, model: Model, history: Sequence[Message]) -> ModelResponse:
         match self.way:
             case "native":
                 held = self.options.merged({"response_format": response_format(self.schema)})

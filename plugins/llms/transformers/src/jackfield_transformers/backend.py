@@ -58,11 +58,6 @@ class TransformersChat(BaseChatModel):
         self._looked_into_folder = False
 
     @property
-    def takes_thoughts_apart(self) -> bool:
-        """Not where the configuration says that they stay in the text."""
-        return self.config.reasoning is not False
-
-    @property
     def facts(self) -> ModelFacts:
         """As configured; what the model itself says is known of a folder at once, of the hub's once it is loaded."""
         loaded = self._models.get(self.config.model)
@@ -71,6 +66,7 @@ class TransformersChat(BaseChatModel):
             native_tools=self.config.native_tools,
             images=self.config.images,
             json_schema=False,
+            thoughts_in_text=self.config.reasoning is not False,
             reasoning=loaded.thinks if loaded else bool(self.config.reasoning),
         )
 

@@ -15,8 +15,7 @@ from jackfield import sync
 from jackfield.events import ModelEvent
 from jackfield.messages import Message, MessageLike, ModelResponse
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.models.compat import GenerateOptions
-from jackfield.request import FunctionSchema
+from jackfield.request import FunctionSchema, GenerateOptions
 from jackfield_testkit.dialects import ChatCompletions, Dialect
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.base import Suite
