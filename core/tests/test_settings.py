@@ -181,9 +181,28 @@ def test_a_project_whose_table_is_none_is_a_config_error(tmp_path: Path, text: s
         load_settings({}, project_dir=tmp_path, user_file=tmp_path / "none.toml")
 
 
-def test_a_project_that_says_nothing_about_us_is_not_even_parsed(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("this is no TOML")
+@pytest.mark.parametrize(
+    "text", ["this is no TOML", 'this is no TOML\ndependencies = ["jackfield-openai>=0.1"]\n[tool.uv.sources]\n']
+)
+def test_a_project_that_says_nothing_about_us_is_not_even_parsed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
     assert load_settings({}, project_dir=tmp_path, user_file=tmp_path / "none.toml") == Settings()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.jackfield]\nsafe = true",
+        "[ tool . 'jackfield' ]\nsafe = true",
+        '["tool"]\n"jackfield".safe = true',
+        "tool = {jackfield = {safe = true}}",
+        "tool.jackfield.safe = true",
+        '"t\\u006fol".jackfield.safe = true',
+    ],
+)
+def test_a_projects_table_counts_however_its_name_is_written(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"{text}\n")
+    assert load_settings({}, project_dir=tmp_path, user_file=tmp_path / "none.toml").safe
 
 
 # --- secrets ---

@@ -28,6 +28,8 @@ _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
+# In whichever way TOML can spell a table's name; an escape may hide any.
+_MAY_HAVE_OUR_TABLE = re.compile(rb"""tool["']?[ \t]*(?:\.[ \t]*["']?jackfield|[\]=])|\\[uU]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,8 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
         raw, foreign = read_file(path) if path else (b"", False)
     except OSError:  # the working directory has gone, or the file may not be read
         return None
-    if path is None or b"jackfield" not in raw:
-        return None  # most projects say nothing about Jackfield: spare them the parser
+    if path is None or b"jackfield" not in raw or not _MAY_HAVE_OUR_TABLE.search(raw):
+        return None  # most projects at most depend on Jackfield: spare them the parser
     table = _project_table(path, raw)
     if not table:
         return None

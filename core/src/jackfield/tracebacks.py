@@ -6,7 +6,6 @@ Tools that report errors write down the local variables of every frame. Where a 
 from __future__ import annotations
 
 import sys
-import traceback
 from itertools import zip_longest
 from types import TracebackType
 from typing import Self
@@ -66,6 +65,8 @@ def _behind(error: BaseException) -> list[BaseException]:
 
 def _emptied(trace: TracebackType | None) -> TracebackType | None:
     """A traceback of frames without local variables; those that still have some, because they run, are left out."""
+    import traceback  # only for an error: it brings more along than all else that listing plugins needs
+
     traceback.clear_frames(trace)
     kept: list[TracebackType] = []
     while trace is not None:

@@ -13,10 +13,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a heading, columns aligned, the last one as long as it is."""
     if not rows:
         return
-    shown = [[printable(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(len(row[index]) for row in shown) for index in range(len(columns))]
-    for row in shown:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    shown = [list(map(printable, column)) for column in zip(columns, *rows, strict=True)]
+    padded = []
+    for column in shown:
+        width = max(map(len, column))
+        padded.append([cell.ljust(width) for cell in column])
+    # Written at once: where nothing is buffered, each line would be two writes.
+    sys.stdout.write("".join(f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)))
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -64,6 +63,8 @@ def _kept(match: re.Match[str], before: str) -> str:
     last = match.string[at - 1] if at else before
     if char == "\ufe0f" and last and last in _KEYCAPS:
         return char
+    import unicodedata  # most texts need none of it
+
     joins = bool(last) and not last.isascii() and unicodedata.category(last)[0] in "LMS"
     # Not behind another selector, which is a mark, too: a row of them carries hidden text.
     return char if joins and not _JOINERS.match(last) else _code(char)

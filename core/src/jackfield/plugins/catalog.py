@@ -174,7 +174,7 @@ def _take(raw: bytes, location: str, seen: dict[str, str], rows: list[Row], prob
     except UnicodeDecodeError as error:
         problems.append(Problem(distribution, f"entry_points.txt is not UTF-8: {error}", location))
         return
-    _parse(text, Row("", "", "", distribution, version.partition("-")[0], 0, location), rows, problems)
+    _parse(text, (distribution, version.partition("-")[0], location), rows, problems)
 
 
 def _read(path: str) -> bytes:
@@ -192,8 +192,9 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None:
-    """Add the rows of one file; `of` has what they share."""
+def _parse(text: str, of: tuple[str, str, str], rows: list[Row], problems: list[Problem]) -> None:
+    """Add the rows of one file; `of` is whose it is: the distribution, its version and its location."""
+    distribution, version, location = of
     api: int | None = None
     found: list[Row] = []
     for line in map(str.strip, text.splitlines()):
@@ -205,22 +206,23 @@ def _parse(text: str, of: Row, rows: list[Row], problems: list[Problem]) -> None
             continue
         if api is None:
             continue
-        entry, equals, target = (part.strip() for part in line.partition("="))
+        entry, equals, target = line.partition("=")
+        entry, target = entry.rstrip(), target.lstrip()
         kind, dot, name = entry.partition(".")
         module, colon, attribute = target.partition(":")
         if equals and dot and colon and _TARGET.match(module):
             text = f"names the object {attribute!r:.80} for {entry}, and must name a module: {entry} = {module}"
-            problems.append(Problem(of.distribution, text, of.location))
+            problems.append(Problem(distribution, text, location))
             continue
         if not (equals and dot and _NAME.match(kind) and _NAME.match(name) and _TARGET.match(target)):
             problems.append(
-                Problem(of.distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", of.location)
+                Problem(distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", location)
             )
             continue
-        if any(row.api == api and row.id == entry for row in found):
-            problems.append(Problem(of.distribution, f"gives {entry} twice; the first is used", of.location))
+        if found and any(row.api == api and row.id == entry for row in found):
+            problems.append(Problem(distribution, f"gives {entry} twice; the first is used", location))
             continue
-        found.append(Row(kind, name, target, of.distribution, of.version, api, of.location))
+        found.append(Row(kind, name, target, distribution, version, api, location))
     rows += found
 
 
