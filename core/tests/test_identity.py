@@ -96,7 +96,7 @@ def test_metadata_that_another_wheel_brought_prove_nothing(carried: Any) -> None
     assert "evil_light" not in sys.modules
 
 
-@pytest.mark.parametrize("prefix", ["", "./", "x/../", "../site/"])
+@pytest.mark.parametrize("prefix", ["", "./", "x/../", "../site/", "evil.py,,\r"])
 def test_of_two_that_list_the_same_metadata_neither_is_believed(site: Any, prefix: str) -> None:
     site.add("acme", {"tool.search": "acme_light"}, modules={"acme_light": tool("acme")})
     site.add("evil", {"tool.other": "evil_light"}, modules={"evil_light": tool("evil")})
@@ -105,6 +105,13 @@ def test_of_two_that_list_the_same_metadata_neither_is_believed(site: Any, prefi
     host = site.host(allow=frozenset({"acme", "evil"}))
     assert host.rows() == []
     assert len([row for row in host.catalog.rows if host.unproven(row)]) == 2
+
+
+def test_a_name_that_anothers_ends_in_is_another_name(site: Any) -> None:
+    site.add("big-acme", {"tool.search": "acme_light"}, modules={"acme_light": tool("acme")})
+    site.add("acme")
+    record(site, "acme", *files_of(site, "big-acme"))
+    assert "claimed by acme," in (host := site.host()).unproven(only(host))
 
 
 def test_a_copy_below_a_package_takes_nobodys_name(site: Any) -> None:

@@ -8,9 +8,9 @@ editable distribution is proven for the folder that it was installed from, whate
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from jackfield.settings import normalise
 
 _MAX_FILE_BYTES = 16 << 20
 _ALGORITHMS = ("sha256", "sha384", "sha512")
+_MARK = b".dist-info/"
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 class _Origin(NamedTuple):
@@ -116,19 +118,21 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
         names = [name for name in os.listdir(site) if name.endswith(".dist-info")]  # noqa: PTH208 - many of them
     except OSError:
         return
-    mark = b".dist-info/"
+    beside = os.path.normpath(site)
     for name in names:
         raw = _read(f"{site}/{name}/RECORD") or b""
-        own = os.fsencode(name) + b"/"
-        at = raw.find(mark)
+        own = b"\n" + os.fsencode(name) + b"/"
+        at = raw.find(_MARK)
         while at >= 0:
-            end = at + len(mark)
+            end = at + len(_MARK)
+            # Behind the end of a line: the name of another may end in this one.
             if not raw.endswith(own, 0, end):
-                path = os.fsdecode(raw[raw.rfind(b"\n", 0, at) + 1 : end - 1]).lstrip('"')
+                line = max(raw.rfind(b"\n", 0, at), raw.rfind(b"\r", 0, at)) + 1
+                path = os.fsdecode(raw[line : end - 1]).lstrip('"')
                 folder, _, listed = os.path.normpath(f"{site}/{path}").rpartition(os.sep)
-                if folder == os.path.normpath(site) and listed != name:
+                if folder == beside and listed != name:
                     yield listed, name
-            at = raw.find(mark, end)
+            at = raw.find(_MARK, end)
 
 
 def _name_of(metadata: str) -> str:
@@ -181,8 +185,8 @@ def _has_hash(content: bytes | None, recorded: str) -> bool:
     algorithm, _, digest = recorded.partition("=")
     if content is None or algorithm not in _ALGORITHMS:
         return False
-    made = base64.urlsafe_b64encode(hashlib.new(algorithm, content).digest()).decode()
-    return made.rstrip("=") == digest.rstrip("=")
+    made = b2a_base64(hashlib.new(algorithm, content).digest(), newline=False).decode()
+    return made.rstrip("=").translate(_URL_SAFE) == digest.rstrip("=")
 
 
 def _read(path: str) -> bytes | None:
@@ -195,10 +199,16 @@ def _read(path: str) -> bytes | None:
     except (OSError, ValueError):
         return None
     try:
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
-            raw = file.read(_MAX_FILE_BYTES + 1)
+        # One read of what there should be: a buffer for the largest permitted file costs more than most files.
+        size = os.fstat(descriptor).st_size
+        raw = os.read(descriptor, min(size, _MAX_FILE_BYTES) + 1)
+        if len(raw) != size:
+            while len(raw) <= _MAX_FILE_BYTES and (more := os.read(descriptor, 1 << 20)):
+                raw += more
     except OSError:
         return None
+    finally:
+        os.close(descriptor)
     return raw if len(raw) <= _MAX_FILE_BYTES else None
 
 
