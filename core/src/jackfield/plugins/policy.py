@@ -17,9 +17,9 @@ def why_not(row: Row, settings: Settings) -> str:
         return f"is of the kind {row.kind!r}, which this core does not know{meant}"
     if settings.safe:
         return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
-    if is_blocked(row, settings):
-        name = next(name for name in (row.distribution, row.id, row.address) if name in settings.block)
-        return f"is blocked ({name!r} in {settings.origins.get(f'block:{name}', '`block`')})"
+    for name in (row.distribution, row.id, row.address) if settings.block else ():
+        if name in settings.block:
+            return f"is blocked ({name!r} in {settings.origins.get(f'block:{name}', '`block`')})"
     if settings.allow is not None and row.distribution not in settings.allow:
         return f"is not in the list of allowed distributions ({settings.origins.get('allow', '`allow`')})"
     return ""
@@ -27,7 +27,7 @@ def why_not(row: Row, settings: Settings) -> str:
 
 def is_blocked(row: Row, settings: Settings) -> bool:
     """Whether `block` names a component, by itself or with its whole distribution."""
-    return bool(settings.block) and not settings.block.isdisjoint((row.distribution, row.id, row.address))
+    return not settings.block.isdisjoint((row.distribution, row.id, row.address))
 
 
 def is_incompatible(row: Row) -> bool:
