@@ -169,13 +169,15 @@ class Agent:
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         run.start_clock()
         label = self.name or type(self).__name__
+        observed = bool(self.observers)
         number = 1
         try:
             yield self._told(RunEvent(run.id, 1, label, 0, RunStarted(history)))
             async with closing(self._events(run)) as events:
                 async for event in events:
                     number += 1
-                    yield self._told(RunEvent(run.id, number, label, 0, event))
+                    told = RunEvent(run.id, number, label, 0, event)
+                    yield self._told(told) if observed else told
         except Exception as error:
             yield self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__)))
             raise

@@ -32,6 +32,8 @@ from jackfield.tools.executor import Approve, PlannedCall, ToolExecutor, not_run
 CUT_OFF_TEXT = (
     "The reply was cut off inside of this call (at its length limit?): nothing was done. Call again with less at once."
 )
+_OF_CALLS = (FunctionCallDelta, StreamReset)  # a union would be made for each event
+_CUT_OFF = ("length", "max_tokens", "content_filter")
 
 
 @dataclass(kw_only=True)
@@ -104,7 +106,7 @@ class Loop:
             asked = self.model.astream(state.history, self.functions, config=run.config, lang=run.lang)
             async with closing(run.guarded(asked)) as events:
                 async for got in events:
-                    event = named.with_id(got) if isinstance(got, FunctionCallDelta | StreamReset) else got
+                    event = named.with_id(got) if isinstance(got, _OF_CALLS) else got
                     answer.feed(event)
                     yield event
             answer.check_complete(self.model.address)

@@ -129,7 +129,8 @@ class Retry(Processor):
         ends_at = None if request.config.deadline is None else loop.time() + request.config.deadline
         attempt = 1
         while True:
-            produced = complete = False
+            produced = False
+            last: ModelEvent | None = None
             try:
                 inner = call_next(request)
                 # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
@@ -137,9 +138,9 @@ class Retry(Processor):
                     async for event in events:
                         if not produced:
                             produced = not isinstance(event, _NOT_THE_ANSWER)
-                        complete = isinstance(event, ModelFinished)
+                        last = event
                         yield event
-                if not complete:
+                if not isinstance(last, ModelFinished):
                     raise ModelResponseError(f"{request.model} ended its answer in the middle")
             except Interrupted as error:
                 raise ModelTimeoutError(

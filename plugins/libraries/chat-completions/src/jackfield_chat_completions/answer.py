@@ -102,7 +102,13 @@ class AnswerReader:
         Raises:
             ModelServiceError: It holds an error, or what is no chunk; the events before that come first.
         """
-        for data in self._sse.feed(piece):
+        found = self._sse.feed(piece)
+        if len(found) == 1 and found[0] != _DONE and not self.done:
+            return iter(self._chunk(found[0]))
+        return self._events(found)
+
+    def _events(self, found: list[bytes]) -> Iterator[ModelEvent]:
+        for data in found:
             if data == _DONE:
                 self.done = True
             if self.done:
@@ -156,7 +162,7 @@ class AnswerReader:
             if usage := chunk.get("usage"):
                 self._usage = usage_of(usage, cost_currency=self._cost_currency)
             choices = chunk.get("choices")
-            events = list(self._choice(choices[0])) if choices else []
+            events = self._choice(choices[0]) if choices else []
             return events if self._halves is None else self._halves.mended(events)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._unreadable(data) from error
@@ -185,15 +191,20 @@ class AnswerReader:
             self._model = chunk["model"]
         self._created = self._created or _count(chunk.get("created")) or None
 
-    def _choice(self, choice: Mapping[str, Any]) -> Iterator[ModelEvent]:
+    def _choice(self, choice: Mapping[str, Any]) -> list[ModelEvent]:
         if choice.get("index"):
-            return
+            return []
         if reason := choice.get("finish_reason"):
             self._reason = str(reason)
             self._filtered = choice.get("content_filter_results")
         delta = choice.get("delta")
+        if delta and len(delta) == 1 and (text := delta.get("content")) and isinstance(text, str):
+            self._wrote = True
+            return [TextDelta(text)]  # nearly every chunk
         whole = choice.get("message") if delta is None else None
-        said: Mapping[str, Any] = delta or whole or {}
+        return list(self._said(delta or whole or {}, is_whole=bool(whole)))
+
+    def _said(self, said: Mapping[str, Any], *, is_whole: bool) -> Iterator[ModelEvent]:
         # Two names for one thing; a server that is changing from one to the other sends both.
         if reasoning := said.get("reasoning_content") or said.get("reasoning"):
             yield ReasoningDelta(_text_of(reasoning))
@@ -211,7 +222,7 @@ class AnswerReader:
         if images := said.get("images"):
             yield from map(self._image, images)
         for number, call in enumerate(said.get("tool_calls") or ()):
-            yield self._calls.read({"index": number, **call} if whole else call)
+            yield self._calls.read({"index": number, **call} if is_whole else call)
 
     def _parts(self, content: object) -> Iterator[ModelEvent]:
         """Content as a list of parts, which some servers send."""

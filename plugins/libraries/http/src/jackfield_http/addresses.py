@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,6 +17,7 @@ _MAX_NAME = 253
 _MAX_LABEL = 63
 
 
+@lru_cache(maxsize=64)
 def has_server(url: str) -> bool:
     """Whether a URL names a host and a port that can be connected to, and nothing that no request can carry."""
     if not _VISIBLE.fullmatch(url):

@@ -56,11 +56,14 @@ class _Lines:
         self._head: bytes | None = b""  # what may be the beginning of a byte order mark; None when that is decided
         self._after_cr = False
 
-    def _lines(self, piece: bytes) -> bytes:
-        """The lines that a piece completes, each with a line feed at its end."""
+    def _count(self, piece: bytes) -> None:
         self._bytes += len(piece)
         if self._bytes > MAX_STREAM_BYTES:
             raise StreamTooLongError("a stream", MAX_STREAM_BYTES)
+
+    def _lines(self, piece: bytes) -> bytes:
+        """The lines that a piece completes, each with a line feed at its end."""
+        self._count(piece)
         if self._head is not None:
             piece = self._without_bom(piece)
         if self._after_cr or b"\r" in piece:
@@ -121,6 +124,10 @@ class SSEDecoder(_Lines):
             StreamTooLongError: A line, an event or the stream is too long.
             NoEventError: There is no event in `patience_s` seconds.
         """
+        if self._is_one_event(piece):
+            self._count(piece)
+            self._waits_since = None
+            return [piece[5:].strip()]
         complete: list[bytes] = []
         lines = self._lines(piece).split(b"\n")
         lines.pop()  # what is behind the last line feed: nothing
@@ -138,6 +145,16 @@ class SSEDecoder(_Lines):
         else:
             self._wait_on()
         return complete
+
+    def _is_one_event(self, piece: bytes) -> bool:
+        """Whether a piece is a whole event of one line, and nothing else: most are, and need no more looking at."""
+        return (
+            piece.endswith(b"\n\n")
+            and piece.startswith(b"data:")
+            and piece.find(b"\n") == len(piece) - 2
+            and b"\r" not in piece
+            and not (self._cut_line or self._data or self._after_cr or self._head is not None)
+        )
 
     def _count_more(self, line: bytes) -> None:
         self._more_bytes += len(line)

@@ -259,12 +259,12 @@ class Connections:
         return self._factory.create_connection(self._route.origin), False
 
     async def _give_back(self, connection: httpcore2.AsyncConnectionInterface) -> None:
-        if connection.is_available() and self._keeper is not None:  # not closed meanwhile
-            self._idle.append(connection)
-        else:
-            await connection.aclose()
         while self._idle and self._idle[0].has_expired():
             await self._idle.popleft().aclose()
+        if connection.is_available() and self._keeper is not None:  # not closed meanwhile
+            self._idle.append(connection)  # behind the others: it was in use until now, and is looked at when taken
+        else:
+            await connection.aclose()
 
     async def aclose(self) -> None:
         """Close the idle connections; those in use close when their answers end."""
