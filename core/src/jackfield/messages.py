@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, TypeGuard, get_args
 from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -225,7 +225,10 @@ class Message(DictCompatibleModel):
     origin: Origin | None = None
 
     def __init__(self, role: str = _MISSING, content: str | Sequence[Any] | None = "", **fields: Any) -> None:
-        BaseModel.__init__(self, **_given(role=role), content=content, **fields)
+        fields["content"] = content
+        if role is not _MISSING:
+            fields["role"] = role
+        BaseModel.__init__(self, **fields)
 
     @field_validator("role", mode="before")
     @classmethod
@@ -280,6 +283,9 @@ class Message(DictCompatibleModel):
 
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]
+_KEYS = frozenset(Message.model_fields)
+# `dict` first: whether something is a Mapping is asked in Python, and a history is long.
+_MAPPINGS = (dict, Mapping)
 
 
 def as_message(value: MessageLike) -> Message:
@@ -288,14 +294,14 @@ def as_message(value: MessageLike) -> Message:
     Raises:
         ValueError: The dict is no message; the text names the key.
     """
-    if isinstance(value, Message):
+    if not isinstance(value, dict) and isinstance(value, Message):
         return value
-    if not isinstance(value, Mapping):
+    if not isinstance(value, _MAPPINGS):
         raise ValueError(f"a message is a Message or a dict with 'role' and 'content', not {type(value).__name__}")
-    unknown = sorted(set(value) - set(Message.model_fields))
-    if unknown:
+    if not _KEYS.issuperset(value):
+        unknown = min(set(value) - _KEYS)
         known = ", ".join(Message.model_fields)
-        raise ValueError(f"a message has no key {unknown[0]!r} (it has {known}); put your own data into 'extra'")
+        raise ValueError(f"a message has no key {unknown!r} (it has {known}); put your own data into 'extra'")
     if "role" not in value:
         raise ValueError(f"a message needs 'role', one of {', '.join(_ROLES)}")
     return Message(**value)
@@ -311,9 +317,9 @@ def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
         ValueError: A dict is no message; the text names the key.
     """
     values = tuple(values)
-    if any(isinstance(value, Mapping) and _is_openais(value) for value in values):
+    if any(map(_is_openais, values)):
         return tuple(_from_openai(values))
-    return tuple(as_message(value) for value in values)
+    return tuple(map(as_message, values))
 
 
 # --- OpenAI's way to write them ---------------------------------------------------------------------------------------
@@ -321,14 +327,16 @@ def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
 _OPENAIS_KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
 
 
-def _is_openais(message: Mapping[str, Any]) -> bool:
+def _is_openais(message: MessageLike) -> TypeGuard[Mapping[str, Any]]:
+    if not isinstance(message, dict) and (isinstance(message, Message) or not isinstance(message, Mapping)):
+        return False
     return message.get("role") in ("tool", "developer") or not _OPENAIS_KEYS.isdisjoint(message)
 
 
 def _from_openai(values: Iterable[MessageLike]) -> Iterator[Message]:
     names: dict[str, str] = {}
     for value in values:
-        if not isinstance(value, Mapping) or not _is_openais(value):
+        if not _is_openais(value):
             yield as_message(value)
             continue
         kept = {key: entry for key, entry in value.items() if key in Message.model_fields}
