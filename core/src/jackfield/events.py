@@ -250,7 +250,11 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The run ended with an error, which is raised after this event."""
+    """The run ended with an error, which is raised after this event.
+
+    Observers also see it, and nobody else, where a run was left before its end; `kind` is then `GeneratorExit` or
+    `CancelledError`.
+    """
 
     error: str
     kind: str

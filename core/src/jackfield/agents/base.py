@@ -37,6 +37,7 @@ from jackfield.tools.schema import check_tool_name, check_tool_schema, object_sc
 from jackfield.tools.workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
+LEFT_TEXT = "the run was left before its end"
 ToolEntry = str | Mapping[str, Any] | BaseTool | type[BaseTool] | Callable[..., Any]
 
 
@@ -171,6 +172,7 @@ class Agent:
         label = self.name or type(self).__name__
         observed = bool(self.observers)
         number = 1
+        ended = False
         try:
             yield self._told(RunEvent(run.id, 1, label, 0, RunStarted(history)))
             async with closing(self._events(run)) as events:
@@ -178,8 +180,15 @@ class Agent:
                     number += 1
                     told = RunEvent(run.id, number, label, 0, event)
                     yield self._told(told) if observed else told
+                    ended = isinstance(event, RunFinished)
+                    yield self._told(RunEvent(run.id, number, label, 0, event))
         except Exception as error:
             yield self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__)))
+            raise
+        except BaseException as error:
+            # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
+            if not ended:
+                self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(LEFT_TEXT, type(error).__name__)))
             raise
         finally:
             if own_resources:
