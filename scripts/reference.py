@@ -83,6 +83,7 @@ SUITES = (
     "ProcessorSuite",
     "CallFormatSuite",
     "AgentSuite",
+    "ObserverSuite",
     "CommandSuite",
 )
 CONFIGS = (

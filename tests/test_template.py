@@ -21,7 +21,8 @@ from uv import find_uv_bin
 from jackfield.cli.main import main as jackfield
 
 KINDS = (
-    "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent", "command"
+    "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent",
+    "observer", "command",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"
@@ -219,7 +220,8 @@ called = [answer('@call tide_tool {"text": "one"}')] if tools else []
 processor = PluginHost().load("processor", "tide_processor")()
 model = ScriptedModel([*called, answer("Hello.")], processors=[processor])
 call_format = {"fncall_prompt_type": "tide_call_format"}
-agent = create_agent("tide_agent", llm=model, function_list=tools, extra_generate_cfg=call_format)
+watch = ["tide_observer"]
+agent = create_agent("tide_agent", llm=model, function_list=tools, extra_generate_cfg=call_format, observers=watch)
 print(agent.run_nonstream([{"role": "user", "content": "Hi"}])[-1]["content"])
 """
 
@@ -260,7 +262,7 @@ def test_every_made_plugin_passes_its_own_linters_and_type_checker(
     render: Render, made: Made, execute: Callable[..., Any], tmp_path: Path
 ) -> None:
     # Lines break elsewhere in code with the shortest and the longest name.
-    letters = dict(zip("abcdefghjk", KINDS, strict=True))  # i is taken
+    letters = dict(zip("abcdefghjkl", KINDS, strict=True))  # i is taken
     named = [render(kind, letter * length) for letter, kind in letters.items() for length in (1, 30)]
     folders = [*made.values(), *named, render("llm", "i" * 30, "--no-http")]
     for folder in folders:

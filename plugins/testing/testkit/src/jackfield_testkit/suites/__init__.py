@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.embedder_local import LocalEmbedderSuite
     from jackfield_testkit.suites.llm import LLMBackendSuite
     from jackfield_testkit.suites.llm_laws import ChatModelSuite
+    from jackfield_testkit.suites.observer import ObserverSuite
     from jackfield_testkit.suites.parser import ParserSuite
     from jackfield_testkit.suites.plugin import PluginSuite
     from jackfield_testkit.suites.processor import ProcessorSuite
@@ -44,6 +45,7 @@ __all__ = [
     "EmbedderSuite",
     "LLMBackendSuite",
     "LocalEmbedderSuite",
+    "ObserverSuite",
     "ParserSuite",
     "PluginSuite",
     "ProcessorSuite",
@@ -71,6 +73,7 @@ _MODULES = {
         "llm_tools",
     ),
     "LocalEmbedderSuite": ("embedder_local",),
+    "ObserverSuite": ("observer",),
     "ParserSuite": ("parser",),
     "PluginSuite": ("plugin",),
     "ProcessorSuite": ("processor",),

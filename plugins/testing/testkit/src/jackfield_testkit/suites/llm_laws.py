@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import pytest
@@ -22,6 +20,7 @@ from jackfield.messages import FINISH_REASONS, ContentItem, Message
 from jackfield.models import BaseChatModel, fold, get_chat_model
 from jackfield_testkit.effects import watching
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.calls_heard import calls_to
 from jackfield_testkit.suites.llm_asking import HELLO, WEATHER, answer_of, close, events_of, run_with
 
 
@@ -51,7 +50,7 @@ class ModelLaws(Suite):
     def test_nothing_sleeps_on_the_event_loop(self, any_model: BaseChatModel) -> None:
         """A pause of 20 ms for each piece is one for everybody else on the loop; a thread may sleep as it likes."""
         answer_of(any_model)  # what the first call loads does not count
-        with _sleeps() as slept:
+        with calls_to(lambda function: function is time.sleep) as slept:
             answer_of(any_model)
         assert not slept, f"time.sleep is called on the event loop, at {slept[0]}: use asyncio.sleep"
 
@@ -115,20 +114,3 @@ class ChatModelSuite(ModelLaws):
         model = self.make_model()
         yield model
         sync.run(model.aclose())
-
-
-@contextmanager
-def _sleeps() -> Iterator[list[str]]:
-    """Where `time.sleep` is called from, meanwhile, on this thread, by whatever name it was imported."""
-    found: list[str] = []
-
-    def hear(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "c_call" and argument is time.sleep:
-            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-
-    before = sys.getprofile()
-    sys.setprofile(hear)
-    try:
-        yield found
-    finally:
-        sys.setprofile(before)

@@ -8,6 +8,7 @@ from jackfield.plugins import (
     AgentSpec,
     CallFormatSpec,
     EmbedderSpec,
+    ObserverSpec,
     ParserSpec,
     ProcessorSpec,
     SearcherSpec,
@@ -107,4 +108,20 @@ def embedders() -> list[EmbedderSpec]:
         )
         for m in _classes(module)
         if issubclass(m, module.Honest)
+    ]
+
+
+@hook.observers
+def observers() -> list[ObserverSpec]:
+    from jackfield_zoo import observers as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    files = frozenset({"files"})
+    return [
+        ObserverSpec(
+            name=m.__name__,
+            target=f"{m.__module__}:{m.__name__}",
+            effects=files if m.__name__ == "WritesADiary" else frozenset(),
+        )
+        for m in made
     ]

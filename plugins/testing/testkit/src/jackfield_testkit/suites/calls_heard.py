@@ -1,0 +1,30 @@
+"""Which built-in functions are called on this thread, for tests that nothing there waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+
+@contextmanager
+def calls_to(is_meant: Callable[[Any], bool]) -> Iterator[list[str]]:
+    """Where built-in functions are called from, meanwhile, on this thread, by whatever name they were imported.
+
+    Args:
+        is_meant: Whether a function is one of those that are looked for.
+    """
+    found: list[str] = []
+
+    def hear(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_call" and is_meant(argument):
+            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    before = sys.getprofile()
+    sys.setprofile(hear)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
