@@ -282,7 +282,7 @@ def _joined(*parts: str) -> str:
 
 
 def _commands_page() -> str:
-    parser = _parser()
+    parser = _parser(("run", "chat"))
     intro = (
         "What the core and `jackfield-manage` bring. Plugins add commands of their own: `jackfield plugins list` shows "
         "them, and `jackfield NAME --help` explains one. Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."

@@ -253,7 +253,7 @@ def test_a_command_that_is_shown_exists(block: Block, number: int, line: str) ->
         words = [*words, "--help"]  # it is spoken of, and need not be whole
     try:
         if managing is None:
-            _parser().parse_args(words)
+            _parser(words).parse_args(words)
         else:
             managing.parse_args(words[words.index(command) + 1 :])
     except SystemExit as error:

@@ -104,6 +104,8 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
 def language_of(messages: Sequence[Message]) -> Lang:
     """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
     for message in messages:
-        if message.role in (SYSTEM, USER) and _CHINESE.search(message.get_text_content()):
-            return "zh"
+        if message.role in (SYSTEM, USER):
+            text = message.get_text_content()
+            if not text.isascii() and _CHINESE.search(text):
+                return "zh"
     return "en"

@@ -12,7 +12,7 @@ from jackfield.agents.loop import Loop
 from jackfield.agents.run import Event, Response, Run, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
-from jackfield.events import RunEvent, RunFailed, RunStarted
+from jackfield.events import RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     USER,
     Message,
@@ -178,10 +178,11 @@ class Agent:
             async with closing(self._events(run)) as events:
                 async for event in events:
                     number += 1
-                    told = RunEvent(run.id, number, label, 0, event)
-                    yield self._told(told) if observed else told
-                    ended = isinstance(event, RunFinished)
-                    yield self._told(RunEvent(run.id, number, label, 0, event))
+                    numbered = RunEvent(run.id, number, label, 0, event)
+                    if observed:
+                        ended = isinstance(event, RunFinished)
+                        self._told(numbered)
+                    yield numbered
         except Exception as error:
             yield self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__)))
             raise

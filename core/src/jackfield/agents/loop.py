@@ -33,7 +33,6 @@ CUT_OFF_TEXT = (
     "The reply was cut off inside of this call (at its length limit?): nothing was done. Call again with less at once."
 )
 _OF_CALLS = (FunctionCallDelta, StreamReset)  # a union would be made for each event
-_CUT_OFF = ("length", "max_tokens", "content_filter")
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
-from typing import Any, NoReturn
 
 from jackfield.cli.parser import Parser
 from jackfield.cli.terminal import guarded, shown_name, unguarded
@@ -20,27 +19,6 @@ from jackfield.version import __version__
 
 if TYPE_CHECKING:
     from jackfield.plugins.host import PluginHost
-USAGE_ERROR = 2
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong before how it would be right, and measures the terminal only for a help text."""
-
-    def __init__(self, **options: Any) -> None:
-        # argparse makes a formatter for every argument, which asks for the terminal's width unless it has one.
-        super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
-
-    def format_usage(self) -> str:
-        self.formatter_class = argparse.HelpFormatter
-        return super().format_usage()
-
-    def format_help(self) -> str:
-        self.formatter_class = argparse.HelpFormatter
-        return super().format_help()
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{self.prog}: {shown_name(message)}\nTry: {self.prog} --help\n")
-        raise SystemExit(USAGE_ERROR)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -194,11 +172,9 @@ _SWITCHES = {
 _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"}
 
 
-def _parser() -> Parser:
-    parser = Parser(
-def _parser(given: Sequence[str]) -> _Parser:
+def _parser(given: Sequence[str]) -> Parser:
     """The parser for these words: only a command that is among them has its options, which take time to make."""
-    parser = _Parser(
+    parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
         epilog="Plugins add commands of their own; `jackfield plugins list` has them.",
@@ -211,30 +187,23 @@ def _parser(given: Sequence[str]) -> _Parser:
     policy.add_argument("--strict", action="store_true", help="any problem with a plugin is an error")
     policy.add_argument("--trace", action="store_true", help="tell every load, with its time")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    _add_agent_options(commands.add_parser("run", help="ask an agent one thing"), one_prompt=True)
-    _add_agent_options(commands.add_parser("chat", help="talk with an agent"), one_prompt=False)
-    plugins = commands.add_parser("plugins", help="what is installed, and whether it may load")
-    plugins.set_defaults(handler=_lazily("plugins", "list_plugins"), kind=None, json=False)
-    from jackfield_manage.cli.plugins import add_list_options
-    listing = plugins.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="all plugins")
-    add_list_options(listing)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, help_, add_options in (
         ("run", "ask an agent one thing", partial(_add_agent_options, one_prompt=True)),
         ("chat", "talk with an agent", partial(_add_agent_options, one_prompt=False)),
-        ("pipeline", "show the processors around an agent's model, and why in this order", _add_pipeline_options),
-        (
-            "requirements",
-            "list the distributions that an agent needs, for pip install -r",
-            _add_requirements_options,
-        ),
-        ("trust", "let a project's file do more than forbid, after it was shown", _add_trust_options),
-        ("plugins", "what is installed, whether it works, and what may load", _add_plugin_commands),
+        ("plugins", "what is installed, and whether it may load", _add_plugin_actions),
     ):
         command = commands.add_parser(name, help=help_)
         if name in given:
             add_options(command)
     return parser
+
+
+def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
+    from jackfield.cli.plugins import add_list_options
+
+    parser.set_defaults(handler=_lazily("plugins", "list_plugins"), kind=None, json=False)
+    listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="all plugins")
+    add_list_options(listing)
 
 
 def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
@@ -244,37 +213,6 @@ def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
         return int(getattr(import_module(f"jackfield.cli.{module}"), function)(options))
 
     return handler
-
-
-def _add_pipeline_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(handler=_lazily("chains", "pipeline"))
-    parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
-    parser.add_argument("-m", "--model", help="backend:model, in place of an agent")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-
-
-def _add_requirements_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(handler=_lazily("chains", "requirements"))
-    parser.add_argument(
-        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py that makes one"
-    )
-    parser.add_argument("--pin", action="store_true", help="at the versions that are installed")
-
-
-def _add_plugin_commands(parser: argparse.ArgumentParser) -> None:
-    from jackfield.cli import plugins
-
-    plugins.add_commands(parser, _Parser)
-
-
-def _add_trust_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(handler=_lazily("trust", "trust"))
-    parser.add_argument("folder", nargs="?", default=".", help="a folder of the project; this one if left out")
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
-    action.add_argument("--show", action="store_true", help="only show it; 1 if something in it does not count")
-    action.add_argument("--revoke", action="store_true", help="take back what was agreed to")
-    action.add_argument("--list", action="store_true", help="list all projects that were agreed to")
 
 
 def _add_agent_options(parser: argparse.ArgumentParser, *, one_prompt: bool) -> None:

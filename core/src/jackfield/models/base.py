@@ -324,16 +324,6 @@ def _has_tools(request: ChatRequest) -> bool:
     )
 
 
-def language_of(messages: Sequence[Message]) -> Lang:
-    """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
-    for message in messages:
-        if message.role in (SYSTEM, USER):
-            text = message.get_text_content()
-            if not text.isascii() and _CHINESE.search(text):
-                return "zh"
-    return "en"
-
-
 def _unwrapped(function: FunctionSchema) -> FunctionSchema:
     """A function's schema out of the `{"type": "function", "function": …}` that OpenAI puts around it."""
     inner = function.get("function", function)
