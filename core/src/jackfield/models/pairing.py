@@ -10,12 +10,12 @@ from jackfield.messages import FunctionCall, Message
 
 def results_of(calls: Sequence[Message], results: Sequence[Message]) -> list[Message | None]:
     """For each message with a call its result among those that follow, None where there is none."""
-    asked = [Asked("", call.function_id, call.function_call) for call in calls if call.function_call is not None]
+    asked = [OpenCall("", call.function_id, call.function_call) for call in calls if call.function_call is not None]
     return paired(asked, results)[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OpenCall:
     """A call that waits for its result; `given_id` is the one in the history."""
 
     id: str
@@ -28,7 +28,7 @@ class Asked:
         return 2 * same_id + (self.function.name == result.name)
 
 
-def paired(asked: Sequence[Asked], results: Sequence[Message]) -> tuple[list[Message | None], list[Message]]:
+def paired(asked: Sequence[OpenCall], results: Sequence[Message]) -> tuple[list[Message | None], list[Message]]:
     """For each call its result, the closest pairs first; and the results that are left."""
     found: list[Message | None] = [None] * len(asked)
     left = list(results)

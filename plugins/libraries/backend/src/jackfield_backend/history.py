@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import ASSISTANT, FUNCTION, ContentItem, FunctionCall, Message
 from jackfield.models.media import notes_of
-from jackfield.models.pairing import Asked, paired
+from jackfield.models.pairing import OpenCall, paired
 
 NO_RESULT = "(no result: the call was not carried out)"
 RESULT_BELOW = "(the result is in the next message)"
@@ -163,11 +163,11 @@ def _answer(said: Sequence[Message], results: Sequence[Message], taken_ids: set[
     )
 
 
-def _asked(message: Message, taken_ids: set[str]) -> Asked:
+def _asked(message: Message, taken_ids: set[str]) -> OpenCall:
     call: Any = message.function_call
     arguments = whole_arguments(call.arguments)
     function = call if arguments == call.arguments else FunctionCall(call.name, arguments)
-    return Asked(_unique_id(message.function_id, taken_ids), message.function_id, function)
+    return OpenCall(_unique_id(message.function_id, taken_ids), message.function_id, function)
 
 
 def _unique_id(given_id: str | None, taken: set[str]) -> str:
