@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import compileall
 import fcntl
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from jackfield_testkit.site import site
 
@@ -192,24 +199,35 @@ def uv() -> str:
     return found
 
 
+# Builds the wheel of each folder into the place named after it. In one process: hatchling starts longer than it builds.
+BUILD = """
+import sys
+from hatchling.builders.wheel import WheelBuilder
+for folder, place in zip(sys.argv[1::2], sys.argv[2::2]):
+    list(WheelBuilder(folder).build(directory=place, versions=["standard"]))
+"""
+
+
 class Wheels(Mapping[str, Path]):
-    """A wheel of every distribution, by name: built when first asked for, once, however many workers there are."""
+    """A wheel of every distribution, by name: all built when one is first asked for, once for all workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._sources = {one.name: one for one in all_distributions()}
 
     def __getitem__(self, name: str) -> Path:
-        source, folder = self._sources[name], self.folder / name
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / "lock"):
-            if not list(folder.glob("*.whl")):
-                staging = folder / "part"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder / "lock"):
+            if not (self.folder / "built").exists():
+                pairs = [(one.folder, self.folder / "part" / each) for each, one in self._sources.items()]
                 # By its build tool, without a new environment for it each time; releases are built in one.
-                run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", staging], cwd=source.folder)
-                for built in staging.glob("*.whl"):
-                    built.rename(folder / built.name)
-        return next(folder.glob("*.whl"))
+                run([sys.executable, "-c", BUILD, *itertools.chain(*pairs)])
+                (self.folder / "part").rename(self.folder / "built")
+        (wheel,) = (self.folder / "built" / name).glob("*.whl")
+        return wheel
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sources
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sources)
@@ -239,14 +257,28 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[]
 
 
 @pytest.fixture(scope="session")
-def lean(tmp_path_factory: pytest.TempPathFactory, uv: str, wheels: Mapping[str, Path]) -> Environment:
+def shared_environment(
+    tmp_path_factory: pytest.TempPathFactory, uv: str
+) -> Callable[[str, Callable[[Environment], None]], Environment]:
+    """Makes an environment once for all workers, by its name; for tests that change nothing in it."""
+
+    def make(name: str, install: Callable[[Environment], None]) -> Environment:
+        environment = Environment(shared_folder(tmp_path_factory) / name, uv)
+        ready = environment.folder / "ready"
+        with locked(environment.folder.with_suffix(".lock")):
+            if not ready.exists():
+                run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, environment.folder])
+                install(environment)
+                ready.touch()
+        return environment
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lean(shared_environment: Callable[..., Environment], wheels: Mapping[str, Path]) -> Environment:
     """An environment with the core from its wheel, and no plugin; for all tests that change nothing in it."""
-    environment = Environment(shared_folder(tmp_path_factory) / "lean", uv)
-    with locked(environment.folder.with_suffix(".lock")):
-        if not environment.folder.exists():
-            run([uv, "venv", "--quiet", "--python", sys.executable, environment.folder])
-            environment.install(wheels["jackfield"])
-    return environment
+    return shared_environment("lean", lambda made: made.install(wheels["jackfield"]))
 
 
 @pytest.fixture
@@ -256,6 +288,109 @@ def make_environment(tmp_path: Path, uv: str) -> Callable[[str], Environment]:
     def make(name: str) -> Environment:
         run([uv, "venv", "--quiet", "--python", sys.executable, tmp_path / name])
         return Environment(tmp_path / name, uv)
+
+    return make
+
+
+@dataclass(frozen=True)
+class View(Environment):
+    """An environment whose packages are links: ours to what their wheels hold, others' to those of this interpreter.
+
+    Nothing is resolved, fetched or compiled for it, so it is there in a moment. What is not linked cannot be imported.
+    """
+
+    unpacked: Path
+    wheels: Mapping[str, Path]
+
+    @property
+    def site(self) -> Path:
+        return next(self.folder.glob("lib/python*/site-packages"))
+
+    def link(self, *names: str) -> None:
+        """Add distributions with all that they require, as an installer would; wrong versions fail."""
+        for name in sorted(required_by(names)):
+            if name in self.wheels:
+                self._link_of_ours(name)
+            else:
+                self._link_of_others(metadata.distribution(name))
+
+    def _link_of_ours(self, name: str) -> None:
+        source = unpack(self.wheels[name], self.unpacked / name)
+        if (self.site / next(source.glob("*.dist-info")).name).exists():
+            return
+        shutil.copytree(source, self.site, copy_function=os.link, dirs_exist_ok=True)
+        for entry in metadata.Distribution.at(next(source.glob("*.dist-info"))).entry_points:
+            if entry.group == "console_scripts":
+                script = self.script(entry.name)
+                script.write_text(f"#!{self.python}\nimport sys\nfrom {entry.module} import {entry.attr}\n")
+                with script.open("a") as file:
+                    file.write(f"sys.exit({entry.attr}())\n")
+                script.chmod(0o755)
+
+    def _link_of_others(self, distribution: metadata.Distribution) -> None:
+        paths = [str(path) for path in distribution.files or () if ".." not in path.parts]
+        for path in {path if is_shared(path) else path.partition("/")[0] for path in paths}:
+            place, there = self.site / path, Path(str(distribution.locate_file(path)))
+            if path.endswith(".dist-info"):
+                shutil.copytree(there, place, dirs_exist_ok=True)  # uv sees none that is a link
+            elif not place.is_symlink():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(there)
+
+
+@cache
+def owners() -> Mapping[str, int]:
+    """How many distributions of this interpreter have a part in each folder or module at the top."""
+    tops = ({str(path).partition("/")[0] for path in one.files or ()} for one in metadata.distributions())
+    return Counter(itertools.chain.from_iterable(tops))
+
+
+def is_shared(path: str) -> bool:
+    """Whether several distributions are in the folder at the top, so that none can have it as a whole."""
+    return owners()[path.partition("/")[0]] > 1
+
+
+def required_by(names: Sequence[str]) -> set[str]:
+    """Distributions, and all that they require here, extras included; a version that does not fit fails."""
+    done: set[tuple[str, str]] = set()
+    open_ = [(name, "") for name in names]
+    while open_:
+        name, extra = open_.pop()
+        if (name, extra) in done:
+            continue
+        done.add((name, extra))
+        for needed in map(Requirement, metadata.requires(name) or ()):
+            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                there = metadata.version(needed.name)
+                assert needed.specifier.contains(there, prereleases=True), f"{name} wants {needed}, here is {there}"
+                open_.extend((canonicalize_name(needed.name), one) for one in ("", *needed.extras))
+    return {name for name, _ in done}
+
+
+def unpack(wheel: Path, folder: Path) -> Path:
+    """What a wheel holds, with its bytecode; once for all workers."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_name(f"{folder.name}.lock")):
+        if not folder.exists():
+            part = folder.with_name(f"{folder.name}.part")
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(part)
+            compileall.compile_dir(part, quiet=2)
+            part.rename(folder)
+    return folder
+
+
+@pytest.fixture
+def make_view(
+    tmp_path: Path, uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., View]:
+    """Makes an environment of links with some distributions, and with what they require."""
+
+    def make(*names: str) -> View:
+        run([uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "view"])
+        view = View(tmp_path / "view", uv, shared_folder(tmp_path_factory) / "unpacked", wheels)
+        view.link(*names)
+        return view
 
     return make
 

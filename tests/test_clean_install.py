@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -535,14 +536,13 @@ def test_every_distribution_has_a_job(distributions: list[Any]) -> None:
 
 def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     distribution: Any,
-    installed: Callable[..., Any],
+    make_view: Callable[..., Any],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
-    wheels: Mapping[str, Path],
     does_its_job: Callable[[Any, str], None],
 ) -> None:
-    environment = installed(distribution.name)
+    environment = make_view(distribution.name)
     declared = json.loads(execute([environment.python, "-I", "-c", DECLARED, distribution.name], env=clean_env).stdout)
     assert environment.installed() == set(declared)
     # In an environment of its own nothing undeclared can be imported: what loads here declares all it needs.
@@ -556,7 +556,7 @@ def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     assert [one["why"].partition(":")[0] for one in faults] == ([job.lacks] if job.lacks else []), faults
     assert len(ours) == bool(distribution.entry_points)
     if job.beside:
-        environment.install(*(wheels[name] for name in job.beside))
+        environment.link(*job.beside)
     does_its_job(environment, distribution.name)
 
 
@@ -565,62 +565,50 @@ NOT_AT_ITS_OLDEST = frozenset({"jackfield-transformers"})
 
 
 def test_the_oldest_versions_it_allows_do_its_job(
-    distribution: Any,
-    distributions: list[Any],
-    oldest_of: Callable[[Sequence[Any]], Any],
-    does_its_job: Callable[[Any, str], None],
+    distribution: Any, oldest_for: Callable[[str], Any], does_its_job: Callable[[Any, str], None]
 ) -> None:
-    if not floors_of_its_own(distribution, distributions[0]):
-        assert JOBS[distribution.name]  # done by the next test, beside the others like it
-        return
     if distribution.name in NOT_AT_ITS_OLDEST:
         pytest.skip("its oldest requirements are too large to be installed for a test")
-    does_its_job(oldest_of([distribution]), distribution.name)
-
-
-def test_the_oldest_versions_of_what_the_core_needs_do_the_jobs_of_all_that_need_no_more(
-    distributions: list[Any], oldest_of: Callable[[Sequence[Any]], Any], does_its_job: Callable[[Any, str], None]
-) -> None:
-    others = [one for one in distributions if not floors_of_its_own(one, distributions[0])]
-    environment = oldest_of(others)
-    for one in others:
-        does_its_job(environment, one.name)
-
-
-def floors_of_its_own(distribution: Any, core: Any) -> set[str]:
-    """What it requires of others that the core does not require in the same words."""
-    texts = set(distribution.metadata["project"]["dependencies"])
-    ours = {text for text in texts if Requirement(text).name.startswith("jackfield")}
-    return texts - ours - set(core.metadata["project"]["dependencies"])
+    does_its_job(oldest_for(distribution.name), distribution.name)
 
 
 @pytest.fixture
-def oldest_of(
-    make_environment: Callable[[str], Any],
+def oldest_for(
+    shared_environment: Callable[..., Any],
     distributions: list[Any],
     wheels: Mapping[str, Path],
     execute: Callable[..., Any],
-) -> Callable[[Sequence[Any]], Any]:
-    """Makes an environment with distributions of ours, and the oldest versions that they and the core allow."""
-    by_name = {one.name: one for one in distributions}
+) -> Callable[[str], Any]:
+    """Gives an environment with the oldest versions that a distribution and the core allow.
 
-    def install(wanted: Sequence[Any]) -> Any:
-        open_ = [name for one in wanted for name in (one.name, *JOBS[one.name].beside)]
-        ours, floors = {"jackfield"}, set(distributions[0].metadata["project"]["dependencies"])
+    Those that allow the same are in the same one: most plugins need nothing that the core does not need.
+    """
+    requirements = {one.name: one.metadata["project"]["dependencies"] for one in distributions}
+
+    def needed_by(name: str) -> tuple[set[str], set[str]]:
+        """The distributions of ours, and the requirements of others, with the core's."""
+        open_, ours, others = ["jackfield", name, *JOBS[name].beside], set[str](), set[str]()
         while open_:
-            ours.add(name := open_.pop())
-            for requirement in map(Requirement, by_name[name].metadata["project"]["dependencies"]):
-                if requirement.name not in by_name:
-                    floors.add(str(requirement))
+            ours.add(one := open_.pop())
+            for requirement in map(Requirement, requirements[one]):
+                if requirement.name not in requirements:
+                    others.add(str(requirement))
                 elif requirement.name not in ours:
                     open_.append(requirement.name)
-        environment = make_environment("oldest")
-        # Named on the command line, their requirements are direct ones.
-        oldest = ("--resolution", "lowest-direct", *sorted(floors), *(wheels[name] for name in sorted(ours)))
-        execute([environment.uv, "pip", "install", "--quiet", "--python", environment.python, *oldest])
-        return environment
+        return ours, others
 
-    return install
+    def give(name: str) -> Any:
+        floors = sorted(needed_by(name)[1])
+        alike = [ours for ours, others in map(needed_by, requirements) if sorted(others) == floors]
+
+        def install(environment: Any) -> None:
+            # Named on the command line, their requirements are direct ones.
+            oldest = ("--resolution", "lowest-direct", *floors, *(wheels[one] for one in sorted(set().union(*alike))))
+            execute([environment.uv, "pip", "install", "--quiet", "--python", environment.python, *oldest])
+
+        return shared_environment(f"oldest-{hashlib.sha256(json.dumps(floors).encode()).hexdigest()[:12]}", install)
+
+    return give
 
 
 def test_the_core_alone_says_what_to_install(
