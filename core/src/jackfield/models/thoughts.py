@@ -74,10 +74,18 @@ class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
                 if not self._out:
                     raise
                 break
+            if isinstance(event, TextDelta) and self._begins_with(event.text):
+                self._splitter.place, self._next = "answer", self._events.__anext__
+                return event
             self._out.extend(self._read(event))
         if len(self._out) == 1 and self._splitter.place == "answer":
             self._next = self._events.__anext__
         return self._out.popleft()
+
+    def _begins_with(self, text: str) -> bool:
+        """Whether the answer begins with this text, which cannot become a thought: that of most answers cannot."""
+        begins = self._splitter.place == "before" and not self._kept
+        return begins and bool(text) and text[0] != BEGIN[0] and not text[0].isspace()
 
     def _read(self, event: ModelEvent) -> Iterator[ModelEvent]:
         match event:

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.tracebacks import LocalsForgotten, forget_locals
+from jackfield.tracebacks import forget_locals
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated
@@ -220,14 +220,23 @@ class _Sent:
         self._outside = sys.exception()
 
     async def __aenter__(self) -> Response:
-        with LocalsForgotten():
+        # In place of `LocalsForgotten`, which every call would pay for.
+        outside = sys.exception()
+        try:
             return await self._request.__aenter__()
+        except BaseException as error:
+            forget_locals(error, outside=outside)
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with LocalsForgotten():
+        outside = sys.exception()
+        try:
             await self._request.__aexit__(kind, error, trace)
+        except BaseException as raised:
+            forget_locals(raised, outside=outside)
+            raise
         if error is not None:
             forget_locals(error, outside=self._outside)
 

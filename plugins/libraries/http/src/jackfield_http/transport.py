@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 import select
+import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
@@ -380,6 +381,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._ended = False
         self._error: Exception | None = None
         self._paused = False
+        self._watch: _Watch | None = None
 
     # Called by the event loop.
 
@@ -526,9 +528,22 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":  # asked of idle connections: something to read is the end, or not HTTP
-            return self._ended or bool(self._received) or _has_news(self._connected())
+            return self._ended or bool(self._received) or self._has_news()
         names = {"client_addr": "sockname", "server_addr": "peername"}
         return self._connected().get_extra_info(names.get(info, info))
+
+    def _has_news(self) -> bool:
+        """Whether the other side has sent something, or left, that the event loop has not noticed: it may be busy.
+
+        Below TLS, too: whatever a server sends to who has not asked, the connection is better not used again.
+        """
+        transport = self._connected()
+        if transport.is_closing():
+            return True
+        if self._watch is None:
+            connection = transport.get_extra_info("socket")
+            self._watch = None if connection is None else _Watch(connection)
+        return self._watch is None or self._watch.has_news()
 
     # Called by connections.
 
@@ -554,16 +569,20 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return self._transport
 
 
-def _has_news(transport: asyncio.Transport) -> bool:
-    """Whether the other side has sent something, or left, that the event loop has not noticed: it may have been busy.
+class _Watch:
+    """Looks at a socket without waiting; made once for each."""
 
-    Below TLS, too: whatever a server sends to who has not asked, the connection is better not used again.
-    """
-    connection = transport.get_extra_info("socket")
-    if transport.is_closing() or connection is None or connection.fileno() < 0:
-        return True
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([connection], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(0))
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._poll: Any = None
+        if hasattr(select, "poll"):  # Windows has none
+            self._poll = select.poll()
+            self._poll.register(connection, select.POLLIN)
+
+    def has_news(self) -> bool:
+        """Whether there is something to read, or it is closed."""
+        if self._connection.fileno() < 0:
+            return True
+        if self._poll is None:
+            return bool(select.select([self._connection], [], [], 0)[0])
+        return bool(self._poll.poll(0))
