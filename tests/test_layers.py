@@ -68,6 +68,25 @@ def test_importing_jackfield_loads_next_to_nothing_of_ours_and_nothing_of_others
     assert len(did["modules"]) <= 13, did["modules"]
 
 
+@pytest.mark.parametrize(
+    ("statement", "spared"),
+    [
+        (
+            "import jackfield; jackfield.FnCallAgent()",
+            {"tomllib", "mimetypes", "argparse", "jackfield_manage.needs", "jackfield_manage.source"},
+        ),
+        (
+            "from jackfield.cli.main import main; main(['plugins', 'list'])",
+            {"tomllib", "traceback", "unicodedata", "shutil", "pydantic", "asyncio", "jackfield.config"},
+        ),
+    ],
+)
+def test_what_begins_often_loads_nothing_that_it_seldom_needs(
+    watched: Callable[[str], dict[str, Any]], statement: str, spared: set[str]
+) -> None:
+    assert spared.isdisjoint(watched(statement)["modules"])
+
+
 def test_importing_every_public_name_changes_nothing_outside(watched: Callable[[str], dict[str, Any]]) -> None:
     did = watched("from jackfield import *\nfrom jackfield.models import *\nfrom jackfield.plugins import *")
     assert did["seen"] == []

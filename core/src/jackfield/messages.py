@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any, Literal, Self, TypeAlias, TypeGuard, get_args
+from typing import Any, Literal, Self, TypeAlias, TypeGuard, cast, get_args
 from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -317,6 +317,8 @@ def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
         ValueError: A dict is no message; the text names the key.
     """
     values = tuple(values)
+    if set(map(type, values)) <= {Message}:
+        return cast("tuple[Message, ...]", values)
     if any(map(_is_openais, values)):
         return tuple(_from_openai(values))
     return tuple(map(as_message, values))

@@ -97,7 +97,7 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     given_results = history[end:]
     if not calls or _answered_in_order(calls, given_results):
         return ()
-    results = results_of(calls, given_results) if given_results else [None] * len(calls)
+    results = results_of(calls, given_results)
     taken = {message.function_id for message in history[start:]}
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     planned: dict[str, PlannedCall] = {}

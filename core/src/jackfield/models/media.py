@@ -8,7 +8,6 @@ system, may name files at all.
 from __future__ import annotations
 
 import base64
-import mimetypes
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -201,6 +200,8 @@ def _type_by_name(path: Path, content: bytes) -> str:
     """The type that the name claims, for content that may be media: a text or a document is none, whatever its name."""
     if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
         return ""
+    import mimetypes  # it reads the tables of the machine, and few files need them
+
     return mimetypes.guess_type(path.name)[0] or ""
 
 
