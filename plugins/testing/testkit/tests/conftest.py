@@ -144,8 +144,18 @@ def client(connect: Callable[..., Client]) -> Client:
 @pytest.fixture(scope="session")
 def installed_zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the zoo with a RECORD, as an installer leaves it: for hosts that load only what is proven."""
-    folder = tmp_path_factory.mktemp("zoo") / "site"
-    shutil.copytree(Path(__file__).parent / "zoo", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return _installed("zoo", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def installed_acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of the distribution that the examples in docstrings are about."""
+    return _installed("acme", tmp_path_factory)
+
+
+def _installed(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(name) / "site"
+    shutil.copytree(Path(__file__).parent / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
     lines = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).decode().rstrip("=")

@@ -120,6 +120,10 @@ class TestAnotherOfThem(Parameters):
     xfail = {"test_odd[2]": "it is even", "test_odd[3]": "it was even once"}
 
 
+class TestGone(Parameters):
+    xfail = {"test_odd[2]": "it is even", "test_odd[4]": "it was there once"}
+
+
 class TestMended(Contract):
     xfail = {"test_a": "it cannot", "test_b": "it could not once"}
 """
@@ -154,6 +158,16 @@ def test_one_parameter_of_a_test_may_be_expected_to_fail(run_suites: Callable[..
     assert outcomes.of("TestOneOfThem", "failure") == set()
     assert outcomes.of("TestOneOfThem", "xfailed") == {"test_odd"}
     assert outcomes.of("TestAnotherOfThem", "failure") == {"test_odd"}
+
+
+def test_a_parameter_that_does_not_exist_is_an_error_where_all_run(run_suites: Callable[..., Any]) -> None:
+    outcomes = run_suites(EXPECTED, ["TestGone", "TestOneOfThem"])
+    assert outcomes.of("TestGone", "error") == {"test_odd"}
+    assert outcomes.of("TestOneOfThem", "error") == set()
+    # Who asks for one parameter need not have the others.
+    outcomes = run_suites(EXPECTED, ["TestGone::test_odd[2]", "TestGone::test_odd[3]"])
+    assert outcomes.of("TestGone", "error") == set()
+    assert outcomes.of("TestGone", "xfailed") == outcomes.of("TestGone", "passed") == {"test_odd"}
 
 
 def test_a_test_of_the_contract_cannot_be_overridden() -> None:

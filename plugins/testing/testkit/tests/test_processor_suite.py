@@ -41,7 +41,7 @@ TEXTS = ["It is [secret], or [secre", "[secret][secret] [[secret] [sec"]
 
 for name in NAMES:
     globals()[f"Test{name}"] = type(f"Test{name}", (ProcessorSuite,), {
-        "component": f"jackfield-zoo/{name.rstrip('2')}", "texts": TEXTS, "max_held": 7, "patience_s": 0.5})
+        "component": f"jackfield-zoo/{name.rstrip('2')}", "texts": TEXTS, "max_held": 7, "patience_s": 1.0})
 
 
 class TestRetry(ProcessorSuite):

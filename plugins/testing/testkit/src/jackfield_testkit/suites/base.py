@@ -22,7 +22,8 @@ class Suite:
         level: The version of the contract that is kept. Tests that came later run as well; one that fails is reported
             as an expected failure, so that a newer kit breaks nobody's build. Raise it once they pass.
         xfail: Tests that are known to fail, each with the reason; `"test_a"` with all its parameters, `"test_a[b]"`
-            with this one. One that passes nevertheless is a failure, so that the list stays true.
+            with this one. One that passes nevertheless is a failure, and a parameter that does not exist is an error,
+            so that the list stays true.
     """
 
     level: ClassVar[str] = "0.1"
@@ -47,6 +48,7 @@ class Suite:
 
     @pytest.fixture(autouse=True)
     def _expect_failures(self, request: pytest.FixtureRequest) -> None:
+        _refuse_stale(self.xfail, request)
         names = (request.node.name, getattr(request.node, "originalname", request.node.name))
         reason = next((self.xfail[name] for name in names if name in self.xfail), None)
         if reason is not None:
@@ -92,6 +94,23 @@ def _version(text: str, what: str) -> Version:
         return Version(text)
     except (InvalidVersion, TypeError):
         raise TypeError(f"{what} must be a version such as '0.1', not {text!r}") from None
+
+
+def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -> None:
+    """Fail if a parameter of this test is expected to fail and does not exist; only known where all of them run."""
+    test = getattr(request.node, "originalname", request.node.name)
+    named = {name for name in expected if name.startswith(f"{test}[")}
+    if not named or _is_narrowed(request.config):
+        return
+    existing = {item.name for item in request.session.items if getattr(item, "cls", None) is request.cls}
+    if stale := named - existing:
+        pytest.fail(f"{request.cls.__name__}.xfail names what does not exist: {', '.join(sorted(stale))}")
+
+
+def _is_narrowed(config: pytest.Config) -> bool:
+    """Whether somebody has asked for some tests alone."""
+    options = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+    return any(config.getoption(name, None) for name in options) or any("[" in given for given in config.args)
 
 
 def _refuse_overriding(cls: type[Suite]) -> None:

@@ -74,13 +74,13 @@ class EmbedderSuite(LocalEmbedderSuite):
 
     Attributes:
         batched: As for every embedder; `many` texts must then need at least two requests.
-        impatient: Settings with which a server may be silent for less than a second.
+        impatient: Settings with which a server may be silent for a second.
         persistent: Settings with which what may succeed is tried once more.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
     batched: ClassVar[Mapping[str, Any]] = {"batch_size": 10}
-    impatient: ClassVar[Mapping[str, Any]] = {"request_timeout": 0.3}
+    impatient: ClassVar[Mapping[str, Any]] = {"request_timeout": 1}
     persistent: ClassVar[Mapping[str, Any]] = {"max_retries": 1}
     patience_s: ClassVar[float] = 3.0
 

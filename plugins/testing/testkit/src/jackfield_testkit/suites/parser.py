@@ -63,7 +63,7 @@ class ParserSuite(Suite):
     ```python
     class TestAcme(ParserSuite):
         component = "jackfield-acme/acme"
-        samples = {"letter.acme": (b"...", "a text that is in it")}
+        samples = {"letter.acme": (b"Dear reader, it rains.", "Dear reader")}
     ```
 
     Attributes:

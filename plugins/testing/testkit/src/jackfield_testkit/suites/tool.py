@@ -98,13 +98,30 @@ class ToolSuite(Suite):
     def test_a_model_is_told_what_it_does_and_what_each_argument_is(self) -> None:
         tool = self.make_tool()
         check_tool_name(tool.name)
-        check_tool_schema(tool.name, tool.parameters)
+        schema = _schema(tool)
+        check_tool_schema(tool.name, schema)
         for lang in _LANGUAGES:
             assert in_language(tool.description, lang).strip(), f"it has no description in {lang!r}, nor any other"
-            schema = tool.schema(lang)
-            assert json.loads(json.dumps(schema)) == schema, "its schema changes on its way through JSON"
-        bare = [name for name, entry in tool.parameters.get("properties", {}).items() if not entry.get("description")]
+            told = tool.schema(lang)
+            assert json.loads(json.dumps(told)) == told, "its schema changes on its way through JSON"
+        bare = [name for name, entry in schema.get("properties", {}).items() if not entry.get("description")]
         assert bare == [], "a model knows nothing about these arguments but their names: describe them in the schema"
+
+    def test_parameters_in_a_list_lose_nothing_when_they_become_a_schema(self) -> None:
+        given: Any = self.make_tool().load().parameters
+        if isinstance(given, Mapping):
+            pytest.skip("its parameters are JSON Schema")
+        schema = _schema(self.make_tool().load())
+        names = [entry["name"] for entry in given]
+        assert len(set(names)) == len(names), f"of two arguments of one name, a model sees one: {names}"
+        for entry in given:
+            name = entry["name"]
+            assert "type" not in entry or "type" in schema["properties"][name], (
+                f"{name!r} has the type {entry['type']!r}, which JSON Schema does not know: any value would fit"
+            )
+            assert isinstance(entry.get("required", False), bool), (
+                f"{name!r} has the text {entry['required']!r} for `required`, and so is not: write True or False"
+            )
 
     def test_its_descriptor_and_its_class_say_the_same(self) -> None:
         tool = self.make_tool()
@@ -131,6 +148,15 @@ class ToolSuite(Suite):
         for arguments, expected in self.examples:
             bench.expect(bench.call_directly(json.dumps(arguments)), arguments, expected)
             bench.expect(bench.call_directly(arguments), arguments, expected)
+
+    def test_who_declares_text_reads_arguments_however_they_are_written(self, bench: Bench) -> None:
+        tool = bench.tool.load()
+        if not tool.takes_text:
+            pytest.skip("it takes its arguments as a dict")
+        for arguments, expected in self.examples:
+            for written in _written(arguments):
+                bench.expect(bench.call_directly(written), arguments, expected)
+            bench.expect(bench.call(arguments), arguments, expected)
 
     def test_a_call_does_not_change_its_arguments(self, bench: Bench) -> None:
         for arguments, _ in self.examples:
@@ -433,7 +459,8 @@ def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, Any]) -> tuple[A
     """The output of a call without a context, or the exception in which it ended."""
 
     async def alone() -> Any:
-        called = tool.load().call(dict(arguments))
+        loaded = tool.load()
+        called = loaded.call(json.dumps(arguments) if loaded.takes_text else dict(arguments))
         return await called if inspect.isawaitable(called) else called
 
     try:
@@ -469,6 +496,20 @@ def _spec(tool: PluginTool) -> ToolSpec:
     return plain_host().spec_of(tool.row, ToolSpec)
 
 
+def _schema(tool: BaseTool) -> Mapping[str, Any]:
+    """The JSON Schema of its arguments, also where they stand in a list."""
+    schema: Mapping[str, Any] = tool.schema()["parameters"]
+    return schema
+
+
+def _written(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The arguments as the JSON texts that models write: with spaces or none, letters escaped or not, in any order."""
+    turned = dict(reversed(list(arguments.items())))
+    yield json.dumps(arguments, indent=2, ensure_ascii=False)
+    yield json.dumps(turned, separators=(",", ":"))
+    yield f"\n {json.dumps(turned)} "
+
+
 def _texts(texts: Texts) -> dict[str, str]:
     return {lang: in_language(texts, lang) for lang in _LANGUAGES}
 
@@ -488,14 +529,13 @@ def _text_of(output: Any) -> str:
 
 def _unfit(tool: BaseTool, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Arguments that the tool's schema refuses: each differs in one thing from those that fit."""
-    checker = ArgumentChecker(tool.name, tool.parameters)
+    schema = _schema(tool)
+    checker = ArgumentChecker(tool.name, schema)
     candidates: list[dict[str, Any]] = [{**arguments, "no_such_argument": 1}]
     candidates += [
-        {key: value for key, value in arguments.items() if key != name} for name in tool.parameters.get("required", ())
+        {key: value for key, value in arguments.items() if key != name} for name in schema.get("required", ())
     ]
-    candidates += [
-        {**arguments, name: value} for name in tool.parameters.get("properties", {}) for value in WRONG_VALUES
-    ]
+    candidates += [{**arguments, name: value} for name in schema.get("properties", {}) for value in WRONG_VALUES]
     for candidate in candidates:
         try:
             checker.check(candidate)
@@ -505,8 +545,9 @@ def _unfit(tool: BaseTool, arguments: Mapping[str, Any]) -> Iterator[dict[str, A
 
 def _with_texts(tool: BaseTool, arguments: Mapping[str, Any], texts: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The arguments with each of the texts in each place where the schema takes one."""
-    checker = ArgumentChecker(tool.name, tool.parameters)
-    for name in tool.parameters.get("properties", {}):
+    schema = _schema(tool)
+    checker = ArgumentChecker(tool.name, schema)
+    for name in schema.get("properties", {}):
         for text in texts:
             for value in (text, [text]):
                 candidate = {**arguments, name: value}

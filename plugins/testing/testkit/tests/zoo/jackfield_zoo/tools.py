@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import subprocess
 import tempfile
@@ -42,6 +43,54 @@ class Honest(BaseTool):
 
     def answer(self, text: str, context: ToolContext | None) -> Any:
         return f"{len(text)} characters"
+
+
+LISTED = [{"name": "text", "type": "string", "description": "What to count", "required": True}]
+AS_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"text": {"type": "string", "description": "What to count"}},
+    "required": ["text"],
+}
+
+
+class OfQwen(Honest):
+    """As tools written for Qwen-Agent are: parameters in a list, arguments as text."""
+
+    parameters: ClassVar[Any] = LISTED
+    stated: ClassVar = {"parameters": AS_SCHEMA}
+
+    def call(self, params: str, **kwargs: Any) -> Any:  # type: ignore[override]
+        return super().call(params, **kwargs)
+
+
+class TakesText(Honest):
+    params_as_text = True
+
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        assert isinstance(params, str)
+        return super().call(params, context=context)
+
+
+class ReadsByPattern(Honest):
+    """Declares text, and takes it apart by hand."""
+
+    params_as_text = True
+
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        found = re.fullmatch(r'\{"text": ?"(.*)"\}', str(params), re.DOTALL)
+        return super().call({"text": found[1]} if found else {}, context=context)
+
+
+class MisspellsAType(OfQwen):
+    parameters: ClassVar[Any] = [{**LISTED[0], "type": "strnig"}]
+
+
+class RequiresInWords(OfQwen):
+    parameters: ClassVar[Any] = [{**LISTED[0], "required": "true"}]
+
+
+class NamesTwice(OfQwen):
+    parameters: ClassVar[Any] = [*LISTED, *LISTED]
 
 
 class Mumbles(Honest):
