@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,7 +25,8 @@ from jackfield.cli.terminal import shown_name
 from jackfield.config import Limits
 from jackfield.defaults import AGENT_WITH_FILES, FIRST_BACKEND
 from jackfield.errors import ConfigError, JackfieldError
-from jackfield.events import RunEvent, RunFinished
+from jackfield.eventjson import run_event_to_json
+from jackfield.events import RunFinished
 from jackfield.messages import USER, Message
 from jackfield.plugins.host import default_host
 from jackfield.runs.resources import RunResources
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             for event in sync.iterate(events):
                 if options.json:
-                    print(json.dumps(_as_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
+                    print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
                 else:
                     renderer.show(event)
                 if isinstance(event.event, RunFinished):
@@ -202,27 +202,3 @@ def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | s
     backend, colon, name = model.partition(":")
     chosen = {"model_type": backend, "model": name} if colon else {"model": model}
     return {**chosen, "base_url": base_url}
-
-
-def _as_json(event: RunEvent) -> dict[str, Any]:
-    inner = event.event
-    return {
-        "run_id": event.run_id,
-        "number": event.number,
-        "agent": event.agent,
-        "depth": event.depth,
-        "event": type(inner).__name__,
-        **{name: _plain(getattr(inner, name)) for name in type(inner).__dataclass_fields__},
-    }
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return value

@@ -14,7 +14,7 @@ from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, Message
 from jackfield.request import ChatRequest
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when requests are hashed, or answers written, in another way: older answers are then never found."""
 
 # How to wait, and for whom, changes no answer; headers carry keys. Whatever else a newer core adds is in the key.

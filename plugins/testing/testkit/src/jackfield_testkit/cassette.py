@@ -22,6 +22,7 @@ from typing import Any, Literal, Self
 
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ModelServiceError
+from jackfield.eventjson import model_event_from_json
 from jackfield.events import ModelEvent, ModelFinished
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.processors import Processor
@@ -35,7 +36,6 @@ from jackfield_testkit.tape import (
     error_json,
     error_of,
     event_json,
-    event_of,
     key_of,
     read_tape,
     redact_events,
@@ -192,7 +192,7 @@ class Cassette:
 
     def played(self, call: Call) -> Iterable[ModelEvent]:
         """The events of a recorded answer, as they came."""
-        return [event_of(self._redaction.restored(event)) for event in call.events]
+        return [model_event_from_json(self._redaction.restored(event)) for event in call.events]
 
     def error_of(self, error: ModelServiceError) -> Json:
         """An error as it is written."""

@@ -17,24 +17,13 @@ from typing import Any
 
 from jackfield import errors
 from jackfield.errors import JackfieldError, ModelServiceError
-from jackfield.events import (
-    FunctionCallDelta,
-    HistoryTrimmed,
-    MediaDelta,
-    ModelEvent,
-    ModelFinished,
-    PluginEvent,
-    ReasoningDelta,
-    RetryScheduled,
-    StreamReset,
-    TextDelta,
-    UsageReported,
-)
-from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Message, Usage
+from jackfield.eventjson import event_to_json, model_event_from_json
+from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
+from jackfield.messages import Message
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_testkit.redaction import Redaction
 
-VERSION = 1
+VERSION = 2
 _SHORT = 200  # longer media are written as their digest, in requests
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # What says how to wait, and for whom, changes no answer; headers carry keys.
@@ -43,6 +32,8 @@ _LEFT_OUT = {
     "extra_headers",
 }  # fmt: skip
 _ERROR_FACTS = ("backend", "code", "status", "retry_after_s", "request_id", "partial_text")
+# What comes in pieces, by the event that has a piece of it.
+_IN_PIECES = {TextDelta.__name__: "text", ReasoningDelta.__name__: "text", FunctionCallDelta.__name__: "arguments"}
 Json = dict[str, Any]
 
 
@@ -141,97 +132,28 @@ def _plain(value: Any) -> Any:
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
-def event_json(event: ModelEvent) -> Json:  # noqa: C901 - one case for each event
-    """An event as one object, whose first key says its kind."""
-    match event:
-        case TextDelta():
-            return {"text": event.text}
-        case ReasoningDelta():
-            return {"reasoning": event.text}
-        case FunctionCallDelta():
-            told = {"id": event.id, "name": event.name, "arguments": event.arguments}
-            return {"call": event.index} | {name: value for name, value in told.items() if value}
-        case MediaDelta():
-            return {"media": event.item.model_dump(mode="json")}
-        case UsageReported():
-            return {"usage": event.usage.model_dump(mode="json")}
-        case ModelFinished():
-            facts: Json = {"model": event.model, "response_id": event.response_id, "created": event.created}
-            facts["data"] = None if event.data is None else _plain(event.data)
-            facts["provider_reason"] = event.provider_reason
-            return {"finished": event.reason} | {
-                name: value for name, value in facts.items() if value not in ("", None)
-            }
-        case RetryScheduled():
-            return {"retry": event.attempt, "delay_s": event.delay_s, "error": event.error}
-        case StreamReset():
-            return {"reset": event.reason}
-        case HistoryTrimmed():
-            return {"trimmed": [event.dropped, event.shortened, event.tokens_before, event.tokens_after]}
-        case PluginEvent():
-            return {"plugin": event.name, "data": _plain(event.data)}
-
-
-def event_of(told: Json) -> ModelEvent:  # noqa: C901 - as above
-    """The event that an object stands for.
+def event_json(event: ModelEvent) -> Json:
+    """An event as one object, without what is as always.
 
     Raises:
-        ValueError: It stands for none.
+        CassetteError: It holds what JSON cannot.
     """
-    rest = dict(told)
-    kind = next(iter(rest), "")
-    value = rest.pop(kind, None)
-    match kind:
-        case "text":
-            return TextDelta(_a_text(value), **rest)
-        case "reasoning":
-            return ReasoningDelta(_a_text(value), **rest)
-        case "call":
-            return FunctionCallDelta(int(value), **rest)
-        case "media":
-            return MediaDelta(ContentItem(**value), **rest)
-        case "usage":
-            return UsageReported(Usage(**value), **rest)
-        case "finished":
-            return ModelFinished(_a_reason(value), **rest)
-        case "retry":
-            return RetryScheduled(int(value), **rest)
-        case "reset":
-            return StreamReset(_a_text(value), **rest)
-        case "trimmed":
-            return HistoryTrimmed(*map(int, value), **rest)
-        case "plugin":
-            return PluginEvent(_a_text(value), **rest)
-        case _:
-            known = "text, reasoning, call, media, usage, finished, retry, reset, trimmed, plugin"
-            raise ValueError(f"an event begins with one of {known}, not with {kind!r}")
-
-
-def _a_reason(value: Any) -> FinishReason:
-    for reason in FINISH_REASONS:
-        if value == reason:
-            return reason
-    raise ValueError(f"an answer ends with one of {', '.join(FINISH_REASONS)}, not with {value!r}")
-
-
-def _a_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"a text is wanted, not {value!r}")
-    return value
+    try:
+        return event_to_json(event, whole=False)
+    except ValueError as error:
+        raise CassetteError(f"{event!r:.100} cannot be recorded: {error}") from error
 
 
 def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
     """Events without secrets, those included that were cut in two by the stream."""
     redacted = [redaction.value(event) for event in events]
     # A kind of delta makes one text; each call has its own arguments.
-    streams: dict[tuple[str, Any], list[int]] = {}
+    streams: dict[tuple[str, str, Any], list[int]] = {}
     for number, event in enumerate(events):
-        kind = next(iter(event))
-        if kind in ("text", "reasoning"):
-            streams.setdefault((kind, None), []).append(number)
-        elif kind == "call" and "arguments" in event:
-            streams.setdefault(("arguments", event["call"]), []).append(number)
-    for (name, _), numbers in streams.items():
+        name = _IN_PIECES.get(event["event"], "")
+        if name in event:
+            streams.setdefault((event["event"], name, event.get("index")), []).append(number)
+    for (_, name, _), numbers in streams.items():
         pieces = redaction.pieces([events[number][name] for number in numbers])
         for number, piece in zip(numbers, pieces, strict=True):
             redacted[number][name] = piece
@@ -377,12 +299,12 @@ def _read_call(path: Path, number: int, told: Any) -> Call:
     if [type(told[name]) for name in ("model", "request")] != [str, dict] or type(call.events) is not list:
         raise CassetteError(f"{where}: 'model' must be a text, 'request' an object and 'events' a list")
     for place, event in enumerate(call.events, 1):
-        _check(f"{where}, event {place}", event, event_of)
+        _check(f"{where}, event {place}", event, model_event_from_json)
     if call.error is not None:
         _check(f"{where}, error", call.error, error_of)
-    last = next(iter(call.events[-1])) if call.events else ""
-    if call.error is None and not call.left and last != "finished":
-        raise CassetteError(f"{where}: its answer has no end; the last event must be 'finished', not {last!r}")
+    last = call.events[-1]["event"] if call.events else ""
+    if call.error is None and not call.left and last != ModelFinished.__name__:
+        raise CassetteError(f"{where}: its answer has no end; the last event must be 'ModelFinished', not {last!r}")
     return call
 
 
