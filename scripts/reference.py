@@ -21,8 +21,8 @@ import griffe
 
 from jackfield import config, errors
 from jackfield.cli.main import _parser
-from jackfield.plugins.descriptors import KINDS, ComponentSpec
-from jackfield.plugins.kinds import STABLE_KINDS, hook_name
+from jackfield.hookspecs import HOOKS
+from jackfield.plugins import ComponentSpec
 from jackfield.settings import Settings
 from jackfield_manage.cli import parsers
 
@@ -102,19 +102,6 @@ VARIABLES = {
     "JACKFIELD_PLUGINS_TRACE": "1: every load is told on standard error, with its time.",
     "JACKFIELD_MODEL": "The model of `jackfield run` and `chat` where `--model` is not given: `backend:model`.",
     "JACKFIELD_WORKSPACE": "The folder in which tools write files; `workspace` in the working directory otherwise.",
-}
-_BASES = {
-    "llm": "jackfield.BaseChatModel",
-    "tool": "jackfield.BaseTool",
-    "searcher": "jackfield.retrieval.Searcher",
-    "processor": "jackfield.processors.Processor",
-    "agent": "jackfield.Agent",
-    "call_format": "jackfield.processors.CallFormat",
-    "parser": "jackfield.retrieval.Parser",
-    "tokenizer": "jackfield.tokens.Tokenizer",
-    "embedder": "jackfield.retrieval.Embedder",
-    "observer": "jackfield.runs.Observer",
-    "command": "a function: `list[str]` → exit code",
 }
 
 
@@ -404,18 +391,19 @@ def _field(field: Any) -> tuple[str, str]:
 
 
 def _descriptors_page(core: griffe.Module) -> str:
-    module = core["plugins.descriptors"]
+    module = core["descriptors"]
     rows = [
         (
-            f"`{kind}`",
-            "stable" if kind in STABLE_KINDS else "provisional",
-            f"`@hook.{hook_name(kind)}`",
-            f"[`{spec.__name__}`](api/jackfield.plugins.md#{spec.__name__.lower()})",
-            _BASES.get(kind, "not settled yet").join(("`", "`") if "." in _BASES.get(kind, "") else ("", "")),
+            f"`{hook.kind}`",
+            "stable" if hook.is_stable else "provisional",
+            f"[`@hook.{name}`](#{name})",
+            f"[`{hook.spec_class.__name__}`](api/jackfield.plugins.md#{hook.spec_class.__name__.lower()})",
+            f"`{hook.base.replace(':', '.')}`" if hook.base else "a function",
         )
-        for kind, spec in KINDS.items()
+        for name, hook in HOOKS.items()
     ]
-    offered: list[type[ComponentSpec]] = [ComponentSpec, *KINDS.values()]
+    hooks = [_joined(f"## `{name}`", _docstring(core["hookspecs"][name])) for name in HOOKS]
+    offered: list[type[ComponentSpec]] = [ComponentSpec, *(hook.spec_class for hook in HOOKS.values())]
     own = [
         _joined(f"## `{spec.__name__}`", _plain(_first_line(spec)), _fields_table(module, spec))
         for spec in offered
@@ -426,6 +414,7 @@ def _descriptors_page(core: griffe.Module) -> str:
         _docstring(module),
         "The group of entry points is `jackfield.v1`, an entry's name `<kind>.<name>`, and its value the light module.",
         _table(("kind", "state", "hook", "descriptor", "the target is, or extends"), rows),
+        *hooks,
         "A descriptor that is not below has the fields of `ComponentSpec` and no others. All fields are keywords.",
         *own,
     )

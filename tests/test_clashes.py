@@ -17,7 +17,7 @@ from jackfield.errors import (
     PluginBlockedError,
     PluginNotFoundError,
 )
-from jackfield.plugins.descriptors import ToolSpec
+from jackfield.plugins import ToolSpec
 from jackfield.plugins.host import PluginHost
 from jackfield_testkit.site import FakeSite
 

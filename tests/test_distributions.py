@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from jackfield.plugins.descriptors import KINDS
+from jackfield.hookspecs import KINDS
 
 GROUP = "jackfield.v1"
 NOT_OURS = {".cache", ".git", ".venv", ".tools", "dist", "build", "site", "uv.lock", "__pycache__", "conformance.json"}

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from jackfield.errors import PluginError
+from jackfield.plugins import ToolSpec
 from jackfield.plugins.catalog import scan
-from jackfield.plugins.descriptors import ToolSpec
 from jackfield_manage.doctor import examine
 from jackfield_testkit.site import FakeSite
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError, PluginNotFoundError
-from jackfield.plugins.descriptors import ToolSpec
+from jackfield.plugins import ToolSpec
 from jackfield.plugins.host import PluginHost
 from jackfield.settings import Settings
 from jackfield_testkit.site import FakeSite

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import BrokenPluginError
+from jackfield.hookspecs import HOOKS
 from jackfield.plugins import ComponentSpec, ToolSpec
-from jackfield.plugins.descriptors import KINDS
 from jackfield.plugins.faults import MAX_SCHEMA_BYTES, fault_of
-from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS
 
 NO_TEXT = (5, None, b"x", ["x"])
 
@@ -22,20 +21,20 @@ def tool(**values: Any) -> ToolSpec:
     return ToolSpec(**{"name": "x", "target": "m:T", "description": "Does it.", **values})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_descriptor_with_its_defaults_has_no_fault(kind: str) -> None:
-    more = {"description": "Does it."} if kind == "tool" else {}
-    assert fault_of(KINDS[kind](name="x", target="m:T", **more)) == ""
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_descriptor_with_its_defaults_has_no_fault(hook: str) -> None:
+    more = {"description": "Does it."} if hook == "tools" else {}
+    assert fault_of(HOOKS[hook].spec_class(name="x", target="m:T", **more)) == ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hook", HOOKS)
 @given(data=st.data())
 @settings(max_examples=15)
-def test_a_value_of_a_wrong_type_is_named_and_never_raises(kind: str, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([entry.name for entry in dataclasses.fields(KINDS[kind])]))
+def test_a_value_of_a_wrong_type_is_named_and_never_raises(hook: str, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([entry.name for entry in dataclasses.fields(HOOKS[hook].spec_class)]))
     wrong = data.draw(st.sampled_from([object(), 5.5j, b"x", {1: 2}, [1], -1, (b"", 1)]))
-    values = {"name": "x", "target": "m:T", **({"description": "Does it."} if kind == "tool" else {}), name: wrong}
-    told = fault_of(KINDS[kind](**values))
+    values = {"name": "x", "target": "m:T", **({"description": "Does it."} if hook == "tools" else {}), name: wrong}
+    told = fault_of(HOOKS[hook].spec_class(**values))
     assert repr(name) in told or (name == "magic" and wrong == (b"", 1))
 
 
@@ -116,10 +115,6 @@ def test_what_a_newer_core_would_know_is_kept_apart_and_does_no_harm(site: Any) 
 def test_a_field_that_is_needed_is_missed_all_the_same() -> None:
     with pytest.raises(TypeError, match="target"):
         ComponentSpec(name="x")  # type: ignore[call-arg]
-
-
-def test_every_kind_has_its_descriptor_and_is_stable_or_not() -> None:
-    assert sorted(KINDS) == sorted((*STABLE_KINDS, *PROVISIONAL_KINDS))
 
 
 def test_descriptors_are_values() -> None:

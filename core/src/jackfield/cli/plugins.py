@@ -7,10 +7,10 @@ import sys
 
 from jackfield.cli.tables import print_json, print_table, printable
 from jackfield.defaults import FIRST_BACKEND
+from jackfield.hookspecs import KINDS
 from jackfield.plugins.acting import Standing, standings
 from jackfield.plugins.catalog import Problem, Row
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS
 from jackfield.plugins.known import known_distribution
 
 COLUMNS = ("kind", "name", "distribution", "version", "state")
@@ -18,8 +18,9 @@ COLUMNS = ("kind", "name", "distribution", "version", "state")
 
 def add_list_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `list`, and its handler."""
-    kinds = (*STABLE_KINDS, *PROVISIONAL_KINDS)
-    parser.add_argument("--kind", choices=kinds, metavar="KIND", help="only those of a kind: llm, tool, searcher …")
+    parser.add_argument(
+        "--kind", choices=tuple(KINDS), metavar="KIND", help="only those of a kind: llm, tool, searcher …"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(handler=list_plugins)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
+from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models.base import BaseChatModel
 from jackfield.models.elsewhere import hint_for_backend, is_server
-from jackfield.plugins.descriptors import LLMSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import backend_of_model, backend_with_key
 from jackfield.settings import some_of

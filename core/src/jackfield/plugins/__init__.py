@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jackfield.plugins.descriptors import (
+    from jackfield import hookspecs as hook
+    from jackfield.descriptors import (
         AgentSpec,
         CallFormatSpec,
         CommandSpec,
@@ -18,16 +19,15 @@ if TYPE_CHECKING:
         LLMSpec,
         ObserverSpec,
         ParserSpec,
+        PostprocessorSpec,
+        PreprocessorSpec,
         ProcessorSpec,
-        RunnerSpec,
-        SandboxSpec,
         SearcherSpec,
-        ServerSpec,
-        StoreSpec,
+        Texts,
         TokenizerSpec,
         ToolSpec,
+        in_language,
     )
-    from jackfield.plugins.hookspecs import hook
 
 __all__ = [
     "AgentSpec",
@@ -38,15 +38,15 @@ __all__ = [
     "LLMSpec",
     "ObserverSpec",
     "ParserSpec",
+    "PostprocessorSpec",
+    "PreprocessorSpec",
     "ProcessorSpec",
-    "RunnerSpec",
-    "SandboxSpec",
     "SearcherSpec",
-    "ServerSpec",
-    "StoreSpec",
+    "Texts",
     "TokenizerSpec",
     "ToolSpec",
     "hook",
+    "in_language",
 ]
 
 
@@ -54,6 +54,7 @@ def __getattr__(name: str) -> Any:
     # At first use, so that listing what is installed need not load pluggy.
     if name not in __all__:
         raise AttributeError(f"module 'jackfield.plugins' has no attribute {name!r}")
-    value = getattr(import_module(f"jackfield.plugins.{'hookspecs' if name == 'hook' else 'descriptors'}"), name)
+    hookspecs, descriptors = "jackfield.hookspecs", "jackfield.descriptors"
+    value = import_module(hookspecs) if name == "hook" else getattr(import_module(descriptors), name)
     globals()[name] = value
     return value

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jackfield.plugins.kinds import is_kind
+from jackfield.hookspecs import KINDS
 
 API = 1
 GROUP = f"jackfield.v{API}"
@@ -132,7 +132,7 @@ def _misspelt(text: str, location: str) -> Iterator[Problem]:
     for line in map(str.strip, text.splitlines()):
         if section := _SECTION.match(line):
             group = section[1]
-        elif "=" in line and is_kind(line.partition(".")[0]):
+        elif "=" in line and line.partition(".")[0] in KINDS:
             entries.setdefault(group, []).append(line.partition("=")[0].strip())
     name = _NAME_SEPARATORS.sub("-", location.rpartition("/")[2].partition("-")[0]).lower()
     for group, offered in entries.items():

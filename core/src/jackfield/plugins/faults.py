@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from jackfield.plugins.descriptors import ComponentSpec
+from jackfield.descriptors import ComponentSpec
 
 MAX_SCHEMA_BYTES = 64 << 10
 MAX_TEXT_CHARS = 16 << 10

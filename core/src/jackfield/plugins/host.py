@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jackfield.errors import (
@@ -32,7 +33,7 @@ from jackfield.settings import Settings, closest, load_settings, normalise, some
 from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
-    from jackfield.plugins.descriptors import ComponentSpec
+    from jackfield.descriptors import ComponentSpec
     from jackfield.plugins.identity import Identities
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
@@ -63,6 +64,7 @@ class PluginHost:
         self._identities: Identities | None = None
         self._manager: Any = None
         self._registered: dict[tuple[str, str], str | PluginError] = {}
+        self._offered: dict[tuple[str, str], list[ComponentSpec]] = {}
         self._specs: dict[Row, ComponentSpec | PluginError] = {}
         self._classes: dict[Row, Any] = {}
         self._lock = threading.RLock()
@@ -92,6 +94,7 @@ class PluginHost:
             self.settings = settings or self.settings
             self._catalog = self._identities = None
             self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
+            self._offered = {}
             self._specs = {row: spec for row, spec in self._specs.items() if not isinstance(spec, PluginError)}
             self._classes = {row: made for row, made in self._classes.items() if not isinstance(made, PluginError)}
 
@@ -260,7 +263,7 @@ class PluginHost:
         return found
 
     def _any_spec(self, row: Row) -> ComponentSpec:
-        from jackfield.plugins.descriptors import ComponentSpec
+        from jackfield.descriptors import ComponentSpec
 
         return self.spec_of(row, ComponentSpec)
 
@@ -277,10 +280,8 @@ class PluginHost:
 
     def offered(self, row: Row, kind: str) -> list[str]:
         """The names of a kind that a distribution's light module offers, declared or not; [] if that cannot be told."""
-        from jackfield.plugins.hookspecs import answers_of
-
         try:
-            return [spec.name for spec in answers_of(self._manager, self._register(row), kind)]
+            return [spec.name for spec in self._offers(self._register(row), kind)]
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - who asks for one of them is told
@@ -289,25 +290,34 @@ class PluginHost:
     def _describe(self, row: Row) -> ComponentSpec:
         plugin_name = self._register(row)
         from jackfield.plugins.faults import fault_of
-        from jackfield.plugins.hookspecs import answers_of
 
         try:
-            offers = answers_of(self._manager, plugin_name, row.kind)
+            offers = self._offers(plugin_name, row.kind)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             raise _broken(row, f"its hook for {row.kind}s failed", error) from error
-        for spec in offers:
-            if spec.name == row.name:
-                fault = fault_of(spec)
-                if fault:
-                    raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
-                return spec
+        meant = [spec for spec in offers if spec.name == row.name]
+        if len(meant) > 1:
+            raise BrokenPluginError(f"{row.distribution} describes {row.id} {len(meant)} times; tell its authors")
+        for spec in meant:
+            fault = fault_of(spec)
+            if fault:
+                raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
+            return spec
         offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
         raise BrokenPluginError(
             f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
             f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"
         )
+
+    def _offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
+        """What a registered plugin offers of a kind; it is asked once."""
+        key = (plugin_name, kind)
+        found = self._offered.get(key)
+        if found is None:
+            found = self._offered.setdefault(key, self._manager.offers(plugin_name, kind))
+        return found
 
     def _register(self, row: Row) -> str:
         """Import a light module and register its hooks; gives the name it has in pluggy."""
@@ -337,7 +347,7 @@ class PluginHost:
             return error
         with self._lock:
             if self._manager is None:
-                from jackfield.plugins.hookspecs import RegistrationManager
+                from jackfield.plugins.registration import RegistrationManager
 
                 self._manager = RegistrationManager()
             # By the module's name: two distributions may name one module, which has its hooks only once.
@@ -377,6 +387,14 @@ class PluginHost:
             raise _again(found)
         return found
 
+    def _made_by(self, row: Row) -> Any:
+        """What makes the component: its target, or what the class of its descriptor makes of that."""
+        target, spec = self.load_row(row), self._any_spec(row)
+        if not spec.made_by:
+            return target
+        module, _, name = spec.made_by.partition(":")
+        return partial(getattr(importlib.import_module(module), name), target, spec)
+
     def make(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
         """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
 
@@ -388,7 +406,7 @@ class PluginHost:
             return self._made(row, cfg, base)
 
     def _made(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
-        made_by = self.load_row(row)
+        made_by = self._made_by(row)
         if cfg:
             spec = self._any_spec(row)
             if not spec.config:

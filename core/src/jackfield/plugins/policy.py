@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jackfield.hookspecs import KINDS
 from jackfield.plugins.catalog import API, Row
-from jackfield.plugins.kinds import PROVISIONAL_KINDS, STABLE_KINDS, is_kind
 from jackfield.settings import Settings, near
 
 
@@ -11,8 +11,8 @@ def why_not(row: Row, settings: Settings) -> str:
     """Why a component may not load, or '' if it may; the sentence goes on after its name."""
     if row.api != API:
         return f"is made for plugin API v{row.api}, and this core has v{API}"
-    if not is_kind(row.kind):
-        close = near(row.kind, (*STABLE_KINDS, *PROVISIONAL_KINDS))
+    if row.kind not in KINDS:
+        close = near(row.kind, KINDS)
         meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
         return f"is of the kind {row.kind!r}, which this core does not know{meant}"
     if settings.safe:
@@ -32,4 +32,4 @@ def is_blocked(row: Row, settings: Settings) -> bool:
 
 def is_incompatible(row: Row) -> bool:
     """Whether a component is for another core, whatever the policy says."""
-    return row.api != API or not is_kind(row.kind)
+    return row.api != API or row.kind not in KINDS

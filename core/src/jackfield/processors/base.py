@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from jackfield.descriptors import ProcessorSpec
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
@@ -94,6 +95,35 @@ async def transformed(
                 continue
             for out in transform.feed(event):
                 yield out
+
+
+class FunctionPreprocessor(Preprocessor):
+    """A function of a request as a processor; a plugin offers it by `@hook.preprocessors`."""
+
+    def __init__(self, function: Callable[[ChatRequest], ChatRequest], spec: ProcessorSpec) -> None:
+        self.prepared = function
+        _place(self, spec)
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """What the function makes of the request."""
+        return self.prepared(request)
+
+
+class FunctionPostprocessor(Postprocessor):
+    """What makes a transform for each request as a processor; a plugin offers it by `@hook.postprocessors`."""
+
+    def __init__(self, function: Callable[[ChatRequest], StreamTransform], spec: ProcessorSpec) -> None:
+        self.started = function
+        _place(self, spec)
+
+    def start(self, request: ChatRequest) -> StreamTransform:
+        """What the function makes for the request."""
+        return self.started(request)
+
+
+def _place(processor: Processor, spec: ProcessorSpec) -> None:
+    """Give an instance what is otherwise said by a class of its own."""
+    vars(processor).update(name=spec.name, phase=spec.phase, after=spec.after, before=spec.before)
 
 
 class CallFormat(ABC):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jackfield.config import Lang, SettingsDict
+from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import ContentItem, Message
-from jackfield.plugins.descriptors import Texts, in_language
 from jackfield.plugins.host import PluginHost
 from jackfield.request import FunctionSchema
 from jackfield.runs.resources import RunResources

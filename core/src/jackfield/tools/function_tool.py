@@ -9,8 +9,8 @@ from typing import Any, get_args, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
-from jackfield.plugins.descriptors import Texts
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools.schema import check_tool_name
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from jackfield.config import RAGConfig
+from jackfield.descriptors import ToolSpec
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.descriptors import ToolSpec
 from jackfield.plugins.host import PluginHost
 from jackfield.tools.awaiting import is_async
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput

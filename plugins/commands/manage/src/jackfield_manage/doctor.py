@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jackfield.errors import PluginError
+from jackfield.hookspecs import KINDS
 from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Problem, Row, misspelt_groups
-from jackfield.plugins.descriptors import KINDS
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_incompatible
 from jackfield.settings import ENABLED_KINDS, near, normalise
@@ -350,7 +350,7 @@ def _of_time(answer: Mapping[str, Any], heavy: Sequence[str], tell: str) -> Iter
 
 def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
     why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and does not act on"
-    known = [entry.name for entry in fields(KINDS[component.partition(".")[0]])]
+    known = [entry.name for entry in fields(KINDS[component.partition(".")[0]].spec_class)]
     meant = sorted({close for word in words for close in near(word, known)[:1]})
     if meant:
         return "undeclared", f"{why}; did its authors mean {', '.join(map(repr, meant))}?", tell

@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jackfield.errors import PluginError
+from jackfield.hookspecs import KINDS
+from jackfield.plugins import ComponentSpec
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.descriptors import KINDS, ComponentSpec
 from jackfield.plugins.host import PluginHost
 from jackfield_manage.watch import Watch
 
@@ -34,7 +35,7 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
         `ms`, `waited_ms`: the CPU it took, and how long it waited besides; `checks`: what is wrong with the machine, by
         its own account; `configs`: if asked for, the JSON Schemas of their settings.
     """
-    for shared in ("faults", "hookspecs"):  # paid once by all plugins, so not counted for this one
+    for shared in ("faults", "registration"):  # paid once by all plugins, so not counted for this one
         importlib.import_module(f"jackfield.plugins.{shared}")
     rows = [row for row in host.rows() if row.distribution == distribution]
     watch = Watch({row.module.partition(".")[0] for row in rows})
@@ -73,30 +74,17 @@ def _note(error: PluginError, answer: dict[str, Any]) -> None:
         answer["missing"].append(error.__cause__.name)
 
 
-# What a component of a kind must be a subclass of.
-_BASES = {
-    "agent": "jackfield.agents:Agent",
-    "call_format": "jackfield.processors:CallFormat",
-    "embedder": "jackfield.retrieval:Embedder",
-    "llm": "jackfield.models:BaseChatModel",
-    "observer": "jackfield.runs.observers:Observer",
-    "parser": "jackfield.retrieval:Parser",
-    "processor": "jackfield.processors:Processor",
-    "searcher": "jackfield.retrieval:Searcher",
-    "tool": "jackfield.tools:BaseTool",
-}
-
-
 def _fault_of_class(kind: str, loaded: Any) -> str:
     """Why what a component's target names cannot be one of its kind, or ''; it goes on after the target."""
     if not callable(loaded):
         return f"has the type {type(loaded).__name__}, and must be a class"
-    if not isinstance(loaded, type) or kind not in _BASES:
+    wanted = KINDS[kind].base
+    if not isinstance(loaded, type) or not wanted:
         return ""  # a function that makes one: only calling it would tell
-    module, _, name = _BASES[kind].partition(":")
+    module, _, name = wanted.partition(":")
     base = getattr(importlib.import_module(module), name)
     if not issubclass(loaded, base):
-        return f"is no subclass of {_BASES[kind].replace(':', '.')}"
+        return f"is no subclass of {wanted.replace(':', '.')}"
     unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))
     return f"does not write {', '.join(unwritten)}" if unwritten else ""
 

@@ -14,12 +14,12 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
+from jackfield.hookspecs import HOOKS
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.descriptors import KINDS
 from jackfield.plugins.imports import specs_of_import
 
 MAX_SOURCE_BYTES = 1 << 20
-_KIND_OF_CLASS = {spec_class.__name__: kind for kind, spec_class in KINDS.items()}
+_KIND_OF_CLASS = {hook.spec_class.__name__: hook.kind for hook in HOOKS.values()}
 _CONTAINERS: Mapping[str, Any] = {"frozenset": frozenset, "set": set, "tuple": tuple, "list": list, "dict": dict}
 
 

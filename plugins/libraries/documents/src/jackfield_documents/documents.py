@@ -16,8 +16,8 @@ from typing import Any
 
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
+from jackfield.plugins import ParserSpec
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.descriptors import ParserSpec
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.plugins.known import install_hint, parser_of_extension
 from jackfield.retrieval.base import Document, Parser, shown_path

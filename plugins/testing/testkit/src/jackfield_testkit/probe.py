@@ -17,8 +17,9 @@ from types import ModuleType
 from typing import Any, cast
 
 import jackfield.plugins
-from jackfield.plugins.descriptors import KINDS, ComponentSpec
-from jackfield.plugins.hookspecs import RegistrationManager, answers_of
+from jackfield.hookspecs import KINDS
+from jackfield.plugins import ComponentSpec
+from jackfield.plugins.registration import RegistrationManager
 from jackfield_manage.watch import Watch
 
 
@@ -67,7 +68,7 @@ def _describe(manager: RegistrationManager, plugin_name: str, module: ModuleType
     manager.register(module, plugin_name)
     offers: list[tuple[str, ComponentSpec]] = []
     for kind in KINDS:
-        offers += [(kind, spec) for spec in answers_of(manager, plugin_name, kind)]
+        offers += [(kind, spec) for spec in manager.offers(plugin_name, kind)]
     return offers
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from jackfield.plugins.descriptors import KINDS
+from jackfield.hookspecs import KINDS
 from jackfield.plugins.host import PluginHost
 from jackfield.settings import Settings
 

@@ -182,7 +182,7 @@ def _distribution_facts(row: Row) -> dict[str, Any]:
 def _lines(key: str, value: Any) -> list[str]:
     """A fact as lines for people; what is a JSON Schema, as a line for each property."""
     from jackfield.jsontext import dumps
-    from jackfield.plugins.descriptors import in_language
+    from jackfield.plugins import in_language
 
     if key in ("parameters", "settings") and isinstance(value, dict) and isinstance(value.get("properties"), dict):
         return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]

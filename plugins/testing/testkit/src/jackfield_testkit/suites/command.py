@@ -153,7 +153,7 @@ class CommandSuite(Suite):
 
     @property
     def _target(self) -> str:
-        from jackfield.plugins.descriptors import CommandSpec
+        from jackfield.plugins import CommandSpec
 
         return self._host.spec_of(self._row, CommandSpec).target
 

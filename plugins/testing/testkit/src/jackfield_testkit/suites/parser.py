@@ -17,8 +17,8 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import DocParserError
+from jackfield.plugins import ParserSpec
 from jackfield.plugins.catalog import Row
-from jackfield.plugins.descriptors import ParserSpec
 from jackfield.plugins.host import PluginHost
 from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield.settings import Settings

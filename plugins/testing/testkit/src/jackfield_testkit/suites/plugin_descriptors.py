@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from jackfield.plugins.descriptors import KINDS, ComponentSpec, ToolSpec
+from jackfield.hookspecs import KINDS
+from jackfield.plugins import ComponentSpec, ToolSpec
 from jackfield.tools.schema import check_tool_name, check_tool_schema
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -29,7 +29,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, Message, ModelResponse, Usage
-from jackfield.plugins.descriptors import ProcessorSpec
+from jackfield.plugins import ProcessorSpec
 from jackfield.processors import CallNext, Phase, Processor, in_order
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.streams import closing

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from jackfield import sync
-from jackfield.plugins.descriptors import SearcherSpec
+from jackfield.plugins import SearcherSpec
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host

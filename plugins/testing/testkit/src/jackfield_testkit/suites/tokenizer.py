@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from jackfield.errors import ConfigError
-from jackfield.plugins.descriptors import TokenizerSpec
+from jackfield.plugins import TokenizerSpec
 from jackfield.tokens import Tokenizer
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host

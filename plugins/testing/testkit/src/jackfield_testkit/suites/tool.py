@@ -22,7 +22,7 @@ from jackfield import sync
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.plugins.descriptors import Texts, ToolSpec, in_language
+from jackfield.plugins import Texts, ToolSpec, in_language
 from jackfield.runs.resources import RunResources
 from jackfield.tools import BaseTool, PluginTool, ToolContext, ToolExecutor, ToolResult, Workspace, find_tool
 from jackfield.tools.executor import PlannedCall, call_tool

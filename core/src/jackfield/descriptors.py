@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 Texts = str | Mapping[str, str]
 """A text, or one for each language: `{"en": …, "zh": …}`."""
@@ -51,7 +51,11 @@ class ComponentSpec(metaclass=_Lenient):
         check: A function without arguments that says whether this machine has what it needs, as `module:function`; it
             returns a list of texts, one for each thing that is wrong, empty if all is well. `doctor --deep` calls it.
         extra: What a newer core knows and this one does not. Nobody fills it in: unknown keywords end here.
+        made_by: What makes a component out of the target and the descriptor, as `module:Class`; '' if the target is
+            what makes it. It is the same for all of one class of descriptors.
     """
+
+    made_by: ClassVar[str] = ""
 
     name: str
     target: str
@@ -148,6 +152,24 @@ class ProcessorSpec(ComponentSpec):
     before: tuple[str, ...] = ()
 
 
+class PreprocessorSpec(ProcessorSpec):
+    """A processor that only changes the request: `target` is a function, `ChatRequest` → `ChatRequest`."""
+
+    made_by: ClassVar[str] = "jackfield.processors:FunctionPreprocessor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostprocessorSpec(ProcessorSpec):
+    """A processor that only changes the answer: `target` makes a `StreamTransform` for a `ChatRequest`.
+
+    Attributes:
+        phase: As of any processor, and `output` if it is not given.
+    """
+
+    made_by: ClassVar[str] = "jackfield.processors:FunctionPostprocessor"
+    phase: str = "output"
+
+
 class CallFormatSpec(ComponentSpec):
     """A call format: `jackfield.processors.CallFormat`, tool calls as text."""
 
@@ -168,41 +190,5 @@ class EmbedderSpec(ComponentSpec):
     """An embedder."""
 
 
-class SandboxSpec(ComponentSpec):
-    """A way to run code apart from the host."""
-
-
-class StoreSpec(ComponentSpec):
-    """A store of runs."""
-
-
-class RunnerSpec(ComponentSpec):
-    """A runner of batches."""
-
-
 class ObserverSpec(ComponentSpec):
     """An observer of run events; it acts only when enabled by name."""
-
-
-class ServerSpec(ComponentSpec):
-    """A server in front of agents."""
-
-
-KINDS: Mapping[str, type[ComponentSpec]] = {
-    "llm": LLMSpec,
-    "tool": ToolSpec,
-    "searcher": SearcherSpec,
-    "processor": ProcessorSpec,
-    "agent": AgentSpec,
-    "call_format": CallFormatSpec,
-    "tokenizer": TokenizerSpec,
-    "embedder": EmbedderSpec,
-    "parser": ParserSpec,
-    "sandbox": SandboxSpec,
-    "store": StoreSpec,
-    "runner": RunnerSpec,
-    "observer": ObserverSpec,
-    "command": CommandSpec,
-    "server": ServerSpec,
-}
-"""Every kind of component, with the descriptor its hook returns. The hook is the kind's plural: `llms`, `tools` …"""

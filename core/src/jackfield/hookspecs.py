@@ -1,0 +1,245 @@
+"""Every hook: who answers it, when it is called, and what it returns.
+
+An author imports this module as `hook` and decorates a plain function without arguments:
+
+```python
+from jackfield.plugins import ToolSpec, hook
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
+```
+
+A hook does no work and returns light values; it is called once for each plugin that answers it, when somebody names one
+of the components that the plugin declares. Nothing that flows (a delta, a result) passes through one. Each component of
+a list needs an entry point `kind.name`; `kind.*` declares whatever the hook returns when it is asked.
+
+From this file follow the kinds, which of them are stable, the descriptor of each, and what a target must be. A new kind
+is a function here, its descriptor, and the package with its contract.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jackfield.hooks import Hook, provisional, stable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jackfield.descriptors import (
+        AgentSpec,
+        CallFormatSpec,
+        CommandSpec,
+        EmbedderSpec,
+        LLMSpec,
+        ObserverSpec,
+        ParserSpec,
+        PostprocessorSpec,
+        PreprocessorSpec,
+        ProcessorSpec,
+        SearcherSpec,
+        TokenizerSpec,
+        ToolSpec,
+    )
+
+
+@stable("jackfield.models:BaseChatModel")
+def llms() -> list[LLMSpec]:
+    """Offer backends: ways to reach models. Called when a model of one of them is asked for.
+
+    ```python
+    @hook.llms
+    def llms() -> list[LLMSpec]:
+        return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
+    ```
+    """
+    return []
+
+
+@stable("jackfield.tools:BaseTool")
+def tools() -> list[ToolSpec]:
+    """Offer tools: functions that models may call. Called when an agent is given one of them.
+
+    ```python
+    @hook.tools
+    def tools() -> list[ToolSpec]:
+        return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
+    ```
+    """
+    return []
+
+
+@stable("jackfield.retrieval:Searcher")
+def searchers() -> list[SearcherSpec]:
+    """Offer searchers of documents. Called when a retrieval configuration names one of them.
+
+    ```python
+    @hook.searchers
+    def searchers() -> list[SearcherSpec]:
+        return [SearcherSpec(name="vector", target="jackfield_vector.searcher:VectorSearcher")]
+    ```
+    """
+    return []
+
+
+@stable("jackfield.processors:Processor")
+def processors() -> list[ProcessorSpec]:
+    """Offer processors, which wrap each call of a model. Called when one of them is named or enabled.
+
+    ```python
+    @hook.processors
+    def processors() -> list[ProcessorSpec]:
+        return [ProcessorSpec(name="cache", target="jackfield_cache.processor:Cache", phase="context")]
+    ```
+    """
+    return []
+
+
+@stable("", kind="processor")
+def preprocessors() -> list[PreprocessorSpec]:
+    """Offer processors that only change the request: the target is a function, `ChatRequest` → `ChatRequest`.
+
+    Called as `processors` is; their entry points are `processor.NAME`, too.
+
+    ```python
+    @hook.preprocessors
+    def preprocessors() -> list[PreprocessorSpec]:
+        return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
+    ```
+    """
+    return []
+
+
+@stable("", kind="processor")
+def postprocessors() -> list[PostprocessorSpec]:
+    """Offer processors that only change the answer: the target makes a `StreamTransform` for each `ChatRequest`.
+
+    Called as `processors` is; their entry points are `processor.NAME`, too.
+
+    ```python
+    @hook.postprocessors
+    def postprocessors() -> list[PostprocessorSpec]:
+        return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
+    ```
+    """
+    return []
+
+
+@stable("jackfield.agents:Agent")
+def agents() -> list[AgentSpec]:
+    """Offer kinds of agents. Called when `create_agent` or an agent's file names one of them.
+
+    ```python
+    @hook.agents
+    def agents() -> list[AgentSpec]:
+        return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.retrieval:Parser")
+def parsers() -> list[ParserSpec]:
+    """Offer parsers of documents. Called when a document is read that may be of a type of theirs.
+
+    ```python
+    @hook.parsers
+    def parsers() -> list[ParserSpec]:
+        return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.processors:CallFormat")
+def call_formats() -> list[CallFormatSpec]:
+    """Offer ways to write tool calls as text. Called when a model without native calls is given tools.
+
+    ```python
+    @hook.call_formats
+    def call_formats() -> list[CallFormatSpec]:
+        return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.tokens:Tokenizer")
+def tokenizers() -> list[TokenizerSpec]:
+    """Offer tokenizers. Called when a processor's settings name one of them.
+
+    ```python
+    @hook.tokenizers
+    def tokenizers() -> list[TokenizerSpec]:
+        return [TokenizerSpec(name="acme", target="jackfield_acme.tokenizer:AcmeTokenizer")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.retrieval:Embedder")
+def embedders() -> list[EmbedderSpec]:
+    """Offer embedders: texts as vectors. Called when a searcher's settings name one of them.
+
+    ```python
+    @hook.embedders
+    def embedders() -> list[EmbedderSpec]:
+        return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.runs.observers:Observer")
+def observers() -> list[ObserverSpec]:
+    """Offer observers, which see the events of each run. Called when one of them is enabled.
+
+    ```python
+    @hook.observers
+    def observers() -> list[ObserverSpec]:
+        return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
+    ```
+    """
+    return []
+
+
+@provisional("")
+def commands() -> list[CommandSpec]:
+    """Offer commands of the program `jackfield`: functions, `list[str]` → exit code. Called when one is typed.
+
+    ```python
+    @hook.commands
+    def commands() -> list[CommandSpec]:
+        return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
+    ```
+    """
+    return []
+
+
+HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values()) if isinstance(one, Hook)}
+"""Every hook, by its name."""
+
+
+def hooks_of(kind: str) -> list[Hook[Any]]:
+    """The hooks that offer components of a kind: its own first, then those of its easier forms."""
+    return [one for one in HOOKS.values() if one.kind == kind]
+
+
+KINDS: Mapping[str, Hook[Any]] = {one.kind: hooks_of(one.kind)[0] for one in HOOKS.values()}
+"""Every kind, with its own hook."""
+
+
+def unknown_hook(name: str) -> str:
+    """What to say of a hook that there is not."""
+    from jackfield.settings import near
+
+    close = near(name, list(HOOKS))
+    meant = f": did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"unknown hook {name!r}{meant or '; a newer core may have it'}"
+
+
+if not TYPE_CHECKING:  # a type checker finds a misspelt one by itself
+
+    def __getattr__(name):
+        raise AttributeError(unknown_hook(name), name=name)

@@ -1,0 +1,97 @@
+"""The one module that speaks to pluggy: it registers what answers hooks, refuses what cannot work, and asks.
+
+Each plugin is asked by itself, through a subset caller, so that none can break another. The answer to a hook has the
+type that the hook says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import TypeVar
+
+import pluggy
+
+from jackfield.descriptors import ComponentSpec
+from jackfield.hooks import PROJECT, Hook
+from jackfield.hookspecs import HOOKS, hooks_of, unknown_hook
+
+Spec = TypeVar("Spec", bound=ComponentSpec)
+
+_WITHOUT_SENSE = {
+    "wrapper": "wraps the answers of other plugins; each plugin answers for itself",
+    "hookwrapper": "wraps the answers of other plugins; each plugin answers for itself",
+    "tryfirst": "asks to be called first; what plugins offer has no order",
+    "trylast": "asks to be called last; what plugins offer has no order",
+}
+
+
+class RegistrationManager(pluggy.PluginManager):
+    """pluggy's manager, with the hooks of `hookspecs`."""
+
+    def __init__(self) -> None:
+        super().__init__(PROJECT)
+        specified = pluggy.HookspecMarker(PROJECT)
+        self.add_hookspecs(type("Hooks", (), {name: specified(one.specification) for name, one in HOOKS.items()}))
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        """As pluggy's, and checked: pluggy itself would take an `async def` and never await it."""
+        options = super().parse_hookimpl_opts(plugin, name)
+        if options is None:
+            return None
+        hook = options["specname"] or name
+        if hook not in HOOKS and options["optionalhook"]:
+            return None
+        if fault := _fault_of(getattr(plugin, name), hook, options):
+            raise pluggy.PluginValidationError(plugin, fault)
+        return options
+
+    def answers(self, plugin_name: str, hook: Hook[Spec]) -> list[Spec]:
+        """What one registered plugin answers to a hook. No other plugin is called, so no other can fail here.
+
+        Raises:
+            TypeError: It is something else than a list of the hook's descriptors.
+        """
+        others = [plugin for name, plugin in self.list_name_plugin() if name != plugin_name and plugin is not None]
+        caller = self.subset_hook_caller(hook.name, others)
+        answers = caller()
+        wanted = hook.spec_class
+        # pluggy leaves out whoever answers with None.
+        if len(answers) != len(caller.get_hookimpls()) or not all(_is_list_of(wanted, answer) for answer in answers):
+            raise TypeError(f"the hook {hook.name!r} must return a list of {wanted.__name__}")
+        return [spec for answer in reversed(answers) for spec in answer]
+
+    def offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
+        """What one registered plugin offers of a kind, by whichever hook.
+
+        Raises:
+            TypeError: As `answers`.
+        """
+        return [spec for hook in hooks_of(kind) for spec in self.answers(plugin_name, hook)]
+
+
+def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
+    """Why a function cannot answer a hook, or ''."""
+    if hook not in HOOKS:
+        return unknown_hook(hook)
+    for option, why in _WITHOUT_SENSE.items():
+        if options.get(option):
+            return f"the hook {hook!r} has {option}=True, which {why}: leave it out"
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return f"the hook {hook!r} is async; hooks are plain functions"
+    if inspect.isgeneratorfunction(function):
+        return f"the hook {hook!r} is a generator; hooks return a list"
+    assert callable(function)  # noqa: S101 - pluggy takes routines only
+    needed = [one.name for one in inspect.signature(function).parameters.values() if _must_be_given(one)]
+    if needed:
+        return f"the hook {hook!r} has the parameter {needed[0]!r}; hooks are called without arguments"
+    return ""
+
+
+def _must_be_given(parameter: inspect.Parameter) -> bool:
+    is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not is_variable
+
+
+def _is_list_of(wanted: type, answer: object) -> bool:
+    return isinstance(answer, Sequence) and all(isinstance(spec, wanted) for spec in answer)
