@@ -51,7 +51,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
-from jackfield.plugins.descriptors import ObserverSpec
+from jackfield.descriptors import ObserverSpec
 from jackfield.runs import Observer
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
