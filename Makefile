@@ -85,6 +85,7 @@ check: .venv/.installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict $(SOURCES)
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/measures.py
 	@$(MAKE) --no-print-directory test
 
 bench: .venv/.installed-dev
