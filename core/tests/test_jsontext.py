@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import time
 from types import FrameType
 from typing import Any
 
@@ -151,14 +150,15 @@ def test_the_work_of_mending_grows_as_the_text_does(piece: str, end: str) -> Non
     assert long <= 12 * short + 200, f"{short} steps for 40 times {piece!r}, and {long} for 320 times"
 
 
+@pytest.mark.timeout(40)
 @pytest.mark.parametrize(
     "piece", ['"', "\\", '\\"', "' ", " ", "“", '"x"y', "[1 ", '{"a":"', '["a" ', "a1.", "1e", "\\u12", "\\ud800"]
 )
-def test_the_expressions_of_mending_go_through_a_text_once(piece: str) -> None:
-    """Their steps cannot be counted, so it is the time of the process: it grows 12 times where the work does."""
+def test_the_expressions_of_mending_come_to_the_end_of_a_long_text(piece: str) -> None:
+    """Their steps cannot be counted: one that grows with the square would take many minutes for these texts."""
     for opening in ("{", '{"', "{'", '{"a": "'):
-        short, long = (_cpu_s(opening + piece * (size // len(piece))) for size in (16_000, 192_000))
-        assert long <= 60 * short + 0.02, f"{opening}{piece}: {short} s, and {long} s for 12 times as much"
+        with contextlib.suppress(ValueError):
+            loads_lenient(opening + piece * (400_000 // len(piece)))
 
 
 def _steps_of(text: str) -> int:
@@ -177,16 +177,6 @@ def _steps_of(text: str) -> int:
     finally:
         sys.settrace(before)
     return steps
-
-
-def _cpu_s(text: str) -> float:
-    times = []
-    for _ in range(3):
-        started = time.process_time()
-        with contextlib.suppress(ValueError):
-            loads_lenient(text)
-        times.append(time.process_time() - started)
-    return min(times)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "nan", "inf"])

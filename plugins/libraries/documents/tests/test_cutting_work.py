@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from jackfield.retrieval import Block, BlockKind, Document
@@ -42,21 +40,14 @@ def test_each_character_is_counted_a_few_times(name: str, kind: BlockKind) -> No
     assert counted <= 10 * len(text), f"each character is counted {counted / len(text):.1f} times"
 
 
+@pytest.mark.timeout(40)
 @pytest.mark.parametrize("name", ["signs", "ellipses", "quotes", "rules", "accents"])
-def test_looking_for_the_end_of_a_sentence_goes_through_a_text_once(name: str) -> None:
-    """The steps of an expression cannot be counted: the time of the process grows 8 times where the work does."""
-
-    def cpu_s(size: int) -> float:
-        text = (TEXTS[name] * size)[:size]
-        times = []
-        for _ in range(2):
-            started = time.process_time()
-            # One chunk takes half of it: what is not linear shows in long chunks.
-            chunk_document(
-                Document("s", (Block(text),), "h"), size_tokens=size // 4, count_tokens=lambda part: len(part) // 2
-            )
-            times.append(time.process_time() - started)
-        return min(times)
-
-    short, long = cpu_s(20_000), cpu_s(160_000)
-    assert long <= 40 * short + 0.1, f"{short} s, and {long} s for 8 times as much"
+def test_looking_for_the_end_of_a_sentence_comes_to_the_end_of_a_long_text(name: str) -> None:
+    """The steps of an expression cannot be counted: one that grows with the square would take many minutes for this."""
+    size = 400_000
+    text = (TEXTS[name] * size)[:size]
+    # One chunk takes a quarter of it: what is not linear shows in long chunks.
+    chunks = chunk_document(
+        Document("s", (Block(text),), "h"), size_tokens=size // 4, count_tokens=lambda part: len(part) // 2
+    )
+    assert sum(len(chunk.text) for chunk in chunks) >= len(text.strip())
