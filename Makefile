@@ -26,6 +26,9 @@ endif
 export UV_SYSTEM_CERTS ?= 1
 export UV_NATIVE_TLS ?= $(UV_SYSTEM_CERTS)
 
+# Images for containers often forbid to write bytecode. Here a thousand processes would compile all that they import.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
@@ -72,13 +75,13 @@ demo: .venv/.installed
 	@$(BIN)/python examples/documents-and-code/main.py $(ARGS)
 
 test: system .venv/.installed-dev
-	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(ARGS)
 
 test-changed: system .venv/.installed-dev
-	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) $(ARGS)
+	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) --dist loadgroup $(ARGS)
 
 nightly: system .venv/.installed-dev
-	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --timeout=1800 $(ARGS)
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check

@@ -95,7 +95,7 @@ class Environment:
     def install(self, *what: str | Path) -> None:
         """Install wheels, folders or requirements, at the versions of the repository's constraints."""
         constraints = ("--constraints", str(ROOT / "constraints.txt"))
-        run([self.uv, "pip", "install", "--quiet", "--python", str(self.python), *constraints, *map(str, what)])
+        run([self.uv, "pip", "install", "--quiet", "--python", str(self.python), *constraints, *what])
 
     def jackfield(
         self, words: Sequence[str], *, cwd: Path, path: Path | None = None, timeout_s: float = 120, **env: str
@@ -148,12 +148,12 @@ def run(
 
 
 def plain_environment(home: Path) -> dict[str, str]:
-    """The environment without what would change Jackfield's behaviour: settings, keys, and the user's files."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("JACKFIELD_", "PYTEST_", "VIRTUAL_ENV", "PYTHONPATH")) and "API_KEY" not in name
-    }
+    """The environment without what would change Jackfield's behaviour: settings, keys, and the user's files.
+
+    Bytecode is kept, which images often forbid: without it each of a thousand processes compiles all that it imports.
+    """
+    ours = ("JACKFIELD_", "PYTEST_", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours) and "API_KEY" not in name}
     return {**kept, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
 
 
@@ -243,6 +243,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 
 @pytest.fixture(scope="session")
+def mypy(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The type checker as made plugins run it; the core is read once, not by each test that needs it."""
+    cache = shared_folder(tmp_path_factory) / "mypy"
+    return [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache)]
+
+
+@pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[], Any]], Any]:
     """Makes a value (of JSON's types) once, however many workers ask for it by its name."""
 
@@ -306,6 +313,12 @@ class View(Environment):
     def site(self) -> Path:
         return next(self.folder.glob("lib/python*/site-packages"))
 
+    def install(self, *what: str | Path) -> None:
+        """Install wheels or folders that require nothing else than what is linked."""
+        # Without what they require, so that nothing is changed that is a link to this interpreter's own packages.
+        run([self.uv, "pip", "install", "--quiet", "--no-deps", "--python", self.python, *what])
+        run([self.uv, "pip", "check", "--python", self.python])
+
     def link(self, *names: str) -> None:
         """Add distributions with all that they require, as an installer would; wrong versions fail."""
         for name in sorted(required_by(names)):
@@ -319,13 +332,7 @@ class View(Environment):
         if (self.site / next(source.glob("*.dist-info")).name).exists():
             return
         shutil.copytree(source, self.site, copy_function=os.link, dirs_exist_ok=True)
-        for entry in metadata.Distribution.at(next(source.glob("*.dist-info"))).entry_points:
-            if entry.group == "console_scripts":
-                script = self.script(entry.name)
-                script.write_text(f"#!{self.python}\nimport sys\nfrom {entry.module} import {entry.attr}\n")
-                with script.open("a") as file:
-                    file.write(f"sys.exit({entry.attr}())\n")
-                script.chmod(0o755)
+        self._write_scripts(metadata.Distribution.at(next(source.glob("*.dist-info"))))
 
     def _link_of_others(self, distribution: metadata.Distribution) -> None:
         paths = [str(path) for path in distribution.files or () if ".." not in path.parts]
@@ -336,6 +343,15 @@ class View(Environment):
             elif not place.is_symlink():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.symlink_to(there)
+        self._write_scripts(distribution)
+
+    def _write_scripts(self, distribution: metadata.Distribution) -> None:
+        for entry in distribution.entry_points:
+            if entry.group == "console_scripts":
+                script = self.script(entry.name)
+                first = f"#!{self.python}\nimport sys\nfrom {entry.module} import {entry.attr}\n"
+                script.write_text(f"{first}sys.exit({entry.attr}())\n", encoding="utf-8")
+                script.chmod(0o755)
 
 
 @cache

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -305,16 +305,13 @@ def follow(page: Path, folder: Path, run: Callable[[str, Path], Any], install: C
 @pytest.mark.parametrize("part", ["tutorial", "kinds"])  # two, so that two workers share them
 def test_the_plugins_that_pages_make_keep_their_contracts(
     part: str,
-    make_environment: Callable[[str], Any],
-    wheels: Mapping[str, Path],
+    make_view: Callable[..., Any],
+    mypy: list[str],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    environment = make_environment("reader")
-    environment.install(
-        *(wheels[name] for name in ("jackfield", "jackfield-http", "jackfield-testkit", "jackfield-new"))
-    )
+    environment = make_view("jackfield-http", "jackfield-testkit", "jackfield-new")
     path = os.pathsep.join([str(environment.folder / "bin"), os.environ["PATH"]])
 
     def run(line: str, cwd: Path) -> Any:
@@ -333,7 +330,7 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
     # As the workflow of a made plugin does; what pages show is also read as an example of style.
     execute([sys.executable, "-m", "ruff", "check", "--no-cache", *made], cwd=tmp_path)
     sources = [plugin / "src" for plugin in made]
-    execute([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "mypy", *sources], cwd=tmp_path)
+    execute([*mypy, *sources], cwd=tmp_path)
 
 
 # --- the site ---

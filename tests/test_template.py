@@ -242,15 +242,14 @@ def examples_of(folders: list[Path]) -> str:
 def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
     kinds: list[str],
     made: Made,
-    make_environment: Callable[[str], Any],
-    wheels: Mapping[str, Path],
+    make_view: Callable[..., Any],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
     folders = [made[kind] for kind in kinds]
-    environment = make_environment("fresh")
-    environment.install(*(wheels[name] for name in ("jackfield", "jackfield-http", "jackfield-testkit")), *folders)
+    environment = make_view("jackfield-http", "jackfield-testkit")
+    environment.install(*folders)
     # All at once, with the settings that each of them has.
     settings = ["--rootdir", tmp_path, "-c", folders[0] / "pyproject.toml", "-p", "no:cacheprovider"]
     execute([environment.script("pytest"), "-q", *settings, *folders], cwd=tmp_path, env=clean_env)
@@ -259,7 +258,7 @@ def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_made_plugin_passes_its_own_linters_and_type_checker(
-    render: Render, made: Made, execute: Callable[..., Any], tmp_path: Path
+    render: Render, made: Made, execute: Callable[..., Any], mypy: list[str]
 ) -> None:
     # Lines break elsewhere in code with the shortest and the longest name.
     letters = dict(zip("abcdefghjkl", KINDS, strict=True))  # i is taken
@@ -270,7 +269,7 @@ def test_every_made_plugin_passes_its_own_linters_and_type_checker(
         execute([sys.executable, "-m", "ruff", "format", "--no-cache", "--check", "."], cwd=folder)
     # All kinds at once: a type checker that starts nine times reads the core nine times.
     sources = [folder / "src" for folder in made.values()]
-    execute([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "mypy", *sources], cwd=made["tool"])
+    execute([*mypy, *sources], cwd=made["tool"])
 
 
 @pytest.mark.slow

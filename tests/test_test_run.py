@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -93,3 +94,29 @@ def test_a_worker_that_had_to_be_ended_fails_its_test_and_the_others_run(
     assert "wait_for_ever" in done.stderr, "where it stands"
     assert re.search(r"worker 'gw\d' crashed while running 'test_stuck.py::test_it'", done.stdout)
     assert "1 passed" in done.stdout
+
+
+CLOCKS = re.compile(r"(process_time|perf_counter|thread_time)(_ns)?|register_profile|load_profile|deadline=None")
+
+
+def test_no_test_measures_time_and_none_has_rules_of_its_own_for_examples(root: Path) -> None:
+    """The monotonic clock may say when to give up waiting. What has to be measured is measured in benchmarks/."""
+    folders = [root / "tests", root / "core/tests", *root.glob("plugins/*/*/tests")]
+    texts = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")}
+    looking = {path: named for path, text in texts.items() if CLOCKS.search(text) and (named := clocks_of(text))}
+    assert not looking, "count steps instead; the root conftest.py alone has profiles"
+
+
+def clocks_of(code: str) -> set[str]:
+    """What code itself names; not what stands in a text, such as that of a plugin which is made to be slow."""
+    nodes = list(ast.walk(ast.parse(code)))
+    named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    named |= {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    named |= {ast.unparse(node) for node in nodes if isinstance(node, ast.keyword)}
+    return {name for name in named if CLOCKS.fullmatch(name)}
+
+
+@pytest.mark.parametrize("code", ["time.process_time()", "from time import perf_counter_ns", "settings(deadline=None)"])
+def test_a_look_at_the_clock_is_noticed_in_code_and_not_in_a_text(code: str) -> None:
+    assert clocks_of(code)
+    assert not clocks_of(repr(code))
