@@ -27,7 +27,8 @@ from jackfield.plugins.catalog import scan
 from jackfield_manage.doctor import examine
 from jackfield_testkit.site import FakeSite
 
-pytestmark = pytest.mark.timeout(600)
+# One worker: another would only wait for what the first one prepares.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("hostile-neighbours")]
 
 SPEC = """
 from jackfield.plugins import ToolSpec, hook
