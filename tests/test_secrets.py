@@ -61,8 +61,8 @@ class Asker:
                 config["generate_cfg"] = {"max_retries": 0, **settings.get("generate_cfg", {})}
                 return get_chat_model(config, host=host)
             case "embedder":
-                return host.load("embedder", self.name)(host=host, **settings)
-        return make_searcher(self.name, settings, host=host)
+                return host.load("embedder", self.name)(host=host, **{"max_retries": 0, **settings})
+        return make_searcher(self.name, {"max_retries": 0, **settings}, host=host)
 
     def ask(self, made: Any) -> Any:
         match self.kind:

@@ -42,7 +42,8 @@ def make_embedder(server: FakeDashScope, clean_environment: pytest.MonkeyPatch) 
     host = PluginHost(Settings())
 
     def make(**settings: Any) -> DashScopeEmbedder:
-        asked = {"model": "text-embedding-v4", "base_url": server.url, "api_key": "sk-test", **settings}
+        given = {"base_url": server.url, "api_key": "sk-test", "max_retries": 0, **settings}
+        asked = {"model": "text-embedding-v4", **given}
         made.append(host.make(host.find("embedder", "dashscope"), asked, Embedder))
         return made[-1]
 

@@ -27,7 +27,8 @@ def make_searcher(server: FakeDashScope, clean_environment: pytest.MonkeyPatch) 
     """Makes searchers that ask the server."""
 
     def make(**settings: Any) -> DashScopeRerank:
-        asked = {"model": "qwen3-rerank", "base_url": server.url, "api_key": "sk-test", **settings}
+        given = {"base_url": server.url, "api_key": "sk-test", "max_retries": 0, **settings}
+        asked = {"model": "qwen3-rerank", **given}
         return DashScopeRerank(asked, host=PluginHost(Settings()))
 
     return make

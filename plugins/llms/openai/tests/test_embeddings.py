@@ -45,7 +45,7 @@ def make(server: FakeOpenAI, clean_environment: pytest.MonkeyPatch) -> Iterator[
     made: list[OpenAIEmbedder] = []
 
     def make(**settings: Any) -> OpenAIEmbedder:
-        given = {"model": "test-embeddings", "base_url": server.url, **settings}
+        given = {"model": "test-embeddings", "base_url": server.url, "max_retries": 0, **settings}
         made.append(OpenAIEmbedder(host=PluginHost(Settings()), **given))
         return made[-1]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
-from jackfield.config import ComponentSettings, Config, Headers, LLMConfig, ServerAddress
+from jackfield.config import DEFAULT_RETRIES, ComponentSettings, Config, Headers, LLMConfig, ServerAddress
 
 Endpoint = Literal["text", "multimodal"]
 
@@ -68,7 +68,9 @@ class ServiceConfig(Place):
     api_key: SecretStr | None = Field(default=None, description="Better set as DASHSCOPE_API_KEY")
     instruct: str | None = Field(default=None, description="What the query is for, in English, for models that hear it")
     request_timeout: float = Field(default=60.0, gt=0, description="Seconds the server may be silent")
-    max_retries: int = Field(default=0, ge=0, le=100, description="How often a request is repeated that may succeed")
+    max_retries: int = Field(
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a request is repeated that may succeed"
+    )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Put over the parameters of each request")
     extra_headers: Headers = Field(default_factory=dict, repr=False)
 

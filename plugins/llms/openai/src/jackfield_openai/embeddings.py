@@ -15,7 +15,7 @@ import msgspec
 from pydantic import Field, SecretStr
 
 from jackfield import sync
-from jackfield.config import Config, Headers, ServerAddress
+from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
 from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins.host import PluginHost, default_host
@@ -52,7 +52,9 @@ class OpenAIEmbedderConfig(Config):
     encoding_format: Literal["base64", "float"] = Field(
         default="base64", description="How numbers come; as base64 they take half of the bytes, or less"
     )
-    max_retries: int = Field(default=0, ge=0, le=100)
+    max_retries: int = Field(
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a request is repeated that may succeed"
+    )
     request_timeout: float = Field(default=120.0, gt=0, description="Seconds the server may be silent")
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server as it is")
     extra_headers: Headers = Field(default_factory=dict, repr=False)

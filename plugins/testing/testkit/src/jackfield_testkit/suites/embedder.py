@@ -75,18 +75,21 @@ class EmbedderSuite(LocalEmbedderSuite):
     Attributes:
         batched: As for every embedder; `many` texts must then need at least two requests.
         impatient: Settings with which a server may be silent for a second.
+        once: Settings with which nothing is repeated; put under those of every test, so that none waits.
         persistent: Settings with which what may succeed is tried once more.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
     batched: ClassVar[Mapping[str, Any]] = {"batch_size": 10}
     impatient: ClassVar[Mapping[str, Any]] = {"request_timeout": 1}
+    once: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     persistent: ClassVar[Mapping[str, Any]] = {"max_retries": 1}
     patience_s: ClassVar[float] = 3.0
 
     def make_embedder(self, server_url: str = "", **overrides: Any) -> Embedder:
         """The embedder under test, asking the server at this URL. Override it if yours is configured otherwise."""
-        return self.made({"model": MODEL, "base_url": server_url, "api_key": API_KEY, **self.config, **overrides})
+        given = {"model": MODEL, "base_url": server_url, "api_key": API_KEY, **self.once}
+        return self.made({**given, **self.config, **overrides})
 
     # --- the server, which may speak another protocol ---
 
