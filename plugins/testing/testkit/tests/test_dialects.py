@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from jackfield_testkit import replies
+from jackfield_testkit.anthropic import AnthropicMessages
 from jackfield_testkit.dialects import Chunk, Dialect, Writer, as_json
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.requests import RecordedRequest
@@ -114,3 +116,40 @@ def test_a_refusal_is_written_by_the_dialect_and_other_bytes_are_sent_as_they_ar
     server.reply(replies.error(429, "slow down"), replies.raw(b"<html>", status=502))
     assert json.loads(ask().body) == {"no": "slow down", "status": 429, "id": "req_1"}
     assert ask().body == b"<html>"
+
+
+# --- Anthropic's: as its SDK reads and writes it ---
+
+
+@pytest.fixture
+def messages_server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI(dialect=AnthropicMessages()) as server:
+        yield server
+
+
+def anthropic_events(server: FakeOpenAI, content: Any = "hi") -> list[dict[str, Any]]:
+    """The events of a streamed answer to one message, without pings."""
+    body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": content}]}
+    headers = {"x-api-key": "k", "anthropic-version": "2023-06-01", "content-type": "application/json"}
+    asked = urllib.request.Request(f"{server.origin}/v1/messages", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(asked, timeout=10) as response:
+        lines = [line.decode().removeprefix("data: ") for line in response if line.startswith(b"data: ")]
+    return [event for event in map(json.loads, lines) if event["type"] != "ping"]
+
+
+def test_content_may_be_a_text_in_place_of_blocks(messages_server: FakeOpenAI) -> None:
+    messages_server.default = replies.text("ok")
+    anthropic_events(messages_server, "hi")
+    anthropic_events(messages_server, [{"type": "text", "text": "hi"}])
+    plain, parts = (request.json["messages"] for request in messages_server.requests)
+    assert plain == [{"role": "user", "content": "hi"}]
+    assert parts == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+
+
+def test_blocks_are_numbered_by_their_place_in_the_answer(messages_server: FakeOpenAI) -> None:
+    messages_server.reply(replies.reasoning("hm, hm", then="yes"))
+    events = anthropic_events(messages_server)
+    starts = [event for event in events if event["type"] == "content_block_start"]
+    assert [(event["index"], event["content_block"]["type"]) for event in starts] == [(0, "thinking"), (1, "text")]
+    assert starts[0]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+    assert {event["index"] for event in events if "index" in event} == {0, 1}

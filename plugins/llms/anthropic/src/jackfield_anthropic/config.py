@@ -17,7 +17,7 @@ class AnthropicConfig(LLMConfig):
         ge=1,
         description="The longest answer, in tokens, if max_tokens is not set",
     )
-    thinking: Literal["enabled", "adaptive", "disabled"] | None = Field(
+    thinking: Literal["enabled", "adaptive", "between_tools", "disabled"] | None = Field(
         default=None, description="Think before answering; unset: enabled if thinking_budget is set"
     )
     thinking_budget: int | None = Field(default=None, ge=1024, description="The longest thought, in tokens")

@@ -31,7 +31,6 @@ class AnthropicMessages(Dialect):
     name = "anthropic"
     request_id_header = "request-id"
     required_options: ClassVar[frozenset[str]] = frozenset({"max_tokens"})
-    counts_reasoning = False
     finish_reasons: ClassVar[Mapping[str, str]] = {
         "end_turn": "stop",
         "stop_sequence": "stop",
@@ -83,17 +82,18 @@ def _chat_tool(tool: Mapping[str, Any]) -> Wire:
 def _chat_messages(message: Mapping[str, Any]) -> list[Wire]:
     results: list[Wire] = []
     calls: list[Wire] = []
-    for block in message["content"]:
+    said = message["content"]
+    for block in [] if isinstance(said, str) else said:
         if block["type"] == "tool_result":
-            content = _chat_content(block["content"])
+            content = _chat_content(block.get("content", ""))
             results.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": content})
         elif block["type"] == "tool_use":
             function = {"name": block["name"], "arguments": json.dumps(block["input"], ensure_ascii=False)}
             calls.append({"id": block["id"], "type": "function", "function": function})
-    said = {"role": message["role"], "content": _chat_content(message["content"])}
+    chat = {"role": message["role"], "content": _chat_content(said)}
     if calls:
-        return [{**said, "tool_calls": calls}]
-    return [*results, said] if said["content"] or not results else results
+        return [{**chat, "tool_calls": calls}]
+    return [*results, chat] if chat["content"] or not results else results
 
 
 def _chat_content(content: Any) -> Any:
@@ -113,7 +113,8 @@ def _chat_part(block: Mapping[str, Any]) -> Wire:
 class _Writer(Writer):
     def __init__(self, reply: Reply, model: str) -> None:
         super().__init__(reply, model)
-        self._number = 0
+        self._began = False
+        self._blocks = 0  # an index is the block's place in the whole answer
         self._open: dict[object, int] = {}  # blocks: the text, the thought, and each call by its index
 
     def event(self, chunk: Chunk) -> bytes:
@@ -136,8 +137,8 @@ class _Writer(Writer):
         elif "error" in chunk:
             yield _error(chunk["error"], "api_error")
         else:
-            yield {"type": "ping"} if self._number else {"type": "message_start", "message": self._message()}
-            self._number += 1
+            yield {"type": "ping"} if self._began else {"type": "message_start", "message": self._message()}
+            self._began = True
             for choice in chunk["choices"]:
                 yield from self._said(choice.get("delta") or {})
                 if reason := choice.get("finish_reason"):
@@ -157,9 +158,9 @@ class _Writer(Writer):
     def _more(self, key: object, field: str, text: str | None, call: Wire | None = None) -> Iterable[Wire]:
         if key not in self._open and (text or call):
             yield from self._stop([other for other in self._open if isinstance(other, str)])
-            self._number += 1
-            self._open[key] = self._number
-            block = call or {"type": field, field: ""}
+            self._open[key] = self._blocks
+            self._blocks += 1
+            block = call or _empty(field)
             yield {"type": "content_block_start", "index": self._open[key], "content_block": block}
         if text:
             kind = "input_json_delta" if call else f"{field}_delta"
@@ -181,7 +182,13 @@ class _Writer(Writer):
             return message
         cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
         counts = {"input_tokens": usage["prompt_tokens"] - cached, "cache_read_input_tokens": cached}
-        return {**message, "usage": {**counts, "output_tokens": usage["completion_tokens"]}}
+        thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+        details = {} if thought is None else {"output_tokens_details": {"thinking_tokens": thought}}
+        return {**message, "usage": {**counts, "output_tokens": usage["completion_tokens"], **details}}
+
+
+def _empty(kind: str) -> Wire:
+    return {"type": kind, kind: "", "signature": ""} if kind == "thinking" else {"type": kind, kind: ""}
 
 
 def _calls(said: Mapping[str, Any]) -> list[Any]:
