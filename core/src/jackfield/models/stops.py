@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from jackfield.events import (
@@ -16,6 +15,7 @@ from jackfield.events import (
     TextDelta,
 )
 from jackfield.streams import closing
+from jackfield.tags import Tags
 
 STOPPED = "jackfield.stopped"
 """The name of the event that says at which stop word an answer was ended here, and not by its server."""
@@ -107,24 +107,20 @@ class StopSearch:
     """
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._words = _that_can_be_first(words)
-        self._longest = max(map(len, self._words))
-        self._pattern = re.compile("|".join(map(re.escape, self._words)))
-        firsts = "".join(sorted({word[0] for word in self._words}))
-        self._first = re.compile(f"[{re.escape(firsts)}]")
+        self._tags = Tags(*_that_can_be_first(words))
         self._held = ""
         self.found = ""
 
     def feed(self, text: str) -> str:
         """What may be shown after this piece: up to the stop word, or to where one may have begun."""
-        if not self._held and not self._first.search(text):
+        if not self._held and not self._tags.may_be_in(text):
             return text
         whole = self._held + text
-        match = self._pattern.search(whole)
+        match = self._tags.search(whole)
         if match:
             self.found, self._held = match[0], ""
             return whole[: match.start()]
-        end = self._beginning(whole)
+        end = self._tags.half(whole)
         self._held = whole[end:]
         return whole[:end]
 
@@ -132,15 +128,6 @@ class StopSearch:
         """What was held back, when the text ends without a stop word."""
         rest, self._held = self._held, ""
         return rest
-
-    def _beginning(self, text: str) -> int:
-        """Where a stop word begins that may go on in the next piece; the end of the text if none does."""
-        for first in self._first.finditer(text, max(0, len(text) - self._longest + 1)):
-            begun = text[first.start() :]
-            for word in self._words:  # a loop, and no generator: this runs at each piece that ends in a first letter
-                if word.startswith(begun):
-                    return first.start()
-        return len(text)
 
 
 def _that_can_be_first(words: Iterable[str]) -> list[str]:

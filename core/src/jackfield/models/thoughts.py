@@ -15,9 +15,11 @@ from jackfield.events import (
     StreamReset,
     TextDelta,
 )
+from jackfield.tags import Tags
 
 BEGIN = "<think>"
 END = "</think>"
+_END = Tags(END)
 _MOST_SPACE = 200  # blank characters before a thought: to hold back more of them, piece by piece, would cost the square
 
 Place = Literal["before", "thought", "gap", "answer"]
@@ -150,6 +152,7 @@ class ThoughtSplitter:
     def __init__(self, *, inside: bool = False) -> None:
         self.place: Place = "thought" if inside else "before"
         self._held = ""
+        self._blank: list[str] = []  # blank lines of a thought, which are its end if no more of it follows
         self._began = False  # whether something of the thought was given
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
@@ -175,9 +178,8 @@ class ThoughtSplitter:
         """What was held back for more."""
         held, self._held = self._held, ""
         if self.place == "thought":
-            held = held.rstrip("\r\n")
-            if held:
-                yield ReasoningDelta(held if self._began else held.lstrip("\r\n"))
+            if thought := self._more_of_thought(held):
+                yield ReasoningDelta(thought)
         elif held and self.place != "gap":
             yield TextDelta(held)
 
@@ -196,23 +198,23 @@ class ThoughtSplitter:
             self.place = "answer"
 
     def _think(self) -> Iterator[ReasoningDelta]:
-        thought, end, rest = self._held.partition(END)
-        if not end:
-            keep = _open_end(thought)
-            thought, rest = thought[:keep], thought[keep:]
-        else:
-            thought = thought.rstrip("\r\n")
+        end = _END.search(self._held)
+        place = end.start() if end else _END.half(self._held)
+        thought = self._more_of_thought(self._held[:place])
+        self._held = self._held[end.end() if end else place :]
+        if end:
             self.place = "gap"
-        self._held = rest
-        if not self._began:
-            thought = thought.lstrip("\r\n")
         if thought or (end and not self._began):
             # Of an empty thought, too, something is told: who reads on then knows that it was taken out.
             self._began = True
             yield ReasoningDelta(thought)
 
-
-def _open_end(thought: str) -> int:
-    """Where that begins which may be the end of the thought: blank lines, and the half of a tag."""
-    half = next((size for size in range(len(END) - 1, 0, -1) if thought.endswith(END[:size])), 0)
-    return len(thought[: len(thought) - half].rstrip("\r\n"))
+    def _more_of_thought(self, text: str) -> str:
+        """The text with the blank lines before it, if it is not blank itself; none at the beginning of a thought."""
+        words = text.rstrip("\r\n")
+        if not words:
+            self._blank.append(text)
+            return ""
+        thought = "".join([*self._blank, words])
+        self._blank = [text[len(words) :]]
+        return thought if self._began else thought.lstrip("\r\n")

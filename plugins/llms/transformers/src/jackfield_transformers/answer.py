@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from jackfield.events import ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Usage
+from jackfield.models.stops import StopSearch
 from jackfield.models.thoughts import ThoughtSplitter
 from jackfield_transformers.detokenize import Decode, TokenDecoder
-from jackfield_transformers.stops import StopCutter
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class AnswerReader:
     def __init__(self, decode: Decode, reading: Reading) -> None:
         self._end_tokens = reading.end_tokens
         self._decoder = TokenDecoder(decode)
-        self._cutter = StopCutter(reading.stops)
+        stops = [stop for stop in reading.stops if stop]
+        self._search = StopSearch(stops) if stops else None
         self._splitter = ThoughtSplitter(inside=reading.inside_thought) if reading.thoughts else None
         self.complete = False
         self.tokens = 0
@@ -54,22 +55,30 @@ class AnswerReader:
         if token in self._end_tokens:
             self.complete = True
             return []
-        events = list(self._split(self._cutter.feed(self._decoder.feed(token))))
-        self.complete = self._cutter.stopped
+        events = list(self._split(self._before_stop(self._decoder.feed(token))))
         if self._splitter is not None and self._splitter.place == "thought":
             self._reasoning_tokens = self.tokens
         return events
 
     def finish(self, model: str, prompt_tokens: int) -> Iterator[ModelEvent]:
         """The last events; without an end or a stop text, the answer was cut at its longest."""
-        yield from self._split(self._cutter.feed(self._decoder.finish()))
-        yield from self._split(self._cutter.finish())
+        yield from self._split(self._before_stop(self._decoder.finish()))
+        if self._search is not None:
+            yield from self._split(self._search.rest())
         if self._splitter is not None:
             yield from self._splitter.finish()
         yield UsageReported(
             Usage(prompt_tokens=prompt_tokens, completion_tokens=self.tokens, reasoning_tokens=self._reasoning_tokens)
         )
-        yield ModelFinished("stop" if self.complete or self._cutter.stopped else "length", model=model)
+        yield ModelFinished("stop" if self.complete else "length", model=model)
+
+    def _before_stop(self, piece: str) -> str:
+        """What of a text is certain to be none of a stop text; at one, the answer is complete."""
+        if self._search is None:
+            return piece
+        shown = "" if self._search.found else self._search.feed(piece)
+        self.complete = self.complete or bool(self._search.found)
+        return shown
 
     def _split(self, piece: str) -> Iterator[ModelEvent]:
         if self._splitter is not None:

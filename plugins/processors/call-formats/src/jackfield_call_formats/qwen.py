@@ -12,12 +12,12 @@ from jackfield.messages import FUNCTION as FUNCTION_ROLE
 from jackfield.messages import FunctionCall, Message
 from jackfield.processors import StreamTransform
 from jackfield.request import ChatRequest
+from jackfield.tags import Tags
 from jackfield_call_formats.arguments import object_of, split_arguments
 from jackfield_call_formats.calls import FoundCall
 from jackfield_call_formats.content import Content, between, in_lines, with_texts
 from jackfield_call_formats.prompt import demands, tool_texts
 from jackfield_call_formats.reader import CUT_OFF, THINK, AnswerReader
-from jackfield_call_formats.tags import Tags
 from jackfield_call_formats.text_format import TextFormat
 
 FUNCTION, ARGS, RESULT, RETURN = "✿FUNCTION✿", "✿ARGS✿", "✿RESULT✿", "✿RETURN✿"

@@ -9,6 +9,7 @@ from jackfield.config import Lang
 from jackfield.messages import FunctionCall, Message
 from jackfield.processors import StreamTransform
 from jackfield.request import ChatRequest, FunctionSchema
+from jackfield.tags import Tags
 from jackfield_call_formats import xml_body
 from jackfield_call_formats.content import Content
 from jackfield_call_formats.nous import in_response_tags
@@ -16,7 +17,6 @@ from jackfield_call_formats.prompt import demands
 from jackfield_call_formats.reader import THINK
 from jackfield_call_formats.schemas import properties_of, schema_json
 from jackfield_call_formats.tagged import CALL, END_CALL, FUNCTION, TaggedReader
-from jackfield_call_formats.tags import Tags
 from jackfield_call_formats.text_format import TextFormat
 
 _BLOCK: Mapping[Lang, str] = {

@@ -23,8 +23,8 @@ from jackfield.events import (
 )
 from jackfield.messages import FinishReason
 from jackfield.request import ChatRequest
+from jackfield.tags import Tags
 from jackfield_call_formats.calls import LEFT_OUT, Calls, FoundCall
-from jackfield_call_formats.tags import Tags
 
 THINK, END_THINK = "<think>", "</think>"
 _END_OF_THOUGHT = Tags(END_THINK)

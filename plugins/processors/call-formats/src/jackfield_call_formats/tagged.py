@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jackfield.request import ChatRequest
+from jackfield.tags import Tags
 from jackfield_call_formats.calls import FoundCall
 from jackfield_call_formats.json_body import calls_in_json, early_json_name, is_strict_json, raw_arguments
 from jackfield_call_formats.reader import CUT_OFF, THINK, AnswerReader
-from jackfield_call_formats.tags import Tags
 from jackfield_call_formats.xml_body import calls_in_xml, early_xml_name, is_strict_xml
 
 CALL, END_CALL = "<tool_call>", "</tool_call>"
