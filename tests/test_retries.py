@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
+from jackfield.plugins.descriptors import KINDS
 
 from jackfield.config import DEFAULT_RETRIES, GenerateConfig
-from jackfield.plugins.descriptors import KINDS
 from jackfield.plugins.host import default_host
 
 

@@ -32,4 +32,8 @@ KEYWORD_SEARCHER, VECTOR_SEARCHER = "keyword_search", "vector_search"
 """The searchers of `rag_cfg` where it names none, and where an older name of them is used."""
 
 MANAGER = "jackfield-manage"
-"""Whose commands manage the installation."""
+"""Whose commands manage the installation.
+
+Two things hold for it alone, where it is proven to be ours: only a rule that names it keeps it from loading, and its
+commands have their names to themselves.
+"""

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING
 from jackfield.cli.parser import Parser
 from jackfield.cli.terminal import guarded, shown_name, unguarded
 from jackfield.defaults import MANAGER
-from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginNotFoundError
-from jackfield.settings import Settings, closest, load_settings
+from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginNotFoundError
+from jackfield.settings import closest
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
+    from jackfield.plugins.catalog import Row
     from jackfield.plugins.host import PluginHost
 
 
@@ -56,21 +58,28 @@ def _run(given: list[str]) -> int:
     command = rest[0] if rest and not rest[0].startswith("-") else ""
     if command and not _is_own(rest):
         return _run_plugin_command(command, rest[1:])
-    parser = _parser(rest)
-    options = parser.parse_args(rest)
+    return _run_own_command(rest)
+
+
+def _run_own_command(words: Sequence[str]) -> int:
+    parser = _parser(words)
+    options = parser.parse_args(words)
     if not options.command:
         parser.print_help()
         return 0
-    _tell_news()
+    from jackfield.plugins.host import default_host
+
+    _tell_news(default_host())
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
 
 
 def _is_own(words: Sequence[str]) -> bool:
-    """Whether the core has a command itself; of those about plugins it has a short list."""
-    if words[0] == "plugins":
-        return "--long" not in words and "-h" not in words and "--help" not in words and words[1:2] in ([], ["list"])
-    return words[0] in _OWN_COMMANDS
+    """Whether the core has a command itself; of those about plugins it has a plain list, and the manager the rest."""
+    if words[0] != "plugins":
+        return words[0] in _OWN_COMMANDS
+    options = {word.partition("=")[0] for word in words if word.startswith("-")}
+    return words[1:2] in ([], ["list"]) and options <= _LIST_OPTIONS
 
 
 def _apply_policy_flags(given: Sequence[str]) -> list[str]:
@@ -96,34 +105,63 @@ def _apply_policy_flags(given: Sequence[str]) -> list[str]:
     return rest
 
 
-def _tell_news() -> None:
+def _tell_news(host: PluginHost) -> None:
     """Have the manager say what is new among the plugins, where it is installed and a person is there to read it."""
     # Nobody there, nothing to say: a pipe must not pay for looking.
     if not sys.stderr.isatty():
         return
-    from jackfield.plugins.host import default_host
-
-    manager = _manager_of(_NEWS, default_host())
-    if manager is not None:
-        manager.load("command", _NEWS)([])
-        default_host().refresh(load_settings())
-
-
-def _run_plugin_command(command: str, arguments: list[str]) -> int:
-    from jackfield.plugins.host import default_host
-
-    manager = _manager_of(command, default_host())
-    if manager is not None:
-        return int(manager.load("command", command)(arguments))
-    _tell_news()
-    host = default_host()
+    row = next((row for row in host.rows("command") if row.address == f"{MANAGER}/{_NEWS}"), None)
+    # Nobody has named it, so it must be proven to be ours.
+    if row is None or host.unproven(row):
+        return
     try:
-        handler = host.load("command", command)
+        _call(row, [], host)
+    except BrokenPluginError as error:
+        if host.settings.strict:
+            raise
+        sys.stderr.write(f"jackfield: {shown_name(str(error))}\n")
+
+
+def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
+    from jackfield.plugins.host import default_host
+    from jackfield.plugins.known import known_distribution
+
+    host = default_host()
+    if known_distribution("command", command) == MANAGER:
+        return _run_manager(command, arguments, host)
+    _tell_news(host)
+    try:
+        row = host.find("command", command)
     except PluginNotFoundError:
         raise ConfigError(_absence(command, host.names("command"))) from None
+    return _call(row, arguments, host)
+
+
+def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
+    """Run one of the manager's commands, whose names are nobody else's: errors send people to them.
+
+    It tells the news itself, when it has understood what it is to do.
+    """
+    address = f"{MANAGER}/{command}"
+    row = next((row for row in host.catalog.rows if row.kind == "command" and row.address == address), None)
+    if row is None:
+        if command == "plugins" and not {"-h", "--help"}.isdisjoint(arguments):
+            return _run_own_command(["plugins", *(word for word in arguments[:1] if word == "list"), "--help"])
+        raise ConfigError(_absence_of_manager(command, arguments, host))
+    if doubt := host.unproven(row):
+        raise PluginBlockedError(
+            f"{MANAGER} {doubt}; so it is not taken for what manages an installation: "
+            f"pip install --force-reinstall {MANAGER}. To run it all the same: jackfield {address}"
+        )
+    return _call(host.find("command", address), arguments, host)
+
+
+def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
+    handler = host.load_row(row)
     try:
-        with unguarded():
-            code = handler(arguments)
+        # What the manager prints comes from anybody's metadata; other plugins may draw, and are trusted to.
+        with nullcontext() if row.distribution == MANAGER else unguarded():
+            code = handler(list(arguments))
     except (JackfieldError, BrokenPipeError):
         raise
     except Exception as error:
@@ -131,38 +169,30 @@ def _run_plugin_command(command: str, arguments: list[str]) -> int:
             raise
         cause = f"{type(error).__name__}: {error}"
         raise BrokenPluginError(
-            f"{command}: its plugin failed ({cause}). Tell its authors; jackfield --trace {command} … shows where"
+            f"{row.name}: its plugin failed ({cause}). Tell its authors; jackfield --trace {row.name} … shows where"
         ) from error
     return code if isinstance(code, int) else 0
-
-
-def _manager_of(command: str, host: PluginHost) -> PluginHost | None:
-    """Who loads a command that manages the installation, None if it is another, or not installed.
-
-    It must work where rules and broken plugins keep everything else from loading, since it is what mends them. So only
-    a rule that names it stops it; and it must be proven to be ours.
-    """
-    from jackfield.plugins.policy import is_blocked
-
-    for row in host.catalog.rows:
-        if row.id == f"command.{command}" and row.distribution == MANAGER:
-            if is_blocked(row, host.settings) or host.unproven(row):
-                return None
-            from jackfield.plugins.host import PluginHost
-
-            return PluginHost(Settings(trace=host.settings.trace), paths=host.paths)
-    return None
 
 
 def _absence(command: str, names: Sequence[str]) -> str:
     from jackfield.plugins.known import install_hint
 
-    where = " with these arguments" if command in _OWN_COMMANDS else ""
-    hint = install_hint("command", command)
-    return f"there is no command {command!r}{where}{'' if where else closest(command, [*_OWN_COMMANDS, *names])}{hint}"
+    near = closest(command, [*_OWN_COMMANDS, *names])
+    return f"there is no command {command!r}{near}{install_hint('command', command)}"
+
+
+def _absence_of_manager(command: str, arguments: Sequence[str], host: PluginHost) -> str:
+    typed = " ".join(["jackfield", command, *(arguments[:2] if command == "plugins" else ())])
+    others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
+    other = f". A command of another package has the same name: {', '.join(others)}" if others else ""
+    return (
+        f"{typed!r:.200} is not in the core: {MANAGER} has the commands that manage an installation. "
+        f"Install it: pip install {MANAGER}{other}"
+    )
 
 
 _OWN_COMMANDS = ("run", "chat", "plugins")
+_LIST_OPTIONS = {"--kind", "--json"}
 _NEWS = "news"
 _SWITCHES = {
     "--no-plugins": ("JACKFIELD_SAFE", "1"),
@@ -177,7 +207,7 @@ def _parser(given: Sequence[str]) -> Parser:
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
-        epilog="Plugins add commands of their own; `jackfield plugins list` has them.",
+        epilog="Plugins add commands of their own: `jackfield plugins list --kind command` has them.",
     )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
     policy = parser.add_argument_group("which plugins may load (before the command; over environment and files)")
@@ -201,6 +231,7 @@ def _parser(given: Sequence[str]) -> Parser:
 def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
     from jackfield.cli.plugins import add_list_options
 
+    parser.epilog = f"All other commands about plugins come with {MANAGER}:\n  pip install {MANAGER}"
     parser.set_defaults(handler=_lazily("plugins", "list_plugins"), kind=None, json=False)
     listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="all plugins")
     add_list_options(listing)

@@ -24,12 +24,12 @@ class Parser(argparse.ArgumentParser):
 
     def format_usage(self) -> str:
         """As argparse does, for the terminal there is."""
-        self.formatter_class = argparse.HelpFormatter
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_usage()
 
     def format_help(self) -> str:
         """As argparse does, for the terminal there is."""
-        self.formatter_class = argparse.HelpFormatter
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:

@@ -13,9 +13,11 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jackfield.defaults import MANAGER
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -105,9 +107,12 @@ class PluginHost:
     def why_not(self, row: Row) -> str:
         """Why a component may not load, or '' if it may; the sentence goes on after its name.
 
-        A list of what is allowed names distributions, so it lets in what is proven to be of one of them.
+        A list of what is allowed names distributions, so it lets in what is proven to be of one of them. What is proven
+        to be the manager's is what mends an installation, so only a rule that names it keeps that from loading.
         """
         reason = why_not(row, self.settings)
+        if reason and row.distribution == MANAGER and not self.unproven(row):
+            return why_not(row, replace(self.settings, safe=False, allow=None))
         if reason or self.settings.allow is None:
             return reason
         doubt = self.unproven(row)
@@ -423,7 +428,7 @@ class PluginHost:
         return made
 
     def _is_denied(self, distribution: str) -> bool:
-        return any(row.distribution == distribution and why_not(row, self.settings) for row in self.catalog.rows)
+        return any(row.distribution == distribution and self.why_not(row) for row in self.catalog.rows)
 
     def handed_to(self, row: Row) -> PluginHost:
         """The host that a component is given: this one, or, if it has the name of one of ours and is of another

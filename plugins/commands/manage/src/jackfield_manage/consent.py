@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
 from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Row
@@ -129,10 +130,14 @@ class Memory:
 
 
 def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
-    """What is new among the distributions that may load, and which of those remembered are gone."""
+    """What is new among the distributions that may load, and which of those remembered are gone.
+
+    The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
+    """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in host.rows():
-        rows[row.distribution].append(row)
+        if row.distribution != MANAGER:
+            rows[row.distribution].append(row)
     newcomers = []
     for distribution, its_rows in sorted(rows.items()):
         before = seen.get(distribution)

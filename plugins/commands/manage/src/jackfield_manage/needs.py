@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.config import AgentConfig, RAGConfig
+from jackfield.defaults import DOCUMENTS_TOOL
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models.factory import backend_of
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import known_components, parser_of_extension
 from jackfield.settings import closest, normalise
+from jackfield_manage.distributions import CORE
 from jackfield_manage.python_uses import PythonUses
 from jackfield_manage.source import described_in_source
 
-CORE = "jackfield"
 CORE_AGENTS = ("basic", "fncall")
 NATIVE = "native"
-_RETRIEVAL = "tool.retrieval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _resolved(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
             installed.add(distribution)
         found.setdefault(distribution, []).append(component)
         open_ += requires
-        if component == _RETRIEVAL:
+        if component == DOCUMENTS_TOOL:
             # Which searchers it asks for is configuration.
             open_ += [f"searcher.{name}" for config in configs for name in RAGConfig.parse(config.rag_cfg).searchers]
     distributions = {name: tuple(sorted(uses)) for name, uses in found.items()}

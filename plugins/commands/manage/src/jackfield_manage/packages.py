@@ -19,11 +19,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from jackfield.errors import ConfigError, PluginError, PluginNotFoundError
+from jackfield.defaults import MANAGER
+from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins.catalog import Catalog
 from jackfield.plugins.known import known_components
-from jackfield.settings import closest, normalise
+from jackfield.settings import normalise
 from jackfield_manage.distributions import CORE, Distribution
+from jackfield_manage.named import distributions_named, not_installed
 
 _ASKING_TIMEOUT_S = 60.0
 _ARCHIVES = (".whl", ".zip", ".tar.gz")
@@ -240,21 +242,21 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
     """The one installed distribution that a text means, by its own name or by what it offers.
 
     Raises:
-        PluginError: There is none, or more than one.
+        PluginError: There is none, or more than one; or it is the manager, and was not named itself.
     """
-    wanted = normalise(text)
-    plugins = {row.distribution for row in catalog.rows} | {problem.distribution for problem in catalog.problems}
-    if wanted == CORE:
+    if normalise(text) == CORE:
         raise PluginError("jackfield is the core, no plugin: to remove it, use pip or uv themselves")
-    if wanted in plugins:
-        return wanted
-    offering = sorted({row.distribution for row in catalog.rows if text in (row.name, row.id, row.address)})
-    if len(offering) == 1:
-        return offering[0]
-    if offering:
-        raise PluginError(f"{text!r} is offered by {' and '.join(offering)}: name the one that is meant")
-    known = sorted(plugins | {row.name for row in catalog.rows})
-    raise PluginNotFoundError(f"no plugin {text!r:.200} is installed{closest(text, known)}")
+    meant = distributions_named(text, catalog)
+    if not meant:
+        raise not_installed(text, catalog)
+    if len(meant) > 1:
+        raise PluginError(f"{text!r} is offered by {' and '.join(meant)}: name the one that is meant")
+    if meant == [MANAGER] != [normalise(text)]:
+        raise PluginError(
+            f"{text!r} is a command of {MANAGER}, without which this installation cannot be managed; "
+            f"if you do mean it: jackfield plugins uninstall {MANAGER}"
+        )
+    return meant[0]
 
 
 def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:

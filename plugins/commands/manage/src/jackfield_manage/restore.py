@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
+from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins.catalog import scan
 from jackfield.settings import Settings
@@ -119,7 +120,7 @@ def sync(
     Args:
         lock: What is wanted.
         load: Reads the settings, before and after.
-        exact: Remove plugins that the lock does not have.
+        exact: Remove plugins that the lock does not have, but for the manager.
         dry_run: Say what would be done, and do nothing.
         sources: Where to look besides the index.
         run: Runs the installer.
@@ -167,7 +168,7 @@ def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
     Args:
         lock: What is wanted.
         state: What is here.
-        exact: Plugins that the lock does not have are to go.
+        exact: Plugins that the lock does not have are to go; but not the manager, which restores locks.
     """
     install: dict[str, str] = {}
     change: dict[str, tuple[str, str]] = {}
@@ -192,7 +193,8 @@ def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
             change[name] = (has, version)
         elif has is None and lock.platform == sys.platform:  # elsewhere others may be the right ones
             missing[name] = version
-    extra = tuple(sorted(set(state.plugins) - {plugin.name for plugin in lock.plugins} - set(lock.requirements)))
+    known = {*(plugin.name for plugin in lock.plugins), *lock.requirements, MANAGER}
+    extra = tuple(sorted(set(state.plugins) - known))
     return Plan(
         install,
         change,

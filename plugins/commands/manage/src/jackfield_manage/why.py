@@ -15,6 +15,7 @@ from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import known_components
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
+from jackfield_manage.named import distributions_named
 
 _ASKED_FOR = {
     True: "Somebody asked for it by name",
@@ -122,13 +123,8 @@ def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> li
 
 
 def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distribution]) -> list[str]:
-    wanted = normalise(name)
-    plugins = {row.distribution for row in catalog.rows} | {problem.distribution for problem in catalog.problems}
-    if wanted in plugins:
-        return [wanted]
-    offering = sorted({row.distribution for row in catalog.rows if name in (row.name, row.id, row.address)})
     # A library that plugins require has a reason to be here, too; a component's name comes first: both may be `openai`.
-    return offering or [wanted] * (wanted in found)
+    return distributions_named(name, catalog) or [wanted for wanted in [normalise(name)] if wanted in found]
 
 
 def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> Explanation:

@@ -28,7 +28,7 @@ import subprocess
 import sysconfig
 import time
 import venv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -47,13 +47,17 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     A command that looks at all plugins would look at every one of this repository, in every test.
     """
-    prefix = tmp_path_factory.mktemp("bare")
+    return bare_environment(tmp_path_factory.mktemp("bare"), SEEN)
+
+
+def bare_environment(prefix: Path, names: Sequence[str]) -> str:
+    """Make an environment that sees some distributions of ours and what others have installed; gives its Python."""
     venv.create(prefix, symlinks=True)
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
     for installed in Path(sysconfig.get_path("purelib")).iterdir():
         if "jackfield" not in installed.name and installed.suffix != ".pth":
             (packages / installed.name).symlink_to(installed)
-    for name in SEEN:
+    for name in names:
         _link(importlib.metadata.distribution(name), packages)
     return str(prefix / "bin/python")
 

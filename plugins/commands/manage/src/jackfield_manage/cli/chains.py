@@ -16,8 +16,8 @@ from jackfield.plugins.acting import acts_by_default, standings
 from jackfield.plugins.host import PluginHost, default_host
 from jackfield.processors import Placed
 from jackfield_manage.cli.newcomers import tell_news
-from jackfield_manage.distributions import installed
-from jackfield_manage.needs import CORE, Needs, needs_of, needs_of_python
+from jackfield_manage.distributions import CORE, installed
+from jackfield_manage.needs import Needs, needs_of, needs_of_python
 from jackfield_manage.python_uses import python_uses
 
 

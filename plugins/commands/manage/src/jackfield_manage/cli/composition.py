@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.cli.tables import print_json, printable
+from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
 
 LOCK_NAME = "jackfield-plugins.lock"
@@ -127,6 +128,8 @@ def uninstall(options: argparse.Namespace) -> int:
         left = [other for other in required_by(name, found) if other not in going and not other.endswith("]")]
         if left:
             sys.stderr.write(f"jackfield: {', '.join(left)} requires {name} and will lack it\n")
+    if MANAGER in going:
+        sys.stderr.write(f"jackfield: these commands go with {MANAGER}. To have them again: pip install {MANAGER}\n")
     code = packages.uninstall(options.names, catalog, dry_run=options.dry_run)
     for problem in catalog.problems if code else ():
         if problem.distribution in going:
@@ -194,7 +197,8 @@ def bisect(options: argparse.Namespace) -> int:
     host = PluginHost()
     if host.settings.safe:
         raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
-    loadable = dict.fromkeys(row.distribution for row in host.rows())
+    # The manager is there in every run: a command of its own would fail without it, and look like a cause.
+    loadable = dict.fromkeys(row.distribution for row in host.rows() if row.distribution != MANAGER)
     keep = [normalise(name) for name in options.keep]
     for name in keep:
         if name not in loadable:

@@ -16,7 +16,7 @@ _MANY = 3  # more than these are told in a line each, and asked about together
 
 def main(_arguments: Sequence[str]) -> int:
     """Run `jackfield news`: tell and ask, as before any other command at a terminal."""
-    greet(PluginHost())
+    tell_news()
     return 0
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jackfield.cli.tables import printable
-from jackfield.errors import ConfigError, PluginNotFoundError
+from jackfield.defaults import MANAGER
+from jackfield.errors import ConfigError
 from jackfield.plugins.acting import standing
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
-from jackfield.plugins.known import install_hint
-from jackfield.settings import ENABLED_KINDS, closest, load_settings, normalise
+from jackfield.settings import ENABLED_KINDS, load_settings, normalise
 from jackfield_manage.choices import Choices, load_choices, write_choices
+from jackfield_manage.named import not_installed, rows_named
 
 
 def enable(host: PluginHost, names: Sequence[str]) -> int:
@@ -36,6 +37,11 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
         rows = _meant(host, name, enabled=load_settings().enabled)
         acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
         choices = choices.with_changes(enabled=tuple(one for one in choices.enabled if one not in acting))
+        if any(row.distribution == MANAGER for row in rows):
+            raise ConfigError(
+                f"no command could enable {MANAGER} again. To do without it: jackfield plugins uninstall {MANAGER}; "
+                f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
+            )
         if any(row.kind not in ENABLED_KINDS for row in rows):
             choices = _blocking(choices, [_blocked_form(name, rows)])
     write_choices(choices)
@@ -52,7 +58,7 @@ def _check_gone(names: Sequence[str]) -> None:
     """Raise ConfigError if something is enabled where no command writes."""
     settings = load_settings()
     for name in names:
-        if name in settings.enabled and not _rows_of(PluginHost(settings), name):
+        if name in settings.enabled and not rows_named(name, PluginHost(settings).catalog):
             raise ConfigError(f"{name!r} is enabled in {settings.origins[f'enabled:{name}']}: take it out there")
 
 
@@ -66,21 +72,10 @@ def _meant(host: PluginHost, name: str, enabled: Sequence[str] = ()) -> list[Row
     Raises:
         PluginNotFoundError: Nothing of that name is installed, nor enabled.
     """
-    rows = _rows_of(host, name)
+    rows = rows_named(name, host.catalog)
     if not rows and name not in enabled:
-        known = sorted({row.distribution for row in host.catalog.rows} | {row.id for row in host.catalog.rows})
-        kind, _, short = name.partition(".")
-        raise PluginNotFoundError(f"no plugin {name!r} is installed{closest(name, known)}{install_hint(kind, short)}")
+        raise not_installed(name, host.catalog)
     return rows
-
-
-def _rows_of(host: PluginHost, name: str) -> list[Row]:
-    wanted = normalise(name)
-    return [
-        row
-        for row in host.catalog.rows
-        if wanted == row.distribution or name in (row.id, row.address, row.name, f"{row.kind}.{row.address}")
-    ]
 
 
 def _blocked_form(name: str, rows: Sequence[Row]) -> str:

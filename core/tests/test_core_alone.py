@@ -1,0 +1,147 @@
+"""The core without the commands that manage an installation: it works, and says what has them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import jackfield
+from jackfield.plugins.known import known_components
+from jackfield_testkit.command_line import CommandLine, bare_environment
+from jackfield_testkit.site import FakeSite
+
+INSTALL = "pip install jackfield-manage"
+PARROT = """
+from jackfield.plugins import LLMSpec, hook
+@hook.llms
+def llms(): return [LLMSpec(name="parrot", target="acme_model:Parrot")]
+"""
+MODEL = """
+from jackfield.events import ModelFinished, TextDelta
+from jackfield.models import BaseChatModel
+
+class Parrot(BaseChatModel):
+    backend = "parrot"
+    async def stream(self, request):
+        yield TextDelta(request.messages[-1].get_text_content())
+        yield ModelFinished("stop")
+"""
+
+
+@pytest.fixture(scope="session")
+def core_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return bare_environment(tmp_path_factory.mktemp("core"), ["jackfield"])
+
+
+@pytest.fixture
+def alone(core_python: str, tmp_path: Path, site: FakeSite) -> CommandLine:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return CommandLine(core_python, folder, site.folder)
+
+
+@pytest.fixture
+def parrot(site: FakeSite) -> str:
+    site.add("acme", {"llm.parrot": "acme_light"}, modules={"acme_light": PARROT, "acme_model": MODEL})
+    return "acme"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("--version",), "jackfield 0."),
+        (("--help",), "what is installed, and whether it may load"),
+        ((), "what is installed, and whether it may load"),
+        (("plugins",), "parrot"),
+        (("plugins", "list"), "parrot"),
+        (("plugins", "list", "--kind=tool"), "No plugins of the kind 'tool' are installed"),
+        (("plugins", "--help"), INSTALL),
+        (("plugins", "doctor", "-h"), INSTALL),
+        (("plugins", "list", "--help"), "--kind KIND"),
+        (("run", "-m", "parrot:m", "Hello"), "Hello"),
+    ],
+)
+def test_what_the_core_does_itself_needs_no_other(
+    alone: CommandLine, parrot: str, arguments: tuple[str, ...], shown: str
+) -> None:
+    done = alone(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown in done.stdout
+
+
+def test_the_list_is_json_for_programs(alone: CommandLine, parrot: str) -> None:
+    (row,) = json.loads(alone("plugins", "list", "--json", "--kind", "llm").stdout)["plugins"]
+    assert (row["name"], row["distribution"], row["state"]) == ("parrot", "acme", "ready")
+
+
+MANAGING = [
+    *(["plugins", *words] for words in (["doctor"], ["info", "x"], ["list", "--long"], ["nonsense"], ["--json"])),
+    *([name.partition(".")[2], "x"] for name, known in known_components().items() if known.distribution in INSTALL),
+]
+
+
+@pytest.mark.parametrize("arguments", MANAGING, ids=" ".join)
+@pytest.mark.parametrize("safe", ["", "1"])
+def test_a_command_of_the_manager_says_in_a_line_where_it_is(
+    alone: CommandLine, arguments: list[str], safe: str
+) -> None:
+    done = alone(*arguments, JACKFIELD_SAFE=safe)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert f"jackfield {arguments[0]}" in done.stderr
+    assert INSTALL in done.stderr
+
+
+def test_no_other_package_is_run_for_the_manager(alone: CommandLine, site: FakeSite) -> None:
+    source = """
+from jackfield.plugins import CommandSpec, hook
+@hook.commands
+def commands(): return [CommandSpec(name="trust", target="evil:main", summary="Runs.")]
+def main(arguments): print("evil ran")
+"""
+    site.add("evil", {"command.trust": "evil", "command.plugins": "evil"}, modules={"evil": source})
+    done = alone("trust")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert INSTALL in done.stderr
+    assert "of another package has the same name: jackfield evil/trust" in done.stderr
+    assert alone("plugins", "doctor").stdout == ""
+    assert alone("evil/trust").stdout == "evil ran\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({"JACKFIELD_PLUGINS_BLOCK": "acme"}, "is blocked ('acme' in JACKFIELD_PLUGINS_BLOCK)"),
+        ({"JACKFIELD_PLUGINS": "other"}, "is not in the list of allowed distributions (JACKFIELD_PLUGINS)"),
+        ({"JACKFIELD_SAFE": "1"}, "in safe mode"),
+    ],
+)
+def test_rules_hold_and_are_explained(alone: CommandLine, parrot: str, rule: dict[str, str], told: str) -> None:
+    assert told in alone("plugins", "list", **rule).stdout
+    done = alone("run", "-m", "parrot:m", "Hello", **rule)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(("command", "prompt"), [("run", ["Hello"]), ("chat", [])])
+def test_a_backend_that_is_not_there_says_what_to_install(alone: CommandLine, command: str, prompt: list[str]) -> None:
+    done = alone(command, "-m", "openai:m", *prompt)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "pip install jackfield-openai" in done.stderr
+
+
+def test_what_the_core_advises_to_type_leads_somewhere_without_the_manager(alone: CommandLine) -> None:
+    """Every `jackfield …` in a text of the core is a command of the core, or of the manager, which is named then."""
+    folder = Path(jackfield.__file__).parent
+    advised = {
+        match[1].strip()
+        for path in folder.rglob("*.py")
+        for match in re.finditer(r"jackfield ((?:plugins|trust|requirements|pipeline)\b(?: [a-z]+)?)", path.read_text())
+    }
+    assert {"plugins disable", "plugins search", "trust"} <= advised
+    for typed in advised:
+        done = alone(*shlex.split(typed))
+        assert done.returncode == 0 or INSTALL in done.stderr, (typed, done.stderr)
