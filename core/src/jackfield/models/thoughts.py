@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Literal
 
@@ -43,7 +42,7 @@ class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
         self._inside = inside
         self._splitter = ThoughtSplitter(inside=inside)
         self._kept: list[ModelEvent] = []  # from the first text that may begin a thought on, while that is not decided
-        self._out: deque[ModelEvent] = deque()
+        self._out: list[ModelEvent] = []  # few: a deque is larger than all the rest of this
         self._next: Callable[[], Awaitable[ModelEvent]] = self._looking
 
     def __aiter__(self) -> WithThoughtsApart:
@@ -82,7 +81,7 @@ class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
             self._out.extend(self._read(event))
         if len(self._out) == 1 and self._splitter.place == "answer":
             self._next = self._events.__anext__
-        return self._out.popleft()
+        return self._out.pop(0)
 
     def _begins_with(self, text: str) -> bool:
         """Whether the answer begins with this text, which cannot become a thought: that of most answers cannot."""
@@ -148,6 +147,8 @@ class ThoughtSplitter:
     Attributes:
         place: What the next character belongs to.
     """
+
+    __slots__ = ("_began", "_held", "place")
 
     def __init__(self, *, inside: bool = False) -> None:
         self.place: Place = "thought" if inside else "before"

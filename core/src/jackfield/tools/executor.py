@@ -13,7 +13,6 @@ import logging
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -268,7 +267,7 @@ class _Turn:
         self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._waiting: list[_Running] = []  # to be started
-        self._alone: deque[_Running] = deque()  # may not run beside others of these
+        self._alone: list[_Running] = []  # may not run beside others of these; a deque is larger than most turns
         self._running: set[_Running] = set()
 
     def add(self, planned: PlannedCall, ready: _Ready, context: ToolContext) -> None:
@@ -312,7 +311,7 @@ class _Turn:
         self._running.discard(call)
         self.events.put_nowait(result)
         if call.is_alone and self._alone:
-            self._begin(self._alone.popleft())
+            self._begin(self._alone.pop(0))
 
     async def aclose(self) -> None:
         """Cancel what still runs, and wait until it has ended, but not for ever."""

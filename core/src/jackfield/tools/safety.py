@@ -82,10 +82,11 @@ def claims_of(source: Claims, *, name: str) -> Safety:
         BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
     """
     cls = type(source)
+    effects, class_effects = _effects(source.effects, name), _effects(_of_class(cls, "effects", _NONE), name)
     limit, class_limit = _seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name)
     return Safety(
         needs_approval=source.needs_approval is not False or getattr(cls, "needs_approval", False) is True,
-        effects=_effects(source.effects, name) | _effects(_of_class(cls, "effects", _NONE), name),
+        effects=effects | class_effects if class_effects else effects,
         read_only=source.read_only is True,
         concurrent=source.concurrent is True and getattr(cls, "concurrent", True) is not False,
         timeout_s=limit if class_limit is None else class_limit if limit is None else min(limit, class_limit),
