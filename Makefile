@@ -32,15 +32,16 @@ unexport PYTHONDONTWRITEBYTECODE
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test test-changed nightly check bench attack real-servers mutants format release size constraints known docs clean \
-	system
+.PHONY: help demo test test-changed nightly check style bench attack real-servers mutants format release size constraints \
+	known docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
 	@echo "make test-changed test what a change can touch (ARGS: --since COMMIT, --list, and pytest's)"
 	@echo "make nightly      make test with new examples for all properties, twenty times as many"
-	@echo "make check        what CI runs: style, types, layers, then make test"
+	@echo "make check        what CI runs: make style, then make test"
+	@echo "make style        check style, types and layers"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
 	@echo "make attack       attack it for four minutes: tried, held, broke (ARGS=… are handed on)"
 	@echo "make real-servers test against servers of others (ARGS: transformers, litellm, llama-cpp; that one builds long)"
@@ -84,12 +85,15 @@ nightly: system .venv/.installed-dev
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --timeout=1800 $(ARGS)
 
 check: .venv/.installed-dev
+	@TIMEFORMAT="style, types and layers: %0R s"; time $(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory test
+
+style: .venv/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict $(SOURCES)
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/measures.py
-	@$(MAKE) --no-print-directory test
 
 bench: .venv/.installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
