@@ -271,6 +271,73 @@ def test_the_commands_that_are_shown_are_many() -> None:
     assert {"run", "chat", "plugins", "pipeline", "requirements", "new"} <= shown
 
 
+# Lines that are not typed by the test below, by what they begin with, and why. Those of blocks titled `example` are
+# typed where their page is followed.
+NOT_TYPED = {
+    "jackfield plugins install pdf code_interpreter": "it changes what is installed here",
+    "jackfield plugins install ./": "it changes what is installed here",
+    "jackfield plugins install --any": "it changes what is installed here",
+    "jackfield plugins install retrieval": "it changes what is installed here",
+    "jackfield plugins uninstall": "it changes what is installed here",
+    "jackfield plugins sync jackfield-plugins.lock": "it changes what is installed here",
+    "jackfield plugins sync --exact": "it changes what is installed here",
+    "jackfield plugins bisect": "the command that fails is the reader's; the tests of bisect have some that do",
+    "jackfield plugins info acme": "the plugin of the tutorial, which is made and used where its page is followed",
+    "jackfield run -m acme:NAME": "the plugin of the tutorial",
+    "jackfield run -m openai:NAME -t weekday": "the tool of its page",
+    "jackfield plugins enable observer.jackfield-tool-times": "the observer of its page",
+    "jackfield plugins disable acme-tools": "a made-up plugin",
+}
+# Where tests run, everything is installed from folders, which cannot be pinned, as the page says.
+ENDS_OTHERWISE = {"jackfield requirements agent.yaml --pin": 1}
+AGENT = "llm: openai:NAME\nfunction_list: [code_interpreter]\n"
+APP = "from jackfield import get_chat_model\n\nmodel = get_chat_model('openai:NAME')\n"
+
+
+def typed_lines() -> dict[Path, list[str]]:
+    """What a reader types, by page, in order."""
+    found: dict[Path, list[str]] = {}
+    seen: set[str] = set()
+    for block, _, line in command_lines():
+        bare = line.partition("  #")[0].rstrip()
+        again = bare in seen and bare == "jackfield plugins doctor"  # which loads everything there is
+        if block.language == "sentence" or block.title == "example" or again or line.startswith(tuple(NOT_TYPED)):
+            continue
+        seen.add(bare)
+        found.setdefault(block.document, []).append(bare)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("document", typed_lines(), ids=str)
+def test_commands_that_are_shown_can_be_typed_in_their_order(
+    document: Path, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
+) -> None:
+    folder = tmp_path / "reader"
+    shutil.copytree(ROOT / "examples/documents-and-code/documents", folder)
+    (folder / "report.pdf").write_bytes(next(folder.glob("*.pdf")).read_bytes())
+    (folder / "agent.yaml").write_text(AGENT, encoding="utf-8")
+    (folder / "app.py").write_text(APP, encoding="utf-8")
+    for block in BLOCKS:
+        if block.document == document and re.fullmatch(r"[\w-]+\.(ya?ml|py|json)", block.title):
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    keys = {"OPENAI_API_KEY": "sk-example", "OPENAI_BASE_URL": model_server.url}
+    failed = []
+    for line in typed_lines()[document]:
+        typed = ["bash", "-c", f"{line} < /dev/null"]
+        done = execute(typed, cwd=folder, env={**clean_env, **keys, "PATH": programs}, check=False)
+        if done.returncode != ENDS_OTHERWISE.get(line, 0):
+            failed.append(f"{line}\n  gave {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
+    assert not failed, "\n".join(failed)
+
+
+def test_what_is_not_typed_is_shown_somewhere() -> None:
+    shown = [line for _, _, line in command_lines()]
+    assert [beginning for beginning in NOT_TYPED if not any(line.startswith(beginning) for line in shown)] == []
+
+
 # --- plugins that are made by following a page ---
 
 PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("docs/kinds/*.md"), ROOT / "docs/authors/tutorial.md"])
