@@ -21,6 +21,7 @@ def main() -> None:
         rows: dict[str, Callable[[], list[Row]]] = {
             "import": lambda: start.import_cost(qwen_python),
             "list": start.listing_cost,
+            "doctor": start.doctor_cost,
             "call": lambda: calls.one_call(servers, qwen_python),
             "stream": lambda: calls.streaming(servers),
             "turns": lambda: calls.turns(servers, qwen_python),

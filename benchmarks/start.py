@@ -1,4 +1,4 @@
-"""Rows 1 and 2: what starting costs."""
+"""Rows 1 and 2: what starting costs, and what looking at every plugin does."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from benchmarks.measure import Row, processes_in_turns
 _BUILD = "import jackfield; jackfield.FnCallAgent(function_list=['code_interpreter'])"
 # Not ru_maxrss: a child begins with its parent's.
 _RSS = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+_TOOL = """
+from jackfield.plugins import ToolSpec, hook
+
+@hook.tools
+def tools():
+    return [ToolSpec(name="{module}", target="{module}:make", description="Does it.")]
+
+def make():
+    pass
+"""
 
 
 def import_cost(qwen_python: str | None) -> list[Row]:
@@ -70,3 +80,35 @@ def listing_cost() -> list[Row]:
     ours, openai = cpu["list"] - cpu["bare"], cpu["openai"] - cpu["bare"]
     peer = f"import openai {openai:.0f} ms"
     return [Row("2 plugins list, 1000 installed", f"{ours:.0f} ms", peer, ours / openai, "60 ms of 414: 0.14")]
+
+
+def doctor_cost() -> list[Row]:
+    """What each of 36 plugins adds to `jackfield plugins doctor`, light and deep, beside bare Python."""
+    names = [f"acme-tool-{number}" for number in range(36)]
+    doctor = [sys.executable, "-m", "jackfield", "plugins", "doctor"]
+    commands = {"bare": [sys.executable, "-c", "pass"]}
+    for how, options in (("light", []), ("deep", ["--deep"])):
+        commands |= {f"{how} one": [*doctor, *options, names[0]], f"{how} all": [*doctor, *options, *names]}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            _install_tool(Path(folder), name)
+        cpu = processes_in_turns(commands, rounds=5, env={"PYTHONPATH": folder})
+    rows = []
+    for how in ("light", "deep"):
+        each = (cpu[f"{how} all"] - cpu[f"{how} one"]) / (len(names) - 1)
+        peer = f"python -c pass {cpu['bare']:.0f} ms"
+        rows.append(
+            Row(f"2 plugins doctor, {how}, a plugin", f"{each:.0f} ms", peer, each / cpu["bare"], "40 ms of 12: 3.3")
+        )
+    return rows
+
+
+def _install_tool(site: Path, distribution: str) -> None:
+    module = distribution.replace("-", "_")
+    metadata = site / f"{module}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[jackfield.v1]\ntool.{module} = {module}\n")
+    files = (f"{module}.py", f"{metadata.name}/METADATA", f"{metadata.name}/entry_points.txt")
+    (metadata / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+    (site / f"{module}.py").write_text(_TOOL.format(module=module))

@@ -148,7 +148,7 @@ class ThoughtSplitter:
         place: What the next character belongs to.
     """
 
-    __slots__ = ("_began", "_held", "place")
+    __slots__ = ("_began", "_blank", "_held", "place")
 
     def __init__(self, *, inside: bool = False) -> None:
         self.place: Place = "thought" if inside else "before"

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.imports import files_of_import
+from jackfield.plugins.metadata import read_file
 from jackfield.settings import normalise
 
-_MAX_FILE_BYTES = 16 << 20
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 _MARK = b".dist-info/"
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -71,7 +71,7 @@ class Identities:
         site, _, metadata = row.location.rpartition("/")
         if record is None:
             return "has no RECORD, so nothing proves whose it is"
-        if not _has_hash(_read(f"{row.location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
+        if not _has_hash(read_file(f"{row.location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
             return "has entry points that are not those it was installed with"
         claims = self._claimed(site)
         if metadata in claims:
@@ -83,7 +83,7 @@ class Identities:
         for file in _origins(row.module):
             if not _is_own(file, row.location, record, editable):
                 return f"would have Python import {file.path}, which is none of its files"
-            if not editable and not _has_hash(_read(file.path), record[file.relative]):
+            if not editable and not _has_hash(read_file(file.path), record[file.relative]):
                 return f"has a file that is not as it was installed: {file.relative}"
             others = [name for name in self._listing(file) if name != row.distribution]
             if others:
@@ -101,7 +101,7 @@ class Identities:
 
     def _record(self, location: str) -> Mapping[str, str] | None:
         if location not in self._records:
-            raw = _read(f"{location}/RECORD")
+            raw = read_file(f"{location}/RECORD")
             self._records[location] = None if raw is None else _parsed(raw)
         return self._records[location]
 
@@ -120,7 +120,7 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
         return
     beside = os.path.normpath(site)
     for name in names:
-        raw = _read(f"{site}/{name}/RECORD") or b""
+        raw = read_file(f"{site}/{name}/RECORD") or b""
         own = b"\n" + os.fsencode(name) + b"/"
         at = raw.find(_MARK)
         while at >= 0:
@@ -155,7 +155,7 @@ def _is_own(file: _Origin, location: str, record: Mapping[str, str], editable: s
 
 def _editable_folder(location: str) -> str:
     """The folder that an editable distribution is a link to (PEP 660), '' if it is none."""
-    raw = _read(f"{location}/direct_url.json")
+    raw = read_file(f"{location}/direct_url.json")
     if raw is None or b'"editable"' not in raw:
         return ""
     import json
@@ -187,41 +187,3 @@ def _has_hash(content: bytes | None, recorded: str) -> bool:
         return False
     made = b2a_base64(hashlib.new(algorithm, content).digest(), newline=False).decode()
     return made.rstrip("=").translate(_URL_SAFE) == digest.rstrip("=")
-
-
-def _read(path: str) -> bytes | None:
-    """A file, or an entry of the archive that stands where its folder should; None if it cannot be read."""
-    try:
-        # Not blocking: a pipe that somebody left there would be waited for.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-    except NotADirectoryError:
-        return _read_in_archive(path)
-    except (OSError, ValueError):
-        return None
-    try:
-        # One read of what there should be: a buffer for the largest permitted file costs more than most files.
-        size = os.fstat(descriptor).st_size
-        raw = os.read(descriptor, min(size, _MAX_FILE_BYTES) + 1)
-        if len(raw) != size:
-            while len(raw) <= _MAX_FILE_BYTES and (more := os.read(descriptor, 1 << 20)):
-                raw += more
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return raw if len(raw) <= _MAX_FILE_BYTES else None
-
-
-def _read_in_archive(path: str) -> bytes | None:
-    import zipfile
-
-    archive, name = path, ""
-    while archive and not os.path.isfile(archive):  # noqa: PTH113
-        archive, _, last = archive.rpartition("/")
-        name = f"{last}/{name}" if name else last
-    try:
-        with zipfile.ZipFile(archive) as file, file.open(name) as entry:
-            raw = entry.read(_MAX_FILE_BYTES + 1)
-    except (OSError, KeyError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile):
-        return None
-    return raw if len(raw) <= _MAX_FILE_BYTES else None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from jackfield_manage import apart
 from jackfield_manage.doctor import Finding, _can_agree, examine
 
 SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
@@ -311,3 +315,92 @@ def test_findings_come_as_they_are_found(site: Any) -> None:
     findings = examine(site.host(), timeout_s=2)
     assert next(findings).distribution == "acme"
     findings.close()
+
+
+# --- apart: what a plugin does ends with its own process ---
+
+RUINS = {
+    "empties the environment": "import os; os.environ.clear()",
+    "forgets all modules": "import sys; sys.modules.clear()",
+    "closes all files": "import os; os.closerange(0, 4096)",
+    "ends its process group": "import os, signal; os.killpg(0, signal.SIGKILL)",
+    "hears everything, and fails": "import sys\nclass E(Exception): pass\n"
+    "def hear(event, arguments):\n    if event == 'open': raise E\nsys.addaudithook(hear)",
+    "writes into every file": "import os\nfor number in range(3, 64):\n    try: os.write(number, b'junk')\n"
+    "    except OSError: pass",
+    "goes where nothing is": "import os, sys; os.chdir('/'); sys.path[:] = []",
+    "hears of no child": "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); signal.set_wakeup_fd(-1)",
+    "forks and goes on twice": "import os; os.fork()",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ruin", RUINS)
+def test_what_a_plugin_ruins_is_its_own(site: Any, ruin: str) -> None:
+    add(site, f"{RUINS[ruin]}\n{TOOL.format('')}")
+    for name in ("before", "sound"):
+        add_sound(site, name, name)
+    found = look(site)
+    assert "acme" in found
+    assert [found[name].status for name in ("before", "sound")] == ["ok", "ok"]
+
+
+LEFT = """
+import pathlib, subprocess
+left = subprocess.Popen(["sleep", "600"])
+pathlib.Path({path!r}).write_text(str(left.pid))
+"""
+
+
+def is_running(path: Path) -> bool:
+    """Whether the process is there whose number a file has; one that has ended and waits to be asked is not."""
+    line = Path(f"/proc/{path.read_text()}/cmdline")
+    return line.exists() and b"sleep" in line.read_bytes()
+
+
+def test_processes_that_a_plugin_leaves_behind_are_ended(site: Any, tmp_path: Path) -> None:
+    add(site, LEFT.format(path=str(tmp_path / "pid")) + TOOL.format(""))
+    assert "subprocess.Popen" in look(site)["acme"].why
+    assert not is_running(tmp_path / "pid")
+
+
+def test_whoever_stops_asking_ends_what_is_still_examined(site: Any, tmp_path: Path) -> None:
+    add_sound(site, "acme", "x")
+    waits = LEFT.format(path=str(tmp_path / "pid")) + "left.wait()\n"
+    site.add("slow", {"tool.y": "slow_light"}, modules={"slow_light": waits})
+    findings = examine(site.host(), timeout_s=60)
+    assert next(findings).distribution == "acme"
+    while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():
+        time.sleep(0.01)
+    assert is_running(tmp_path / "pid")
+    findings.close()
+    assert not is_running(tmp_path / "pid")
+
+
+@pytest.fixture(params=["no forks here", "what forks ends early"])
+def _interpreters(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "no forks here":
+        monkeypatch.delattr(os, "fork")
+    else:
+        monkeypatch.setattr(apart, "PRELOADED", "jackfield_manage.not_there")
+
+
+@pytest.mark.usefixtures("_interpreters")
+@pytest.mark.parametrize("deep", [False, True])
+def test_without_a_process_that_forks_each_has_an_interpreter(site: Any, deep: bool) -> None:
+    add(site, TOOL.format(""), heavy="raise ValueError('heavy')")
+    site.add("crash", {"tool.z": "crash_light"}, modules={"crash_light": "import os; os._exit(3)"})
+    found = look(site, deep=deep)
+    assert found["acme"].status == ("broken" if deep else "ok")
+    assert "with code 3" in found["crash"].why
+
+
+def test_nothing_that_was_imported_to_look_deep_is_taken_for_light(site: Any) -> None:
+    add(site, "import pydantic\n" + TOOL.format(""))
+    found = look(site, deep=True)["acme"]
+    assert (found.status, "describing it imports " in found.why) == ("slow", True)
+    assert "pydantic" in found.why
+
+
+def test_a_trace_of_loading_is_not_taken_for_what_a_plugin_prints(site: Any) -> None:
+    add(site, TOOL.format(""))
+    assert look(site, trace=True)["acme"].status == "ok"

@@ -10,19 +10,19 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from email.message import Message
-from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import Any
 
+import importlib_metadata
+
+from jackfield.plugins.metadata import read_file
 from jackfield.settings import normalise
 
 CORE = "jackfield"
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
-_MAX_FILE_BYTES = 4 << 20  # METADATA has the whole README in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,13 @@ def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
 
 
 def read_distribution(location: str) -> Distribution | None:
-    """The distribution whose metadata is in a folder; None if it does not say its name and version."""
-    folder = Path(location)
-    raw = _read(folder / "METADATA") or _read(folder / "PKG-INFO")
-    if not raw:
-        return None
-    headers = BytesHeaderParser().parsebytes(raw)
-    installer = _read(folder / "INSTALLER").decode(errors="replace").strip()[:64]
+    """The distribution whose metadata is in a folder, or in one in an archive; None if it has no name and version."""
+    metadata = _Metadata(location)
+    headers = metadata.metadata
     name, version = _text(headers, "Name"), _text(headers, "Version")
     if not name or not version:
         return None
+    installer = (metadata.read_text("INSTALLER") or "").strip()[:64]
     return Distribution(
         normalise(name),
         version,
@@ -90,8 +87,8 @@ def read_distribution(location: str) -> Distribution | None:
         requires_python=_text(headers, "Requires-Python"),
         licence=(_text(headers, "License-Expression") or _text(headers, "License"))[:200],
         installer=installer,
-        requested=(folder / "REQUESTED").is_file() if installer == "pip" else None,
-        direct=_direct(folder),
+        requested=metadata.read_text("REQUESTED") is not None if installer == "pip" else None,
+        direct=_direct(metadata.read_text("direct_url.json")),
     )
 
 
@@ -118,11 +115,11 @@ def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any
 
 def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
     """Who requires a distribution always, and who with an extra (`other[extra]`); sorted."""
-    return requirers(distributions).get(name, [])
+    return requirers([name], distributions).get(name, [])
 
 
-def requirers(distributions: Mapping[str, Distribution]) -> dict[str, list[str]]:
-    """For each distribution that is required, what `required_by` says of it."""
+def requirers(names: Collection[str], distributions: Mapping[str, Distribution]) -> dict[str, list[str]]:
+    """For each of some distributions that is required, what `required_by` says of it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for other in distributions.values():
         for text in other.requires:
@@ -130,8 +127,8 @@ def requirers(distributions: Mapping[str, Distribution]) -> dict[str, list[str]]
             if name is None:
                 continue
             needed = normalise(name[0])
-            if needed not in distributions:
-                continue  # nobody asks who requires what is not here
+            if needed not in names:
+                continue
             for extra in _extras_of(text, other.extras):
                 one = replace(other, requires=(text,))
                 if extra is None or any(requirements_of(one, extra)):
@@ -163,29 +160,35 @@ def _metadata_folders(folder: str) -> Iterator[str]:
         yield f"{folder}/{name}"
 
 
-def _direct(folder: Path) -> Mapping[str, Any] | None:
+class _Metadata(importlib_metadata.Distribution):
+    """What `importlib_metadata` makes of files that are read with limits, wherever they lie."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+
+    def read_text(self, filename: str) -> str | None:
+        raw = read_file(f"{self._location}/{filename}")
+        if raw is None:
+            return None
+        text = raw.decode(errors="replace").replace("\r\n", "\n")
+        # Behind the headers stands the README, which would be most of the work.
+        return text.partition("\n\n")[0] + "\n" if filename in ("METADATA", "PKG-INFO") else text
+
+    def locate_file(self, path: str | os.PathLike[str]) -> importlib_metadata.SimplePath:
+        return Path(self._location).parent / path
+
+
+def _direct(text: str | None) -> Mapping[str, Any] | None:
     try:
-        table = json.loads(_read(folder / "direct_url.json") or "null")
+        table = json.loads(text or "null")
     except (ValueError, RecursionError):
         return None
     return table if isinstance(table, dict) else None
 
 
-def _read(path: Path) -> bytes:
-    """The file, b'' if it is not there, is no file or is larger than any metadata."""
-    try:
-        if not path.is_file():  # a pipe would be waited for
-            return b""
-        with path.open("rb") as file:
-            raw = file.read(_MAX_FILE_BYTES + 1)
-    except (OSError, ValueError):
-        return b""
-    return raw if len(raw) <= _MAX_FILE_BYTES else b""
-
-
-def _text(headers: Message, name: str) -> str:
+def _text(headers: importlib_metadata.PackageMetadata, name: str) -> str:
     return str(headers.get(name) or "").strip()
 
 
-def _texts(headers: Message, name: str) -> tuple[str, ...]:
+def _texts(headers: importlib_metadata.PackageMetadata, name: str) -> tuple[str, ...]:
     return tuple(str(value).strip() for value in headers.get_all(name) or ())

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pickle
-import signal
-import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -25,7 +18,8 @@ from jackfield.plugins.catalog import Problem, Row, misspelt_groups
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.policy import is_incompatible
 from jackfield.settings import ENABLED_KINDS, near, normalise
-from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of, requirers
+from jackfield_manage.apart import TIMEOUT_S, probe_all
+from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
 from jackfield_manage.record import changed_files, files_below
 
 Status = Literal[
@@ -40,17 +34,8 @@ _SEVERITY: Mapping[Status, int] = {
     "inactive": 2,
     "ok": 3,
 }
-PROBE_TIMEOUT_S = 30.0
 WAITED_MS = 250.0  # what loads a plugin reads files; it does not ask servers, or sleep
 SLOW_MS = 50.0  # a light module should take 5; ten times that is felt by everybody who lists or resolves
-# In the form of `probe`'s answer, for a process that gave none.
-_NO_ANSWER: Mapping[str, Any] = {
-    "ms": None,
-    "waited_ms": 0.0,
-    **dict.fromkeys(("errors", "missing", "secrets", "effects", "imported", "offered", "checks"), ()),
-    "specs": {},
-    "configs": {},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +75,7 @@ def examine(
     host: PluginHost,
     *,
     deep: bool = False,
-    timeout_s: float = PROBE_TIMEOUT_S,
+    timeout_s: float = TIMEOUT_S,
     only: Sequence[str] = (),
     remembered: Sequence[str] = (),
 ) -> Iterator[Finding]:
@@ -113,15 +98,12 @@ def examine(
     wanted = sorted(name for name in rows if not only or name in only)
     loadable = [name for name in wanted if any(not host.why_not(row) for row in rows[name])]
     neighbours = _Neighbours(host)
-    with ThreadPoolExecutor(max_workers=4) as pool:  # the threads only wait for processes
-        probe = partial(probe_apart, host, timeout_s=timeout_s)
-        options = ["--deep"] if deep else []
-        answers = {name: pool.submit(probe, name, *options) for name in loadable}
-        try:
-            for name in wanted:
-                yield _finding(rows[name], answers[name].result() if name in answers else None, host, neighbours)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    answers: dict[str, Mapping[str, Any]] = {}
+    with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
+        for name in wanted:
+            while name in loadable and name not in answers:
+                answered, answers[answered] = next(probed)
+            yield _finding(rows[name], answers.get(name), host, neighbours)
     if not only or CORE in only:
         yield from _core_findings(neighbours.installation)
     for problem in (*host.problems(), *misspelt_groups(host.paths)):
@@ -198,7 +180,7 @@ class _Neighbours:
         self.prefer = host.settings.prefer
         self.standings = standings(host)
         self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
-        self._requirers = requirers(self.installation)
+        self._requirers = requirers({row.distribution for row in host.catalog.rows}, self.installation)
 
     def bringers(self, distribution: str) -> tuple[str, ...]:
         """Who requires a distribution that nobody has asked for by name."""
@@ -209,7 +191,9 @@ class _Neighbours:
         """Who else requires something in such versions that none fits both, each with what it requires."""
         # Who requires it only with an extra is not in the installation by that name: nobody may have chosen the extra.
         names = [
-            name for name in self._requirers.get(required, ()) if name in self.installation and name != distribution
+            name
+            for name in required_by(required, self.installation)
+            if name in self.installation and name != distribution
         ]
         return [
             (name, str(wanted.specifier))
@@ -439,44 +423,3 @@ def _unmet(found: Distribution, neighbours: _Neighbours) -> Iterator[Verdict]:
                 yield "broken", f"{why}, while {told}: no version of it fits both", fix
             else:
                 yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
-
-
-def probe_apart(
-    host: PluginHost, distribution: str, *options: str, timeout_s: float = PROBE_TIMEOUT_S
-) -> dict[str, Any]:
-    """Load a distribution's plugins in a process of its own, by the host's rules; options and answer are `probe`'s.
-
-    A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.
-    """
-    command = [sys.executable, "-BP", "-m", "jackfield_manage.probe", distribution, *options]
-    # Files and not pipes: a process that a plugin leaves behind would hold a pipe open, and us up.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(  # noqa: S603 - our own module, in our own interpreter
-            command, stdin=subprocess.PIPE, stdout=out, stderr=said, start_new_session=True
-        )
-        try:
-            process.communicate(pickle.dumps(host), timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            return {**_NO_ANSWER, "errors": [f"loading it did not end within {timeout_s:g} s"]}
-        finally:
-            _end_all_of(process)
-        out.seek(0)
-        said.seek(0)
-        return _read_answer(process.returncode, out.read(), said.read())
-
-
-def _end_all_of(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads a session, and whatever it has left behind there."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _read_answer(code: int, out: bytes, said: bytes) -> dict[str, Any]:
-    try:
-        answer: dict[str, Any] = json.loads(out)
-    except ValueError:
-        last = said.decode(errors="replace").strip().rpartition("\n")[2][:300]
-        ended = f"by signal {-code}" if code < 0 else f"with code {code}"
-        return {**_NO_ANSWER, "errors": [f"loading it ended the process {ended}" + (f": {last}" if last else "")]}
-    return answer

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
+import jackfield.plugins.faults  # paid once by all plugins, so not counted for this one
+import jackfield.plugins.registration  # noqa: F401 - as above
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import ComponentSpec
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
+from jackfield_manage.answers import answer_to, failed
 from jackfield_manage.watch import Watch
 
 
@@ -35,18 +38,20 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
         `ms`, `waited_ms`: the CPU it took, and how long it waited besides; `checks`: what is wrong with the machine, by
         its own account; `configs`: if asked for, the JSON Schemas of their settings.
     """
-    for shared in ("faults", "registration"):  # paid once by all plugins, so not counted for this one
-        importlib.import_module(f"jackfield.plugins.{shared}")
-    rows = [row for row in host.rows() if row.distribution == distribution]
+    answer = describe(host, distribution)
+    if deep and not answer["errors"]:
+        loaded = look_deep(host, distribution)
+        answer |= {key: loaded[key] for key in ("errors", "missing", "checks")}
+    return {**answer, "configs": _schemas(host, distribution)} if configs else answer
+
+
+def describe(host: PluginHost, distribution: str) -> dict[str, Any]:
+    """What `probe` says of a distribution whose components are described, and not loaded."""
+    rows = _rows_of(host, distribution)
     watch = Watch({row.module.partition(".")[0] for row in rows})
-    answer: dict[str, Any] = {"specs": {}, "offered": [], "errors": [], "missing": [], "checks": [], "configs": {}}
-    specs: dict[Row, ComponentSpec] = {}
+    answer = failed()
     with watch:
-        for row in rows:
-            try:
-                specs[row] = host.spec_of(row, ComponentSpec)
-            except PluginError as error:
-                _note(error, answer)
+        specs = dict(_specs_of(host, rows, answer))
     answer["waited_ms"] = round(watch.waited_ms, 1)
     answer["ms"] = round(watch.cpu_ms, 1)
     answer["effects"], answer["imported"] = [*watch.changed, *watch.effects], watch.imported
@@ -56,16 +61,39 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
     answer["offered"] = [
         f"{kind}.{name}" for row in one_of_each_module for kind in KINDS for name in host.offered(row, kind)
     ]
-    if deep and not answer["errors"]:
-        for row, spec in specs.items():
-            _load_and_check(host, row, spec, answer)
-    for row, spec in specs.items() if configs else ():
+    return answer
+
+
+def look_deep(host: PluginHost, distribution: str) -> dict[str, Any]:
+    """What `probe` says when the components of a distribution are loaded and checked, and nothing else."""
+    answer = failed()
+    for row, spec in _specs_of(host, _rows_of(host, distribution), answer):
+        _load_and_check(host, row, spec, answer)
+    return answer
+
+
+def _schemas(host: PluginHost, distribution: str) -> dict[str, Any]:
+    schemas: dict[str, Any] = {}
+    for row, spec in _specs_of(host, _rows_of(host, distribution), failed()):
         if spec.config:
             try:
-                answer["configs"][row.id] = host.load_target(row, spec.config).model_json_schema()
+                schemas[row.id] = host.load_target(row, spec.config).model_json_schema()
             except Exception as error:  # noqa: BLE001 - the rest can be told all the same
-                answer["configs"][row.id] = {"error": f"{type(error).__name__}: {error}"}
-    return answer
+                schemas[row.id] = {"error": f"{type(error).__name__}: {error}"}
+    return schemas
+
+
+def _rows_of(host: PluginHost, distribution: str) -> list[Row]:
+    return [row for row in host.rows() if row.distribution == distribution]
+
+
+def _specs_of(host: PluginHost, rows: Iterable[Row], answer: dict[str, Any]) -> Iterable[tuple[Row, ComponentSpec]]:
+    """The descriptors of those that have one; the errors of the others go into the answer."""
+    for row in rows:
+        try:
+            yield row, host.spec_of(row, ComponentSpec)
+        except PluginError as error:
+            _note(error, answer)
 
 
 def _note(error: PluginError, answer: dict[str, Any]) -> None:
@@ -74,17 +102,30 @@ def _note(error: PluginError, answer: dict[str, Any]) -> None:
         answer["missing"].append(error.__cause__.name)
 
 
+BASES = {
+    "agent": "jackfield.agents:Agent",
+    "call_format": "jackfield.processors:CallFormat",
+    "embedder": "jackfield.retrieval:Embedder",
+    "llm": "jackfield.models:BaseChatModel",
+    "observer": "jackfield.runs.observers:Observer",
+    "parser": "jackfield.retrieval:Parser",
+    "processor": "jackfield.processors:Processor",
+    "searcher": "jackfield.retrieval:Searcher",
+    "tool": "jackfield.tools:BaseTool",
+}
+"""What a component of a kind must be a subclass of."""
+
+
 def _fault_of_class(kind: str, loaded: Any) -> str:
     """Why what a component's target names cannot be one of its kind, or ''; it goes on after the target."""
     if not callable(loaded):
         return f"has the type {type(loaded).__name__}, and must be a class"
-    wanted = KINDS[kind].base
-    if not isinstance(loaded, type) or not wanted:
+    if not isinstance(loaded, type) or kind not in BASES:
         return ""  # a function that makes one: only calling it would tell
-    module, _, name = wanted.partition(":")
+    module, _, name = BASES[kind].partition(":")
     base = getattr(importlib.import_module(module), name)
     if not issubclass(loaded, base):
-        return f"is no subclass of {wanted.replace(':', '.')}"
+        return f"is no subclass of {BASES[kind].replace(':', '.')}"
     unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))
     return f"does not write {', '.join(unwritten)}" if unwritten else ""
 
@@ -126,21 +167,9 @@ def _json_value(value: Any) -> Any:
 def main(arguments: list[str]) -> None:
     """Probe the distribution that the first argument names."""
     host = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that has started this one
-    answer_to = os.dup(1)
+    work = partial(probe, host, arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
     with tempfile.TemporaryFile() as said:
-        for stream in (1, 2):
-            os.dup2(said.fileno(), stream)
-        result = probe(host, arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        said.seek(0)
-        printed = said.read(500).decode(errors="replace")
-    if printed and not result["errors"]:
-        result["effects"].append(f"it prints {printed!r}")
-    with os.fdopen(answer_to, "w") as answer:
-        json.dump(result, answer)
-        answer.flush()
-        os._exit(0)  # whatever threads the plugin has started
+        answer_to(os.dup(1), said.fileno(), work)
 
 
 if __name__ == "__main__":

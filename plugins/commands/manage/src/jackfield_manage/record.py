@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from jackfield.errors import PluginError
+from jackfield.plugins.metadata import read_file
 from jackfield_manage.distributions import read_distribution
 
 _MAX_RECORD_BYTES = 16 << 20
@@ -82,6 +83,9 @@ def changed_files(location: str) -> list[ChangedFile]:
 
 def files_below(location: str, folder: str) -> list[str]:
     """The files that a distribution has put below a folder (`package/`) of the place it lies in, by its RECORD."""
+    # As it is written: a table of all files is made for the few that have it.
+    if folder.encode() not in (read_file(f"{location}/RECORD") or b""):
+        return []
     try:
         return sorted(path for path, _ in _recorded(location) if path.startswith(folder))
     except PluginError:

@@ -9,13 +9,13 @@ from dataclasses import asdict
 
 from jackfield.cli.tables import print_json, printable
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
-from jackfield.models.base import load_processors
 from jackfield.plugins.host import PluginHost
-from jackfield.processors import in_order
 from jackfield.settings import ENABLED_KINDS, closest, normalise
+from jackfield_manage.apart import TIMEOUT_S
 from jackfield_manage.consent import Memory
 from jackfield_manage.distributions import CORE
-from jackfield_manage.doctor import PROBE_TIMEOUT_S, Finding, examine
+from jackfield_manage.doctor import Finding, examine
+from jackfield_manage.named import distributions_in
 
 CHAIN = "(enabled processors)"
 SETTINGS = "(settings)"
@@ -29,7 +29,7 @@ def doctor(options: argparse.Namespace) -> int:
     host = PluginHost()
     only = [normalise(name) for name in options.names]
     remembered = list(Memory().seen())
-    here = {*(row.distribution for row in host.catalog.rows), *(problem.distribution for problem in host.problems())}
+    here = distributions_in(host.catalog)
     for name in only:
         if name not in here.union(remembered, (CORE,)):
             raise PluginNotFoundError(f"no plugin distribution {name!r} is installed{closest(name, here)}")
@@ -54,7 +54,7 @@ def _all_findings(
     remembered: Sequence[str],
     before: Sequence[Finding],
 ) -> Iterator[Finding]:
-    timeout_s = options.timeout or PROBE_TIMEOUT_S
+    timeout_s = options.timeout or TIMEOUT_S
     yield from examine(host, deep=options.deep, timeout_s=timeout_s, only=only, remembered=remembered)
     if not only:
         yield from _project_findings(host)
@@ -89,11 +89,19 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
         rows = host.enabled("processor")
         if any(finding.is_fault and finding.distribution in {row.distribution for row in rows} for finding in findings):
             return []
-        in_order(load_processors((), host), host.settings.order)
+        if rows or host.settings.order:
+            _put_in_order(host)
     except JackfieldError as error:
         ids = tuple(f"{row.kind}.{row.address}" for row in rows)
         return [Finding(CHAIN, "", ids, "broken", None, str(error), "jackfield plugins disable one of them")]
     return []
+
+
+def _put_in_order(host: PluginHost) -> None:
+    from jackfield.models.base import load_processors  # most installations enable none, and this imports much
+    from jackfield.processors import in_order
+
+    in_order(load_processors((), host), host.settings.order)
 
 
 def _print(finding: Finding, width: int) -> None:

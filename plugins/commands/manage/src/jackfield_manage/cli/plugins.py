@@ -9,12 +9,11 @@ from typing import Any
 from jackfield.cli.parser import Parser
 from jackfield.cli.plugins import add_list_options, print_rows, row_facts, state_of
 from jackfield.cli.tables import print_json, print_table, printable
-from jackfield.errors import PluginNotFoundError
 from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
 from jackfield.plugins.known import Known, known_components
-from jackfield.settings import closest, normalise
+from jackfield_manage.named import not_installed, rows_named
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -115,15 +114,9 @@ def _summary(row: Row, host: PluginHost) -> str:
 def info(options: argparse.Namespace) -> int:
     """Print all about a distribution, or about the components of a name."""
     host = PluginHost()
-    wanted = normalise(options.name)
-    rows = [
-        row
-        for row in host.catalog.rows
-        if wanted == row.distribution or options.name in (row.name, row.id, row.address)
-    ]
+    rows = rows_named(options.name, host.catalog)
     if not rows:
-        known = sorted({row.distribution for row in host.catalog.rows} | {row.name for row in host.catalog.rows})
-        raise PluginNotFoundError(f"no plugin {options.name!r} is installed{closest(options.name, known)}")
+        raise not_installed(options.name, host.catalog)
     answers = _answers(rows, host)
     facts = [_component_facts(row, host, answers.get(row.distribution, {})) for row in rows]
     if options.json:
@@ -140,7 +133,7 @@ def info(options: argparse.Namespace) -> int:
 
 def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
     """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
-    from jackfield_manage.doctor import probe_apart
+    from jackfield_manage.apart import probe_apart
 
     loadable = dict.fromkeys(row.distribution for row in rows if not host.why_not(row))
     return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
