@@ -6,7 +6,8 @@ A change is what differs from the commit where this branch left `main`, in commi
 
 - the tests of every distribution that has a changed file, whichever file that is;
 - every test file that imports a changed module, directly or through others of ours, or names it as an entry point does;
-- every test file that names a changed file or its folder, such as "plugin-template";
+- every test file that names a changed file or its folder, such as "plugin-template", and of those across distributions
+  each that names a changed one;
 - of the tests across distributions, those whose parameter is a changed distribution or document. A slow one without
   such a parameter is left to `make test`.
 
@@ -34,11 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # A change of one of these can touch any test.
 OF_ALL = frozenset({"pyproject.toml", "conftest.py", "constraints.txt"})
 # What a test takes that runs for each distribution.
-OF_EACH = frozenset({"distribution", "plugin", "distributions"})
+OF_EACH = frozenset({"distribution", "distributions", "plugin"})
 # Folders that are named for other reasons than what is in them.
 TOO_WIDE = frozenset({"core", "plugins", "tests"})
-# Of modules, of modules with an attribute, and of distributions; not of sentences.
-NAME = re.compile(r"[a-z_][\w-]*(\.\w+)*(:\w+)?")
+# Of a module, or of an attribute of one.
+NAME = re.compile(r"[a-z_]\w*(\.\w+)*(:\w+)?")
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,9 @@ class Repository:
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
     def _imports_of(self, path: str) -> frozenset[str]:
-        is_test = "/tests/" in f"/{path}"
         found: set[str] = set()
         for name in _names_in(_tree(self.text_of(path)), self._package_of(path)):
             found |= self._files_of(name)
-            if is_test:
-                found |= self._files_of(name.replace("-", "_"))
         return frozenset(found - {path})
 
     def _package_of(self, path: str) -> str:
@@ -248,7 +246,8 @@ def _is_named(repo: Repository, test: str, changed: Set[str]) -> bool:
     tree = _tree(repo.text_of(test))
     said = set(_strings(tree))
     homes = {one.name for one in repo.distributions if any(map(one.has, changed))}
-    if homes and (said & homes or not OF_EACH.isdisjoint(_parameters(tree))):
+    # Elsewhere the name of a distribution is a word like another: tests of the core make what they name.
+    if test.startswith("tests/") and homes and (said & homes or not OF_EACH.isdisjoint(_parameters(tree))):
         return True
     patterns = [text.replace("**/", "*") for text in said if "*" in text and "/" in text]
     return any(
@@ -263,7 +262,7 @@ def _folders(path: str) -> Iterator[str]:
 
 def _parameters(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             yield from (one.arg for one in node.args.args)
 
 

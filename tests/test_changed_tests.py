@@ -17,6 +17,7 @@ FILES = {
     "core/src/jackfield/words.py": "",
     "core/src/jackfield/agent.py": "from jackfield import words\n",
     "core/tests/test_words.py": "import jackfield.words\n",
+    "core/tests/test_texts.py": "SAID = 'pip install jackfield-tide'\nNAME = 'jackfield-tide'\n",
     "core/tests/test_agent.py": "def test(): from jackfield.agent import run\n",
     "plugins/tools/tide/pyproject.toml": '[project]\nname = "jackfield-tide"\n',
     "plugins/tools/tide/README.md": "# Tide\n",
@@ -32,7 +33,7 @@ FILES = {
     "plugins/tools/wind/tests/test_wind.py": "",
     "plugins/tools/wind/tests/deep/conftest.py": "import jackfield_tide.plugin\n",
     "plugins/tools/wind/tests/deep/test_beside_tide.py": "",
-    "tests/test_installs.py": "def test(distribution): ...\n",
+    "tests/test_installs.py": "def test_it(distribution): ...\n",
     "tests/test_pages.py": "PAGES = ['docs/**/*.md']\n",
     "tests/test_template.py": "PLACE = 'plugin-template'\n",
     "tests/test_names.py": "NAME = 'jackfield-wind'\n",
@@ -97,10 +98,11 @@ def test_a_change_of_a_plugin_touches_its_own_tests_and_who_reaches_it(
     assert touched(f"plugins/tools/tide/src/jackfield_tide/{module}") == TIDE
 
 
-def test_a_change_of_a_module_touches_who_imports_it_even_from_afar(touched: Callable[..., set[str]]) -> None:
+def test_a_change_of_the_core_touches_its_own_tests(touched: Callable[..., set[str]]) -> None:
     assert touched("core/src/jackfield/words.py") == {
         "core/tests/test_words.py",
         "core/tests/test_agent.py",
+        "core/tests/test_texts.py",
         "tests/test_installs.py",
     }
 
