@@ -171,7 +171,9 @@ def test_made_plugins_are_built_installed_used_and_removed(
         folder = tmp_path / name
         made_name = f"tide-{name.replace('_', '-')}"
         execute([program, "new", kind, made_name, "--dir", folder, *options], cwd=tmp_path, env=clean_env)
-        execute([uv, "build", "--quiet", "--out-dir", dist, folder])
+        # By the hatchling that is here; that it can be fetched for a build is seen where a workflow builds.
+        build = [uv, "build", "--quiet", "--no-build-isolation", "--python", sys.executable]
+        execute([*build, "--out-dir", dist, folder])
         (wheel,) = dist.glob(f"jackfield_tide_{name}-*.whl")
         assert top_level(wheel) == {f"jackfield_tide_{name}"}
         folders.append(folder)
