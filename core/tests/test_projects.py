@@ -464,6 +464,18 @@ def test_trust_shows_asks_and_is_revoked(asking: Any, open_terminal: Callable[..
     assert "ignored" in asking("plugins", "list").stderr
 
 
+@pytest.mark.parametrize("name", ["truncation", "jackfield-truncation/truncation"])
+def test_trust_says_what_acts_by_default_already(command_line: Any, site: Any, name: str) -> None:
+    light = SHOUT.format(name="truncation", module="truncation_light", mark="-")
+    asked = f'[tool.jackfield]\nenabled = ["processor.{name}", "processor.judge"]\n'
+    (command_line.folder / "pyproject.toml").write_text(asked)
+    assert "by default" not in command_line("trust").stdout
+    site.add("jackfield-truncation", {"processor.truncation": "truncation_light"}, modules={"truncation_light": light})
+    told = command_line("trust").stdout
+    assert f"processor.{name} acts in every run here, as it already does by default: it sees" in told
+    assert "processor.judge acts in every run here: it sees" in told
+
+
 def test_a_script_agrees_with_a_flag_and_only_to_what_was_there(asking: Any) -> None:
     assert asking("trust", "--yes").returncode == 0
     assert asking("trust", "--show").returncode == 0

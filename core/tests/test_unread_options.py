@@ -112,8 +112,15 @@ def test_a_searcher_that_is_not_installed_is_reported_when_the_agent_is_made(sit
     host = site.host()
     with pytest.raises(PluginNotFoundError, match="no searcher 'front_page' is installed"):
         create_agent("fncall", function_list=[{"name": "look", "rag_searchers": ["front_page"]}], host=host)
-    with pytest.raises(PluginNotFoundError, match="no searcher 'keyword_search' is installed"):
-        create_agent("fncall", function_list=[{"name": "look", "approval": "always"}], host=host)
+    for named in ({"retrieval_type": "keyword"}, {"rag_searchers": ["keyword_search"]}, {"top_k": 3}):
+        with pytest.raises(PluginNotFoundError, match="no searcher 'keyword_search' is installed"):
+            create_agent("fncall", function_list=[{"name": "look", **named}], host=host)
+
+
+def test_a_searcher_that_nobody_has_named_may_be_missing_until_a_document_needs_it(site: Any) -> None:
+    site.add("acme", {"tool.look": "acme_light"}, modules={"acme_light": SEARCHING})
+    settings = {"name": "look", "approval": "always", "max_ref_token": 100}
+    assert create_agent("fncall", function_list=[settings], host=site.host()).function_map.keys() == {"look"}
 
 
 # --- why a run ended ---

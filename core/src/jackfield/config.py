@@ -386,6 +386,11 @@ class RAGConfig(Config):
         entries = ({"name": entry} if isinstance(entry, str) else entry for entry in self.rag_searchers)
         return {str(one["name"]): {key: value for key, value in one.items() if key != "name"} for one in entries}
 
+    @property
+    def always_searches(self) -> bool:
+        """Whether searchers are needed whatever the documents are: some are named, or not all is to be given."""
+        return not self.model_fields_set.isdisjoint(("rag_searchers", "retrieval_type", "top_k", "score_threshold"))
+
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "rag_cfg") -> Self:
         """As `Config.parse`; `chunk_size` is taken for `parser_page_size`."""

@@ -69,6 +69,12 @@ def standing(row: Row, host: PluginHost) -> Standing:
     return Standing(row, "", host.why_not(row) or "may load when it is named")
 
 
+def acting_by_default(host: PluginHost) -> frozenset[str]:
+    """The names, short and whole, of what the default chain lets act here. Nothing is loaded."""
+    rows = [row for row, one in standings(host).items() if one.because == "default chain"]
+    return frozenset(name for row in rows for name in (row.id, f"{row.kind}.{row.address}"))
+
+
 def acts_by_default(row: Row) -> bool:
     """Whether a component belongs to the default chain, whatever the settings say."""
     return _is_default(row)

@@ -82,15 +82,16 @@ def find_tool(entry: str | Mapping[str, Any], host: PluginHost) -> PluginTool:
     """The tool that a name, an address, or a dict with `name` and settings means.
 
     Raises:
-        PluginError: It is not installed, or its descriptor cannot be loaded; or a searcher that it asks is not
-            installed.
+        PluginError: It is not installed, or its descriptor cannot be loaded; or a searcher that its settings name is
+            not installed.
     """
     cfg = {} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", entry if isinstance(entry, str) else str(cfg["name"]))
     spec = host.spec_of(row, ToolSpec)
     made = PluginTool(row, spec, cfg, host)
     if spec.config == _SEARCHES:
-        # Now, and not at the first document that is too long to be given whole.
-        for searcher in RAGConfig.parse(made.cfg, what=f"settings of tool {row.address!r}").searchers:
+        settings = RAGConfig.parse(made.cfg, what=f"settings of tool {row.address!r}")
+        # Now, and not at the first document. One that nobody has named is needed only by a document that is too long.
+        for searcher in settings.searchers if settings.always_searches else ():
             host.find("searcher", searcher)
     return made

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from jackfield import create_agent, tool
-from jackfield.errors import ConfigError, DocParserError
+from jackfield import PluginHost, create_agent, tool
+from jackfield.errors import ConfigError, DocParserError, PluginError
 from jackfield.events import PluginEvent
 from jackfield.request import ModelFacts
+from jackfield.settings import Settings
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_assistant.knowledge import knowledge_block
 
@@ -57,6 +58,18 @@ def test_files_of_the_conversation_are_known_too(guide: str) -> None:
     model = ScriptedModel([answer("48")])
     ask(model, [{"text": "How many sockets?"}, {"file": guide}])
     assert "48 sockets" in system_of(model)
+
+
+def test_a_document_that_fits_needs_no_searcher_and_one_that_does_not_says_which(guide: str) -> None:
+    host = PluginHost(Settings(block=frozenset({"jackfield-keyword-search"})))
+    model = ScriptedModel([answer("48")])
+    ask(model, files=[guide], host=host)
+    assert "48 sockets" in system_of(model)
+    Path(guide).write_text("# Panels\n\n" + "A panel has 48 sockets.\n\n" * 60, encoding="utf-8")
+    with pytest.raises(PluginError, match="keyword_search"):
+        ask(model, files=[guide], host=host, rag_cfg={"max_ref_token": 50})
+    with pytest.raises(PluginError, match="keyword_search"):
+        create_agent("assistant", llm=model, host=host, rag_cfg={"rag_searchers": ["keyword_search"]})
 
 
 def test_without_files_there_is_no_knowledge() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,13 @@ def _kept(folder: Path) -> Iterator[Agreement]:
                 yield Agreement(Path(path), content, file)
 
 
-def asked_for(project: Project, own: Settings) -> list[str]:
+def asked_for(project: Project, own: Settings, by_default: Collection[str] = ()) -> list[str]:
     """What a project's file would do once it is agreed to, a line each; nothing is shortened.
 
     Args:
         project: The file.
         own: The rules without it, to tell what it would replace.
+        by_default: What acts in every run though nobody has enabled it.
 
     Raises:
         ConfigError: It enables what cannot be enabled.
@@ -89,6 +90,7 @@ def asked_for(project: Project, own: Settings) -> list[str]:
     lines = []
     for name in map(enabled_form, asking.get("enabled", ())):
         already = ", as it does already" if name in own.enabled else ""
+        already = already or (", as it already does by default" if name in by_default else "")
         lines.append(f"enabled: {name} acts in every run here{already}: it {_EFFECT[name.partition('.')[0]]}")
     for name, given in asking.get("settings", {}).items():
         before = own.options.get(enabled_form(name))

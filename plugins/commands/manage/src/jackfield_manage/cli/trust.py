@@ -10,6 +10,8 @@ from pathlib import Path
 from jackfield.cli.parser import Parser
 from jackfield.cli.tables import printable
 from jackfield.errors import ConfigError
+from jackfield.plugins.acting import acting_by_default
+from jackfield.plugins.host import PluginHost
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
 from jackfield_manage.trust import agree, agreements, asked_for, denied_by, revoke
@@ -60,7 +62,8 @@ def trust(options: argparse.Namespace) -> int:
 
 def _show(project: Project) -> None:
     _say(f"{project.path} [tool.jackfield]{' belongs to another user' if project.foreign else ''}")
-    denied, asked = denied_by(project), asked_for(project, load_settings(with_project=False))
+    own = load_settings(with_project=False)
+    denied, asked = denied_by(project), asked_for(project, own, acting_by_default(PluginHost(own)))
     if denied:
         counts = "" if project.foreign else " (counts without a yes)"
         _say(f"It takes away{counts}:")
