@@ -284,8 +284,8 @@ def shared_environment(
 
 @pytest.fixture(scope="session")
 def lean(shared_environment: Callable[..., Environment], wheels: Mapping[str, Path]) -> Environment:
-    """An environment with the core from its wheel, and no plugin; for all tests that change nothing in it."""
-    return shared_environment("lean", lambda made: made.install(wheels["jackfield"]))
+    """An environment with the core and the commands about an installation, for tests that change nothing in it."""
+    return shared_environment("lean", lambda made: made.install(wheels["jackfield"], wheels["jackfield-manage"]))
 
 
 @pytest.fixture

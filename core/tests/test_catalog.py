@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import importlib_metadata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,11 +25,11 @@ def ours(catalog: Catalog) -> Listed:
 
 
 def theirs(paths: list[str] | None = None) -> Listed:
-    """What the standard library says, as slowly as it likes."""
+    """What `importlib_metadata` says, as slowly as it likes."""
     found: Listed = set()
     seen: set[str] = set()
     options: dict[str, Any] = {} if paths is None else {"path": paths}
-    for distribution in importlib.metadata.distributions(**options):
+    for distribution in importlib_metadata.distributions(**options):
         name = normalise(distribution.metadata["Name"])
         if name in seen:
             continue
@@ -41,7 +42,7 @@ def theirs(paths: list[str] | None = None) -> Listed:
     return found
 
 
-def test_the_scan_says_of_this_environment_what_the_standard_library_says() -> None:
+def test_the_scan_says_of_this_environment_what_importlib_metadata_says() -> None:
     assert ours(scan()) == theirs()
 
 
@@ -184,6 +185,36 @@ def test_a_distribution_in_an_archive_on_the_path_is_found(site: Any, archive: s
     path = site.add_zip(archive, "acme", {"tool.zipped": "acme.plugin"})
     catalog = scan([str(path)])
     assert [(row.id, row.distribution, row.version) for row in catalog.rows] == [("tool.zipped", "acme", "1.0")]
+    assert ours(catalog) == theirs([str(path)])
+
+
+@pytest.mark.parametrize("name", ["acme_eggs-1.0-py3.11.egg", "acme_eggs-1.0.egg"])
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_a_distribution_in_an_egg_on_the_path_is_found(tmp_path: Path, name: str, is_zipped: bool) -> None:
+    files = {
+        "PKG-INFO": "Metadata-Version: 1.2\nName: acme-eggs\nVersion: 1.0\n",
+        "entry_points.txt": "[jackfield.v1]\ntool.egg = acme_eggs\n",
+    }
+    egg = tmp_path / name
+    if is_zipped:
+        with zipfile.ZipFile(egg, "w") as archive:
+            for file, text in files.items():
+                archive.writestr(f"EGG-INFO/{file}", text)
+    else:
+        (egg / "EGG-INFO").mkdir(parents=True)
+        for file, text in files.items():
+            (egg / "EGG-INFO" / file).write_text(text)
+    catalog = scan([str(egg)])
+    assert ours(catalog) == theirs([str(egg)]) == {("tool.egg", "acme_eggs", "acme-eggs", "1.0")}
+    assert [row.location for row in catalog.rows] == [str(egg / "EGG-INFO")]
+
+
+def test_an_archive_is_named_as_what_it_is_however_its_path_is_written(site: Any, tmp_path: Path) -> None:
+    path = site.add_zip("acme.zip", "acme", {"tool.zipped": "acme.plugin"})
+    (tmp_path / "link.zip").symlink_to(path)
+    catalog = scan([str(tmp_path / "link.zip"), str(path)])
+    assert [row.location for row in catalog.rows] == [f"{path}/acme-1.0.dist-info"]
+    assert catalog.problems == ()
 
 
 def test_a_broken_archive_costs_its_own_names(site: Any) -> None:

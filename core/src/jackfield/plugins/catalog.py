@@ -2,7 +2,7 @@
 
 It reads `*.dist-info/entry_points.txt` on `sys.path` and keeps those that name our group. That takes about 7 µs for a
 distribution; the standard library's `entry_points()` needs a multiple of it and fails as a whole on one malformed file.
-What else there is to know of a distribution, `distributions` reads.
+What lies in archives and eggs, `importlib_metadata` finds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from jackfield.hookspecs import KINDS
 
@@ -27,6 +28,7 @@ _DISTRIBUTION = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$")
 _VERSION = re.compile(r"[\w.+!-]{0,64}$", re.ASCII)
 _NEARLY = re.compile(rb"^\s*\[\s*j[\w.-]{3,20}\s*\]", re.MULTILINE | re.IGNORECASE)
 _NEAR = 0.7
+_ARCHIVES = (".zip", ".whl", ".pyz", ".egg")
 _MAX_FILE_BYTES = 1 << 20
 
 
@@ -92,12 +94,12 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
             if folder in folders:
                 continue
             folders.add(folder)
+            if folder.endswith(_ARCHIVES) and os.path.exists(folder):  # noqa: PTH110 - as above
+                _read_elsewhere(folder, seen, rows, problems)
+                continue
             with os.scandir(folder) as entries:
                 names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-        except NotADirectoryError:
-            _read_zip(path, seen, rows, problems)
-            continue
-        except (OSError, ValueError):  # ValueError: an entry with a NUL in it
+        except (OSError, ValueError, TypeError):  # ValueError: an entry with a NUL in it; TypeError: one that is bytes
             continue
         for name in sorted(names):
             _read_distribution(f"{folder}/{name}", seen, rows, problems)
@@ -153,7 +155,8 @@ def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], pro
 
 def _take(raw: bytes, location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
     """Add the rows of one `entry_points.txt`; `location` is the folder it is in, which names the distribution."""
-    stem = location.rpartition("/")[2].rpartition(".")[0]
+    folder, _, name = location.rpartition("/")
+    stem = (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
     name, _, version = stem.partition("-")
     distribution = _NAME_SEPARATORS.sub("-", name).lower()
     if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
@@ -226,19 +229,29 @@ def _parse(text: str, of: tuple[str, str, str], rows: list[Row], problems: list[
     rows += found
 
 
-def _read_zip(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
-    if not path.endswith((".zip", ".whl", ".pyz", ".egg")):
-        return
+def _read_elsewhere(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
+    """Read what lies in an archive, or in an egg: `importlib_metadata` knows the forms, and takes its time."""
     import zipfile
 
+    import importlib_metadata
+
     try:
-        with zipfile.ZipFile(path) as archive:
-            for name in sorted(archive.namelist()):
-                folder, _, file = name.rpartition("/")
-                if file == "entry_points.txt" and folder.endswith(".dist-info") and "/" not in folder:
-                    with archive.open(name) as entry:
-                        raw = entry.read(_MAX_FILE_BYTES + 1)  # however much it would inflate to
-                    if _MENTIONS_A_GROUP.search(raw):
-                        _take(raw, f"{path}/{folder}", seen, rows, problems)
+        if not os.path.isdir(path):  # noqa: PTH112
+            zipfile.ZipFile(path).close()  # `importlib_metadata` passes over one that cannot be read
+        for distribution in importlib_metadata.distributions(path=[path]):
+            # The folder of the metadata, for which there is no public name.
+            folder: Any = getattr(distribution, "_path")  # noqa: B009 - no type says that it is there
+            raw = _read_entry_points(folder)
+            if _MENTIONS_A_GROUP.search(raw):
+                _take(raw, str(folder).rstrip("/"), seen, rows, problems)
     except Exception as error:  # noqa: BLE001 - a broken archive on the path costs its own names only
         problems.append(Problem(os.path.basename(path), f"cannot be read: {error}", path))  # noqa: PTH119
+
+
+def _read_entry_points(folder: Any) -> bytes:
+    """As much as may be; it may inflate to any size."""
+    try:
+        with (folder / "entry_points.txt").open("rb") as file:
+            return bytes(file.read(_MAX_FILE_BYTES + 1))
+    except (FileNotFoundError, KeyError):
+        return b""

@@ -73,6 +73,8 @@ def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
 def read_distribution(location: str) -> Distribution | None:
     """The distribution whose metadata is in a folder, or in one in an archive; None if it has no name and version."""
     metadata = _Metadata(location)
+    if not (metadata.read_text("METADATA") or metadata.read_text("PKG-INFO")):
+        return None  # what `importlib_metadata` does then depends on its version
     headers = metadata.metadata
     name, version = _text(headers, "Name"), _text(headers, "Version")
     if not name or not version:

@@ -1,0 +1,41 @@
+"""What lies beside packages is read with limits, whatever it is, and nothing of it stays open."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from jackfield.plugins import metadata
+from jackfield.plugins.metadata import read_file
+
+
+def test_a_file_and_an_entry_of_an_archive_are_read_alike(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"one")
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("folder/file", b"two")
+    assert read_file(str(tmp_path / "file")) == b"one"
+    assert read_file(f"{tmp_path}/archive.zip/folder/file") == b"two"
+
+
+@pytest.mark.parametrize("place", ["absent", "folder", "file/below", "archive.zip/absent", "\0"])
+def test_what_is_no_file_is_none_and_leaves_nothing_open(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"one")
+    zipfile.ZipFile(tmp_path / "archive.zip", "w").close()
+    before = len(list(Path("/dev/fd").iterdir()))
+    assert read_file(f"{tmp_path}/{place}") is None
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not read_file(str(tmp_path / "pipe"))
+
+
+def test_what_is_too_large_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "_MAX_FILE_BYTES", 3)
+    (tmp_path / "file").write_bytes(b"four")
+    assert read_file(str(tmp_path / "file")) is None
