@@ -7,7 +7,7 @@ what is installed needs the kinds' names only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Generic, TypeVar, get_args, get_type_hints, overload
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PROJECT = "jackfield"
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
+Self = TypeVar("Self")
 Offer = Callable[[], Sequence[Spec]]
 
 
@@ -37,8 +38,14 @@ class Hook(Generic[Spec]):
         self.specification = specification
         self.__doc__ = specification.__doc__
 
-    def __call__(self, function: Offer[Spec], /) -> Offer[Spec]:
-        """Mark a function as an answer to this hook."""
+    @overload
+    def __call__(self, function: Offer[Spec], /) -> Offer[Spec]: ...
+
+    @overload  # of an object that code registers
+    def __call__(self, function: Callable[[Self], Sequence[Spec]], /) -> Callable[[Self], Sequence[Spec]]: ...
+
+    def __call__(self, function: Callable[..., Sequence[Spec]], /) -> Callable[..., Sequence[Spec]]:
+        """Mark a function, or the method of an object, as an answer to this hook."""
         from pluggy import HookimplMarker
 
         # `specname` lets the function have any name, so a typing slip in it cannot silence the hook.

@@ -2,7 +2,8 @@
 
 `[tool.jackfield]` of a `pyproject.toml` comes from whoever wrote the project, so it may only narrow what plugins may
 do. What it would switch on, set, prefer or order counts after a yes (`jackfield trust`) that is bound to the file's
-place and to what the table says; any change of either takes the yes back.
+place, to what the table says and to what is in the files that it names as plugins; any change of these takes the yes
+back.
 
 This module imports the standard library only, as `settings` does.
 """
@@ -10,16 +11,17 @@ This module imports the standard library only, as `settings` does.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from jackfield.errors import ConfigError
+from jackfield.localfiles import LocalFile
 
 FILE = "pyproject.toml"
 NARROWING = ("allow", "block", "safe", "strict")
-ASKING = ("enabled", "settings", "prefer", "order")
+ASKING = ("enabled", "settings", "prefer", "order", "local")
 _MAX_FILE_BYTES = 4 << 20
 TRUST_FOLDER = "trusted"
 
@@ -34,9 +36,10 @@ class Project:
     Attributes:
         path: The file.
         table: Its `[tool.jackfield]`.
-        content: The hash of the table that a yes is bound to.
+        content: The hash of the table and of its local files that a yes is bound to.
         answer: Whether somebody said yes to it; `changed` is a yes to something else that stood there.
         foreign: It belongs to another user, who is not the administrator.
+        local: The local files that it names.
     """
 
     path: Path
@@ -44,6 +47,7 @@ class Project:
     content: str
     answer: Answer = "no"
     foreign: bool = False
+    local: tuple[LocalFile, ...] = ()
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
@@ -128,13 +132,14 @@ def read_file(path: Path) -> tuple[bytes, bool]:
     return raw, hasattr(os, "geteuid") and not owners <= {0, os.geteuid()}
 
 
-def content_of(table: Mapping[str, Any]) -> str:
-    """The hash of a table, whatever the order of its keys and the comments beside them."""
+def content_of(table: Mapping[str, Any], local: Sequence[LocalFile] = ()) -> str:
+    """The hash of a table and its local files, whatever the order of its keys and the comments beside them."""
     import hashlib
     import json
 
+    hashes = {"local": [[one.path, one.content, one.fault] for one in local]} if local else {}
     # TOML's dates have no form in JSON; repr keeps them apart from a text that looks like one.
-    return hashlib.sha256(json.dumps(table, sort_keys=True, default=repr).encode()).hexdigest()
+    return hashlib.sha256(json.dumps({**table, **hashes}, sort_keys=True, default=repr).encode()).hexdigest()
 
 
 def trust_file(folder: Path, path: Path) -> Path:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.errors import ConfigError
+from jackfield.localfiles import LocalFile, local_files
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 
-_KNOWN_KEYS = ("allow", "block", "enabled", "order", "prefer", "safe", "settings", "strict")
+_KNOWN_KEYS = ("allow", "block", "enabled", "local", "order", "prefer", "safe", "settings", "strict")
 ENABLED_KINDS = ("processor", "observer")
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
@@ -40,7 +41,8 @@ class Settings:
         allow: The only distributions whose plugins may load, names normalised; None for all.
         block: Distributions, `kind.name` or `distribution/name` that never load.
         enabled: Processors and observers that act without being named in code: `processor.name` or
-            `processor.distribution/name`.
+            `processor.distribution/name`. And `tool.distribution/*`: what the distribution offers when it is asked is
+            found by its name alone.
         order: Names of processors, outermost first, where their own wishes do not say what is wanted.
         prefer: For a name that several distributions offer, which of them is meant: `kind.name` → distribution.
         safe: Load no plugin at all.
@@ -53,6 +55,7 @@ class Settings:
         unnarrowed: The same rules without what the project takes away; None if it takes nothing away. A project can
             neither choose between plugins by blocking one, nor switch off what the user has enabled: this is what
             tells.
+        local: Files that are plugins, though nobody installed them.
     """
 
     allow: frozenset[str] | None = None
@@ -67,6 +70,7 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     project: Project | None = field(default=None, repr=False, compare=False)
     unnarrowed: Settings | None = field(default=None, repr=False, compare=False)
+    local: tuple[LocalFile, ...] = ()
     _only: frozenset[str] | None = field(default=None, repr=False, compare=False)
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -139,7 +143,10 @@ def load_settings(
         str(choices_file): choices,
         str(user_path): user,
     }
-    settings = _merged(layers, secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()})
+    local = local_files(user_path.parent, (*choices.get("local", ()), *user.get("local", ())), "user")
+    if project and project.agreed:
+        local = (*project.local, *local)
+    settings = _merged(layers, secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()}, local=local)
     return settings if project is None else _narrowed(settings, project)
 
 
@@ -163,8 +170,9 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
     table = _project_table(path, raw)
     if not table:
         return None
-    content = content_of(table)
-    return Project(path, table, content, answer_for(trusted or trust_path(), path, content), foreign)
+    local = local_files(path.parent, table.get("local", ()), "project")
+    content = content_of(table, local)
+    return Project(path, table, content, answer_for(trusted or trust_path(), path, content), foreign, local)
 
 
 def trust_path(environ: Mapping[str, str] | None = None) -> Path:
@@ -186,7 +194,9 @@ def read_choices(path: Path) -> dict[str, Any]:
     return _checked(_read_toml(path), str(path))
 
 
-def _merged(layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str]) -> Settings:
+def _merged(
+    layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str], local: tuple[LocalFile, ...]
+) -> Settings:
     """One whole out of layers by origin, the strongest first."""
     origins: dict[str, str] = {}
     first: dict[str, Any] = {}
@@ -224,6 +234,7 @@ def _merged(layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, st
         trace=bool(first.get("trace", False)),
         options=options,
         origins=origins,
+        local=local,
         _secrets=secrets,
     )
 
@@ -262,14 +273,15 @@ def normalise(distribution: str) -> str:
 
 
 def enabled_form(name: str) -> str:
-    """What is enabled, in its one spelling: `processor.name`, or `processor.distribution/name`.
+    """What is enabled, in its one spelling: `processor.name`, `processor.distribution/name`, `tool.distribution/*`.
 
     Raises:
         ConfigError: It does not begin with a kind that can be enabled.
     """
     kind, _, address = name.strip().partition(".")
     distribution, slash, component = address.rpartition("/")
-    if kind not in ENABLED_KINDS or not component:
+    asks = component == "*" and distribution and kind.isidentifier() and kind not in ENABLED_KINDS
+    if not asks and (kind not in ENABLED_KINDS or component in ("", "*")):
         kinds = " or ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
         raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds act when they are named in code")
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
@@ -356,7 +368,7 @@ def _checked(table: Any, where: str, more: tuple[str, ...] = ()) -> dict[str, An
 
 
 def _check_shape(key: str, value: Any, where: str) -> None:
-    if key in ("allow", "block", "enabled", "order"):
+    if key in ("allow", "block", "enabled", "local", "order"):
         fits = isinstance(value, list) and all(isinstance(name, str) for name in value)
         wanted = "a list of names"
     elif key in ("prefer", "secrets"):

@@ -48,20 +48,31 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
         print(f"No {what} are installed. To see what there is: jackfield plugins search {kind or ''}".rstrip())
     columns = [*COLUMNS, *(column for column in (rows[0] if rows else ()) if column not in COLUMNS)]
     print_table(columns, [[row[column] for column in columns] for row in rows])
-    if not kind and not host.names("llm"):
+    if not kind and not host.rows("llm"):  # not `names`: local files would be asked
         print(f"A model's backend is the first thing to have: pip install {FIRST_BACKEND}")
     for problem in host.problems():
         sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
 
 
 def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str]:
+    state = host.why_not(row) or _state_of_source(row, host) or state_of(stands)
     return {
         "kind": row.kind,
         "name": row.name,
         "distribution": row.distribution,
         "version": row.version,
-        "state": "; ".join([host.why_not(row) or state_of(stands), *_borrowed_name(row)]),
+        "state": "; ".join([state, *_borrowed_name(row)]),
     }
+
+
+def _state_of_source(row: Row, host: PluginHost) -> str:
+    """When it is asked what it offers, if that is not known before; else ''."""
+    if not row.is_source:
+        return ""
+    if not row.is_installed:
+        return "asked when a name is looked up"
+    is_enabled = f"{row.kind}.{row.address}" in host.settings.enabled
+    return "enabled: asked when nobody else has a name" if is_enabled else "asked when its address is written"
 
 
 def state_of(stands: Standing | None) -> str:

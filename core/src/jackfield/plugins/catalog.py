@@ -23,6 +23,7 @@ _SECTION = re.compile(r"\[\s*(.*?)\s*\]$")
 _OUR_SECTION = re.compile(r"jackfield\.v(\d+)$")
 _NAME_SEPARATORS = re.compile(r"[-_.]+")
 _NAME = re.compile(r"[\w.-]{1,64}$", re.ASCII)
+_COMPONENT = re.compile(r"(?:[\w.-]{1,64}|\*)$", re.ASCII)
 _TARGET = re.compile(r"[\w.]+$")
 _DISTRIBUTION = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$")
 _VERSION = re.compile(r"[\w.+!-]{0,64}$", re.ASCII)
@@ -39,9 +40,12 @@ class Row:
     Attributes:
         kind, name: The two parts of the entry point's name.
         module: The light module that describes it.
-        distribution, version: Of the distribution, the name normalised.
+        distribution, version: Of the distribution, the name normalised; or `NAME@code`, `NAME@project`, `NAME@user` of
+            what nobody installed, which has no version.
         api: The major of the plugin API it is for.
-        location: The folder of the distribution's metadata.
+        location: The folder of the distribution's metadata, or what it is instead.
+
+    The name `*` stands for whatever is offered when somebody asks.
     """
 
     kind: str
@@ -56,6 +60,16 @@ class Row:
     def id(self) -> str:
         """`kind.name`."""
         return f"{self.kind}.{self.name}"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it is of a distribution: else it was registered in code, or is a local file's."""
+        return "@" not in self.distribution
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it stands for components that are known only when somebody asks."""
+        return self.name == "*"
 
     @property
     def address(self) -> str:
@@ -217,7 +231,7 @@ def _parse(text: str, of: tuple[str, str, str], rows: list[Row], problems: list[
             text = f"names the object {attribute!r:.80} for {entry}, and must name a module: {entry} = {module}"
             problems.append(Problem(distribution, text, location))
             continue
-        if not (equals and dot and _NAME.match(kind) and _NAME.match(name) and _TARGET.match(target)):
+        if not (equals and dot and _NAME.match(kind) and _COMPONENT.match(name) and _TARGET.match(target)):
             problems.append(
                 Problem(distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", location)
             )

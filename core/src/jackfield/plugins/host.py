@@ -7,12 +7,13 @@ the class (its SDK is imported), the live thing (its constructor is called).
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +29,18 @@ from jackfield.errors import (
     PluginError,
     PluginNotFoundError,
 )
+from jackfield.hookspecs import KINDS
 from jackfield.plugins.catalog import Catalog, Problem, Row, misspelt_groups, scan
 from jackfield.plugins.known import install_hint, known_distribution
+from jackfield.plugins.own import (
+    ANY,
+    Registered,
+    module_of_local,
+    modules_by_name,
+    name_in_code,
+    row_in_code,
+    row_of_local,
+)
 from jackfield.plugins.policy import is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, closest, load_settings, normalise, some_of
 from jackfield.tracebacks import LocalsForgotten
@@ -62,11 +73,14 @@ class PluginHost:
                 settings.project.tell()
         self.settings = settings
         self.paths = None if paths is None else tuple(paths)
+        self._scanned: Catalog | None = None
         self._catalog: Catalog | None = None
         self._identities: Identities | None = None
         self._manager: Any = None
         self._registered: dict[tuple[str, str], str | PluginError] = {}
         self._offered: dict[tuple[str, str], list[ComponentSpec]] = {}
+        self._own: dict[str, Registered] = {}
+        self._told: set[Row] = set()
         self._specs: dict[Row, ComponentSpec | PluginError] = {}
         self._classes: dict[Row, Any] = {}
         self._lock = threading.RLock()
@@ -74,7 +88,79 @@ class PluginHost:
         _hosts.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made_again, (self.settings, self.paths))
+        return (_made_again, (self.settings, self.paths, modules_by_name(self._own.items())))
+
+    # --- what nobody installed ---
+
+    def register(self, plugin: object, *, name: str = "") -> str:
+        """Let a module or an object offer what it answers to hooks, as if it was installed. Its hooks are asked now.
+
+        Policy holds for it as for others. A name that somebody else offers, too, is ambiguous.
+
+        Args:
+            plugin: What has functions or methods that are decorated with `hook.tools` and its kin.
+            name: What it is called; that of the module or the class if left out.
+
+        Returns:
+            What it has in place of a distribution's name: `NAME@code`.
+
+        Raises:
+            ConfigError: It is registered already, or another of its name is; or it answers no hook.
+            BrokenPluginError: What it answers cannot be used.
+        """
+        own_name = name_in_code(plugin, name)
+        with self._lock:
+            if own_name in self._own:
+                raise ConfigError(f"{own_name} is registered already: give another name, or unregister it first")
+            if getattr(type(plugin), "__hash__", None) is None:
+                raise ConfigError(f"{own_name} cannot be registered: a {type(plugin).__name__} has no hash")
+            if any(one.plugin is plugin for one in self._own.values()):
+                raise ConfigError(f"{plugin!r:.200} is registered already, by another name")
+            self._own = {**self._own, own_name: Registered(plugin)}
+        try:
+            rows = self._rows_in_code(plugin, own_name)
+        except BaseException:
+            self.unregister(own_name)
+            raise
+        with self._lock:
+            self._own = {**self._own, own_name: Registered(plugin, rows)}
+            self._catalog = None
+        return own_name
+
+    def unregister(self, name: str) -> None:
+        """Take back what `register` did; `name` is what it gave. What was made of it goes on.
+
+        Raises:
+            ConfigError: Nothing of that name is registered.
+        """
+        with self._lock:
+            if name not in self._own:
+                raise ConfigError(f"{name!r} is not registered{closest(name, list(self._own))}")
+            self._own = {other: one for other, one in self._own.items() if other != name}
+            self._catalog = None
+            self._registered = {key: value for key, value in self._registered.items() if key[0] != name}
+            self._offered = {key: value for key, value in self._offered.items() if key[0] != name}
+            self._specs = {row: spec for row, spec in self._specs.items() if row.distribution != name}
+            self._classes = {row: made for row, made in self._classes.items() if row.distribution != name}
+            if self._manager is not None and self._manager.has_plugin(name):
+                self._manager.unregister(name=name)
+
+    def _rows_in_code(self, plugin: object, own_name: str) -> tuple[Row, ...]:
+        rows = self.offered_by(row_in_code(plugin, own_name, ANY, ANY))
+        if not rows:
+            raise ConfigError(f"{own_name} answers no hook, or offers nothing: decorate a function with @hook.tools")
+        for row in rows:
+            self._any_spec(row)
+        return tuple(rows)
+
+    def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
+        """What a source offers, of one kind or all; it is asked, and loaded if need be.
+
+        Raises:
+            PluginError: It cannot be loaded, or its hook fails.
+        """
+        kinds = [one for one in KINDS if one in (kind, source.kind) or kind == source.kind == ANY]
+        return [replace(source, kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
 
     # --- level 0: names ---
 
@@ -83,26 +169,44 @@ class PluginHost:
         """What is installed, allowed or not."""
         catalog = self._catalog
         if catalog is None:
-            catalog = self._catalog = scan(self.paths)
+            installed = self._scanned
+            if installed is None:
+                installed = self._scanned = scan(self.paths)
+            with self._lock:
+                catalog = self._catalog = self._with_own(installed)
         if self.settings.strict and catalog.problems:
             first = catalog.problems[0]
             raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
         return catalog
+
+    def _with_own(self, installed: Catalog) -> Catalog:
+        """The catalog with what nobody installed."""
+        own = [*map(row_of_local, self.settings.local), *(row for one in self._own.values() for row in one.rows)]
+        if not own:
+            return installed
+        rows = sorted([*installed.rows, *own], key=lambda row: (row.kind, row.name, row.distribution))
+        return Catalog(tuple(rows), installed.problems)
 
     def refresh(self, settings: Settings | None = None) -> None:
         """Look again at what is installed; what is loaded stays loaded. Rules may be given anew."""
         importlib.invalidate_caches()
         with self._lock:
             self.settings = settings or self.settings
-            self._catalog = self._identities = None
+            self._scanned = self._catalog = self._identities = None
             self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
             self._offered = {}
             self._specs = {row: spec for row, spec in self._specs.items() if not isinstance(spec, PluginError)}
             self._classes = {row: made for row, made in self._classes.items() if not isinstance(made, PluginError)}
 
     def rows(self, kind: str | None = None) -> list[Row]:
-        """What may be used, of one kind or all."""
-        return [row for row in self.catalog.rows if (kind is None or row.kind == kind) and not self.why_not(row)]
+        """What may be used, of one kind or all, as far as that is known without asking anybody."""
+        rows = [row for row in self.catalog.rows if not row.is_source and kind in (None, row.kind)]
+        return [row for row in rows if not self.why_not(row)]
+
+    def sources(self, kind: str) -> list[Row]:
+        """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
+        rows = [row for row in self.catalog.rows if row.is_source and row.kind in (kind, ANY)]
+        return [row for row in rows if not self.why_not(row)]
 
     def why_not(self, row: Row) -> str:
         """Why a component may not load, or '' if it may; the sentence goes on after its name.
@@ -110,7 +214,7 @@ class PluginHost:
         A list of what is allowed names distributions, so it lets in what is proven to be of one of them. What is proven
         to be the manager's is what mends an installation, so only a rule that names it keeps that from loading.
         """
-        reason = why_not(row, self.settings)
+        reason = why_not(row, self.settings) or self._fault_of_local(row)
         if reason and row.distribution == MANAGER and not self.unproven(row):
             return why_not(row, replace(self.settings, safe=False, allow=None))
         if reason or self.settings.allow is None:
@@ -122,8 +226,14 @@ class PluginHost:
         )
 
     def unproven(self, row: Row) -> str:
-        """Why nothing proves that a component is of its distribution, or ''; the sentence goes on after its name."""
-        return self._identity.unproven(row)
+        """Why nothing proves that a component is of its distribution, or ''; the sentence goes on after its name.
+
+        What nobody installed has a name that no distribution can have, and needs no proof.
+        """
+        return self._identity.unproven(row) if row.is_installed else ""
+
+    def _fault_of_local(self, row: Row) -> str:
+        return next((file.fault for file in self.settings.local if file.name == row.distribution), "")
 
     def remarks(self, row: Row) -> list[str]:
         """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
@@ -137,12 +247,32 @@ class PluginHost:
         if found is None:
             from jackfield.plugins.identity import Identities
 
-            found = self._identities = Identities(self.catalog.rows)
+            found = self._identities = Identities(row for row in self.catalog.rows if row.is_installed)
         return found
 
     def names(self, kind: str) -> list[str]:
-        """The names of a kind that may be used, without duplicates."""
-        return list(dict.fromkeys(row.name for row in self.rows(kind)))
+        """The names of a kind that may be used, without duplicates. Local files are asked."""
+        return list(dict.fromkeys(row.name for row in (*self.rows(kind), *self._of_local_files(kind))))
+
+    def _of_local_files(self, kind: str) -> list[Row]:
+        """What local files offer of a kind and may be used; a broken one offers nothing, and that is logged once."""
+        rows: list[Row] = []
+        for source in self.sources(kind):
+            if not source.is_installed:
+                try:
+                    rows += [row for row in self.offered_by(source, kind) if not self.why_not(row)]
+                except PluginError as error:
+                    if self.settings.strict:
+                        raise
+                    self._tell_once(source, error)
+        return rows
+
+    def _tell_once(self, source: Row, error: PluginError) -> None:
+        with self._lock:
+            if source in self._told:
+                return
+            self._told.add(source)
+        logging.getLogger("jackfield").warning("jackfield: %s", error)
 
     def enabled(self, kind: str) -> list[Row]:
         """The components of a kind that act without being named in code, in the order of the settings.
@@ -194,7 +324,10 @@ class PluginHost:
         return self.catalog.problems
 
     def find(self, kind: str, address: str) -> Row:
-        """The one component that a name or `distribution/name` means; nothing is imported.
+        """The one component that a name or `distribution/name` means; nothing that is installed is imported for it.
+
+        Local files that the settings name are asked; and a distribution that offers `kind.*`, if its name is given or
+        it is enabled, and nobody else offers the name.
 
         Raises:
             PluginNotFoundError: Nobody offers it.
@@ -222,11 +355,36 @@ class PluginHost:
 
     def _candidates(self, kind: str, address: str) -> list[Row]:
         distribution, slash, name = address.rpartition("/")
-        return [
+        wanted = normalise(distribution) if slash else ""
+        found = [
             row
             for row in self.catalog.rows
-            if row.kind == kind and row.name == name and (not slash or row.distribution == normalise(distribution))
+            if row.kind == kind and row.name == name and wanted in ("", row.distribution)
         ]
+        if name == ANY:
+            return found
+        sources = [row for row in self.catalog.rows if row.is_source and wanted in ("", row.distribution)]
+        for source in sources:
+            if source.kind == ANY:
+                found += self._asked(source, kind, name, is_named=bool(wanted))
+        for source in sources if not found else ():
+            if source.kind == kind and (wanted or f"{kind}.{source.address}" in self.settings.enabled):
+                found += self._asked(source, kind, name, is_named=bool(wanted))
+        return found
+
+    def _asked(self, source: Row, kind: str, name: str, *, is_named: bool) -> list[Row]:
+        """The component of a name that a source offers, if it does; what is wrong with it is told to who names it."""
+        if reason := self.why_not(source):
+            if is_named:
+                raise PluginBlockedError(f"{kind} {source.distribution}/{name} {reason}")
+            return []
+        try:
+            return [row for row in self.offered_by(source, kind) if row.name == name]
+        except PluginError as error:
+            if is_named or self.settings.strict:
+                raise
+            self._tell_once(source, error)
+            return []
 
     def _absence(self, kind: str, address: str) -> str:
         if self.settings.safe:
@@ -234,8 +392,19 @@ class PluginHost:
         broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
         told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
         told += "".join(f". {problem.distribution} {problem.text}" for problem in self._silent(kind, address))
+        told += "".join(self._unasked(kind))
         install = install_hint(kind, address.rpartition("/")[2])
         return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
+
+    def _unasked(self, kind: str) -> Iterator[str]:
+        """Who might offer it, and was not asked."""
+        yield from (f". {file.name} {file.fault}" for file in self.settings.local if file.fault)
+        sources = {f"{kind}.{row.address}" for row in self.sources(kind) if row.is_installed}
+        enabled = {name for name in self.settings.enabled if name.startswith(f"{kind}.") and name.endswith("/*")}
+        for name in sorted(sources - enabled):
+            yield f". {name} was not asked: write its whole address, or enable {name!r}"
+        for name in sorted(enabled - sources):
+            yield f". {name!r} is enabled, and is not there to be asked"
 
     def _silent(self, kind: str, address: str) -> list[Problem]:
         """Who would offer it, if the group of entry points was not misspelt."""
@@ -275,7 +444,7 @@ class PluginHost:
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
         """The descriptors of all components of a kind that may be used and can be described."""
         described = []
-        for row in self.rows(kind):
+        for row in (*self.rows(kind), *self._of_local_files(kind)):
             try:
                 described.append((row, self.spec_of(row, spec_class)))
             except PluginError:
@@ -293,15 +462,9 @@ class PluginHost:
             return []
 
     def _describe(self, row: Row) -> ComponentSpec:
-        plugin_name = self._register(row)
         from jackfield.plugins.faults import fault_of
 
-        try:
-            offers = self._offers(plugin_name, row.kind)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _broken(row, f"its hook for {row.kind}s failed", error) from error
+        offers = self._answers(row, row.kind)
         meant = [spec for spec in offers if spec.name == row.name]
         if len(meant) > 1:
             raise BrokenPluginError(f"{row.distribution} describes {row.id} {len(meant)} times; tell its authors")
@@ -315,6 +478,20 @@ class PluginHost:
             f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
             f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"
         )
+
+    def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
+        """What the plugin of a row offers of a kind.
+
+        Raises:
+            PluginError: It cannot be loaded, or its hook fails.
+        """
+        plugin_name = self._register(row)
+        try:
+            return self._offers(plugin_name, kind)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _broken(row, f"its hook for {kind}s failed", error) from error
 
     def _offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
         """What a registered plugin offers of a kind; it is asked once."""
@@ -343,11 +520,8 @@ class PluginHost:
             return self._cells.setdefault(key, threading.RLock())
 
     def _try_to_register(self, row: Row) -> str | PluginError:
-        foreign = self._identity.foreign(row, self._is_denied)
-        if foreign:
-            return BrokenPluginError(f"{row.address} {foreign}. It is not loaded; pip uninstall {row.distribution}")
         try:
-            module = self._import(row, row.module)  # outside of the host's lock: it may wait for another import
+            plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
         except PluginError as error:
             return error
         with self._lock:
@@ -355,16 +529,34 @@ class PluginHost:
                 from jackfield.plugins.registration import RegistrationManager
 
                 self._manager = RegistrationManager()
-            # By the module's name: two distributions may name one module, which has its hooks only once.
-            if self._manager.is_registered(module):
-                return row.module
+            # Two distributions may name one module, which has its hooks only once.
+            if self._manager.is_registered(plugin):
+                return str(self._manager.get_name(plugin))
+            name = row.distribution if row.distribution in self._own else row.module
             try:
-                self._manager.register(module, row.module)
+                self._manager.register(plugin, name)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
                 return _broken(row, "its hooks do not fit", error)
-        return row.module
+        return name
+
+    def _plugin_of(self, row: Row) -> object:
+        """What has the hooks of a row: its light module, or what nobody installed."""
+        if row.distribution in self._own:
+            return self._own[row.distribution].plugin
+        for file in self.settings.local:
+            if file.name == row.distribution:
+                try:
+                    return module_of_local(file, row.module)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
+                    raise _broken(row, f"{file.path} cannot be run", error) from error
+        foreign = self._identity.foreign(row, self._is_denied)
+        if foreign:
+            raise BrokenPluginError(f"{row.address} {foreign}. It is not loaded; pip uninstall {row.distribution}")
+        return self._import(row, row.module)
 
     # --- level 2: classes ---
 
@@ -436,7 +628,9 @@ class PluginHost:
         """
         if known_distribution(row.kind, row.name) in (None, row.distribution):
             return self
-        return PluginHost(self.settings.with_secrets(self._any_spec(row).secrets), paths=self.paths)
+        other = PluginHost(self.settings.with_secrets(self._any_spec(row).secrets), paths=self.paths)
+        other._own = self._own
+        return other
 
     def load_target(self, row: Row, target: str) -> Any:
         """Something else a descriptor names, such as its configuration class."""
@@ -498,9 +692,9 @@ def _again(error: PluginError) -> PluginError:
 
 def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:
     cause = f"{type(error).__name__}: {_text_of(error)}".strip().rstrip(":")
+    advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Mend it ({row.location})"
     return BrokenPluginError(
-        f"{row.distribution} is broken, {what} ({cause}). Try: pip install --upgrade {row.distribution}; "
-        f"everything else works without it"
+        f"{row.distribution} is broken, {what} ({cause}). {advice}; everything else works without it"
     )
 
 
@@ -521,8 +715,13 @@ def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
     )
 
 
-def _made_again(settings: Settings, paths: tuple[str, ...] | None) -> PluginHost:
-    return PluginHost(settings, paths=paths)
+def _made_again(
+    settings: Settings, paths: tuple[str, ...] | None, registered: Iterable[tuple[str, str]] = ()
+) -> PluginHost:
+    host = PluginHost(settings, paths=paths)
+    for name, module in registered:
+        host.register(importlib.import_module(module), name=name)
+    return host
 
 
 _hosts: weakref.WeakSet[PluginHost] = weakref.WeakSet()

@@ -11,7 +11,7 @@ def why_not(row: Row, settings: Settings) -> str:
     """Why a component may not load, or '' if it may; the sentence goes on after its name."""
     if row.api != API:
         return f"is made for plugin API v{row.api}, and this core has v{API}"
-    if row.kind not in KINDS:
+    if row.kind not in KINDS and (row.is_installed or not row.is_source):
         close = near(row.kind, KINDS)
         meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
         return f"is of the kind {row.kind!r}, which this core does not know{meant}"
@@ -32,4 +32,4 @@ def is_blocked(row: Row, settings: Settings) -> bool:
 
 def is_incompatible(row: Row) -> bool:
     """Whether a component is for another core, whatever the policy says."""
-    return row.api != API or row.kind not in KINDS
+    return row.api != API or (row.kind not in KINDS and row.is_installed)

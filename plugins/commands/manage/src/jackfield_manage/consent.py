@@ -135,8 +135,8 @@ def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
     The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
     """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in host.rows():
-        if row.distribution != MANAGER:
+    for row in host.catalog.rows:
+        if row.is_installed and row.distribution != MANAGER and not host.why_not(row):
             rows[row.distribution].append(row)
     newcomers = []
     for distribution, its_rows in sorted(rows.items()):

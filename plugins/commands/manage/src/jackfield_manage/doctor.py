@@ -289,6 +289,8 @@ def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
 
 def _kept_out(row: Row, host: PluginHost) -> Verdict:
     reason = host.why_not(row)
+    if any(file.name == row.distribution and file.fault for file in host.settings.local):
+        return "broken", reason, f"mend {row.location}, or correct `local`"
     if "did its authors mean" in reason:
         return "incompatible", reason, f"tell the authors of {row.distribution}"
     if is_incompatible(row):
@@ -344,6 +346,8 @@ def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdic
 def _remedy_of_failure(rows: Sequence[Row], missing: Sequence[str], neighbours: _Neighbours) -> str:
     """What to type when a plugin cannot be loaded."""
     distribution, location = rows[0].distribution, rows[0].location
+    if not rows[0].is_installed:
+        return f"mend {location}"
     found = neighbours.installation.get(distribution)
     if not missing:
         return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
@@ -381,6 +385,8 @@ def _light_packages() -> frozenset[str]:
 
 def _of_installation(row: Row, neighbours: _Neighbours) -> Iterator[Verdict]:
     """What its metadata shows."""
+    if not row.is_installed:
+        return
     found = neighbours.installation.get(row.distribution)
     if found is None:
         fix = f"remove {row.location}, then: pip install {row.distribution}"

@@ -13,7 +13,7 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,31 +50,31 @@ def describe(host: PluginHost, distribution: str) -> dict[str, Any]:
     rows = _rows_of(host, distribution)
     watch = Watch({row.module.partition(".")[0] for row in rows})
     answer = failed()
+    local = _of_local_file(host, distribution, answer)  # it is no light module, so nobody watches what it imports
     with watch:
-        specs = dict(_specs_of(host, rows, answer))
+        specs = dict(_specs_of(host, [*rows, *local], answer))
     answer["waited_ms"] = round(watch.waited_ms, 1)
     answer["ms"] = round(watch.cpu_ms, 1)
     answer["effects"], answer["imported"] = [*watch.changed, *watch.effects], watch.imported
     answer["specs"] = {row.id: as_json(spec) for row, spec in specs.items()}
     answer["secrets"] = sorted({variable for spec in specs.values() for variable in spec.secrets})
-    one_of_each_module = {row.module: row for row in rows}.values()
-    answer["offered"] = [
-        f"{kind}.{name}" for row in one_of_each_module for kind in KINDS for name in host.offered(row, kind)
-    ]
+    answer["offered"] = _offered(host, rows, distribution)
     return answer
 
 
 def look_deep(host: PluginHost, distribution: str) -> dict[str, Any]:
     """What `probe` says when the components of a distribution are loaded and checked, and nothing else."""
     answer = failed()
-    for row, spec in _specs_of(host, _rows_of(host, distribution), answer):
+    rows = [*_rows_of(host, distribution), *_of_local_file(host, distribution, answer)]
+    for row, spec in _specs_of(host, rows, answer):
         _load_and_check(host, row, spec, answer)
     return answer
 
 
 def _schemas(host: PluginHost, distribution: str) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
-    for row, spec in _specs_of(host, _rows_of(host, distribution), failed()):
+    rows = [*_rows_of(host, distribution), *_of_local_file(host, distribution, failed())]
+    for row, spec in _specs_of(host, rows, failed()):
         if spec.config:
             try:
                 schemas[row.id] = host.load_target(row, spec.config).model_json_schema()
@@ -94,6 +94,28 @@ def _specs_of(host: PluginHost, rows: Iterable[Row], answer: dict[str, Any]) -> 
             yield row, host.spec_of(row, ComponentSpec)
         except PluginError as error:
             _note(error, answer)
+
+
+def _of_local_file(host: PluginHost, name: str, answer: dict[str, Any]) -> list[Row]:
+    """What a local file offers, if the name is that of one."""
+    try:
+        return [
+            row
+            for source in host.catalog.rows
+            if source.distribution == name and not source.is_installed
+            for row in host.offered_by(source)
+        ]
+    except PluginError as error:
+        _note(error, answer)
+        return []
+
+
+def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[str]:
+    """All that the modules of rows offer, declared or not; who is asked at run time (`tool.*`) is not asked."""
+    sources = {row.kind for row in host.catalog.rows if row.distribution == distribution and row.is_source}
+    one_of_each_module = {row.module: row for row in rows}.values()
+    kinds = [kind for kind in KINDS if kind not in sources]
+    return [f"{kind}.{name}" for row in one_of_each_module for kind in kinds for name in host.offered(row, kind)]
 
 
 def _note(error: PluginError, answer: dict[str, Any]) -> None:

@@ -91,7 +91,11 @@ def asked_for(project: Project, own: Settings, by_default: Collection[str] = ())
     for name in map(enabled_form, asking.get("enabled", ())):
         already = ", as it does already" if name in own.enabled else ""
         already = already or (", as it already does by default" if name in by_default else "")
-        lines.append(f"enabled: {name} acts in every run here{already}: it {_EFFECT[name.partition('.')[0]]}")
+        kind, _, address = name.partition(".")
+        if address.endswith("/*"):
+            lines.append(f"enabled: {address[:-2]} is asked here for each {kind} that nobody else offers{already}")
+        else:
+            lines.append(f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}")
     for name, given in asking.get("settings", {}).items():
         before = own.options.get(enabled_form(name))
         replaced = "" if before is None else f", in place of your own: {_shown(before)}"
@@ -103,6 +107,9 @@ def asked_for(project: Project, own: Settings, by_default: Collection[str] = ())
     if "order" in asking:
         replaced = f", in place of your own: {', '.join(own.order)}" if own.order else ""
         lines.append(f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}")
+    for file in project.local:
+        doubt = f", but it {file.fault}" if file.fault else f" (SHA-256 {file.content})"
+        lines.append(f"local: the code in {file.path} runs here{doubt}. Read it first; a change of it needs a new yes")
     return lines
 
 

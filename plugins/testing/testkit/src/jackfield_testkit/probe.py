@@ -1,7 +1,7 @@
 """Watch what a plugin does while it is described: run by `PluginSuite`, in a process of its own.
 
-`python -B -m jackfield_testkit.probe '["distribution", ["module"], false]'` writes one JSON object to standard output.
-It stands outside of the suites, whose own imports would hide what a plugin imports.
+`python -B -m jackfield_testkit.probe '["distribution", ["module"], false, []]'` writes one JSON object to standard
+output. It stands outside of the suites, whose own imports would hide what a plugin imports.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from jackfield.plugins.registration import RegistrationManager
 from jackfield_manage.watch import Watch
 
 
-def watch(distribution: str, modules: Sequence[str], *, alone: bool = False) -> dict[str, Any]:
+def watch(
+    distribution: str, modules: Sequence[str], *, alone: bool = False, unasked: Sequence[str] = ()
+) -> dict[str, Any]:
     """Import light modules and call their hooks.
 
     Args:
         distribution: Whose they are.
         modules: Their names.
         alone: Let nothing be imported but the standard library, the core and the modules' own packages.
+        unasked: Kinds whose hooks are not called: what they offer is known only at run time (`tool.*`).
 
     Returns:
         `offered`: the components, as `kind.name`; `errors`: a text for each module that fails; `imported`: the modules
@@ -47,7 +50,7 @@ def watch(distribution: str, modules: Sequence[str], *, alone: bool = False) -> 
     with Watch(own) as watched:
         for name in modules:
             try:
-                offers = _describe(manager, f"{distribution}:{name}", importlib.import_module(name))
+                offers = _describe(manager, f"{distribution}:{name}", importlib.import_module(name), unasked)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
                 errors.append(f"{name}: {type(error).__name__}: {error}")
             else:
@@ -60,25 +63,27 @@ def watch(distribution: str, modules: Sequence[str], *, alone: bool = False) -> 
         "effects": watched.effects,
         "cpu_ms": watched.cpu_ms,
         "left": watched.changed,
-        "changing": [name for name in described if not _is_steady(manager, f"{distribution}:{name}")],
+        "changing": [name for name in described if not _is_steady(manager, f"{distribution}:{name}", unasked)],
     }
 
 
-def _describe(manager: RegistrationManager, plugin_name: str, module: ModuleType) -> list[tuple[str, ComponentSpec]]:
+def _describe(
+    manager: RegistrationManager, plugin_name: str, module: ModuleType, unasked: Sequence[str]
+) -> list[tuple[str, ComponentSpec]]:
     manager.register(module, plugin_name)
     offers: list[tuple[str, ComponentSpec]] = []
-    for kind in KINDS:
+    for kind in [kind for kind in KINDS if kind not in unasked]:
         offers += [(kind, spec) for spec in manager.offers(plugin_name, kind)]
     return offers
 
 
-def _is_steady(manager: RegistrationManager, plugin_name: str) -> bool:
+def _is_steady(manager: RegistrationManager, plugin_name: str, unasked: Sequence[str]) -> bool:
     """Whether hooks that are taken away and registered again give the same answers."""
     answers = []
     for _ in range(2):
         module = cast(ModuleType, manager.unregister(name=plugin_name))
         try:
-            answers.append(_describe(manager, plugin_name, module))
+            answers.append(_describe(manager, plugin_name, module, unasked))
         except (Exception, SystemExit):  # noqa: BLE001 - it did answer the first time
             return False
     manager.unregister(name=plugin_name)
@@ -100,12 +105,12 @@ class _Alone:
 
 def main(arguments: Sequence[str]) -> None:
     """Watch the distribution and the modules that the first argument names."""
-    distribution, modules, alone = json.loads(arguments[0])
+    distribution, modules, alone, unasked = json.loads(arguments[0])
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:
         for stream in (1, 2):
             os.dup2(said.fileno(), stream)
-        report = watch(distribution, modules, alone=alone)
+        report = watch(distribution, modules, alone=alone, unasked=unasked)
         sys.stdout.flush()
         sys.stderr.flush()
         said.seek(0)

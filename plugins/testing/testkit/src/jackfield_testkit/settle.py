@@ -36,7 +36,7 @@ def load_all(distribution: str, host: PluginHost) -> dict[str, Any]:
     """Every component of a distribution, by `kind.name`; an error as its text."""
     loaded: dict[str, Any] = {}
     for row in host.catalog.rows:
-        if row.distribution == distribution and row.kind in KINDS:
+        if row.distribution == distribution and row.kind in KINDS and not row.is_source:
             try:
                 loaded[row.id] = host.load_row(row)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked

@@ -21,7 +21,7 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
     for name in names:
         rows = _meant(host, name)
         forms = {form for row in rows for form in (row.distribution, row.id, row.address, name)}
-        acting = [f"{row.kind}.{row.address}" for row in rows if row.kind in ENABLED_KINDS]
+        acting = [f"{row.kind}.{row.address}" for row in rows if row.kind in ENABLED_KINDS or _is_asked(row)]
         choices = choices.with_changes(
             block=tuple(blocked for blocked in choices.block if blocked not in forms),
             enabled=tuple(dict.fromkeys((*choices.enabled, *acting))),
@@ -42,7 +42,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
                 f"no command could enable {MANAGER} again. To do without it: jackfield plugins uninstall {MANAGER}; "
                 f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
             )
-        if any(row.kind not in ENABLED_KINDS for row in rows):
+        if any(row.kind not in ENABLED_KINDS and not _is_asked(row) for row in rows):
             choices = _blocking(choices, [_blocked_form(name, rows)])
     write_choices(choices)
     _check_gone(names)
@@ -52,6 +52,11 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     _write(_blocking(choices, [f"{row.address}" for row in left]))
     _report(host, names)
     return 0
+
+
+def _is_asked(row: Row) -> bool:
+    """Whether it is enabled to be asked for what nobody else offers."""
+    return row.is_source and row.is_installed
 
 
 def _check_gone(names: Sequence[str]) -> None:
