@@ -355,15 +355,15 @@ class PluginHost:
 
     def _candidates(self, kind: str, address: str) -> list[Row]:
         distribution, slash, name = address.rpartition("/")
-        wanted = normalise(distribution) if slash else ""
+        wanted = normalise(distribution) if slash else None
         found = [
             row
             for row in self.catalog.rows
-            if row.kind == kind and row.name == name and wanted in ("", row.distribution)
+            if row.kind == kind and row.name == name and wanted in (None, row.distribution)
         ]
         if name == ANY:
             return found
-        sources = [row for row in self.catalog.rows if row.is_source and wanted in ("", row.distribution)]
+        sources = [row for row in self.catalog.rows if row.is_source and wanted in (None, row.distribution)]
         for source in sources:
             if source.kind == ANY:
                 found += self._asked(source, kind, name, is_named=bool(wanted))

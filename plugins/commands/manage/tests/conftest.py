@@ -12,13 +12,12 @@ import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
-import packaging
 import pytest
 
-import jackfield
-import jackfield_manage
+from jackfield_manage.distributions import installed, requirements_of
 from jackfield_testkit.command_line import bare_python, command_line, open_terminal
 from jackfield_testkit.site import site
 
@@ -126,8 +125,10 @@ def wheelhouse(tmp_path: Path) -> Wheelhouse:
 def core_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the core, and of what these commands need of others, without any metadata."""
     folder = tmp_path_factory.mktemp("core")
-    for module in (jackfield, jackfield_manage, packaging):
-        source = Path(str(module.__file__)).parent
+    needed = requirements_of(installed()["importlib-metadata"])
+    others = ("packaging", "importlib_metadata", *(wanted.name.replace("-", "_") for wanted in needed))
+    for name in ("jackfield", "jackfield_manage", *others):
+        source = Path(str(import_module(name).__file__)).parent
         (folder / source.name).symlink_to(source)
     return folder
 

@@ -90,20 +90,27 @@ def minimise(items: tuple[Item, ...], fails: Callable[[tuple[Item, ...]], bool])
     parts = 2
     while len(items) > 1:
         pieces = _split(items, parts)
-        rests = [tuple(item for item in items if item not in piece) for piece in pieces]
         smaller = next((piece for piece in pieces if fails(piece)), None)
+        rest = None if smaller is not None else _failing_rest(items, pieces, fails)
         if smaller is not None:
             items, parts = smaller, 2
-            continue
-        # Of two pieces, the rest of one is the other.
-        rest = next((rest for rest in rests if fails(rest)), None) if parts > 2 else None
-        if rest is not None:
+        elif rest is not None:
             items, parts = rest, max(parts - 1, 2)
-            continue
-        if parts >= len(items):
+        elif parts < len(items):
+            parts = min(2 * parts, len(items))
+        else:
             break
-        parts = min(2 * parts, len(items))
     return items
+
+
+def _failing_rest(
+    items: tuple[Item, ...], pieces: Sequence[tuple[Item, ...]], fails: Callable[[tuple[Item, ...]], bool]
+) -> tuple[Item, ...] | None:
+    """What fails without one of the pieces."""
+    if len(pieces) == 2:
+        return None  # the rest of one is the other
+    rests = (tuple(item for item in items if item not in piece) for piece in pieces)
+    return next((rest for rest in rests if fails(rest)), None)
 
 
 def command_fails(

@@ -37,7 +37,11 @@ _SIGHT = {
     "agent": "runs conversations, when it is named",
     "command": "is run when its name is typed",
 }
+_TOLD = frozenset(("effects", "network", "secrets", "**"))
 _EFFECTS = {"network": "uses the network", "files": "reads or writes files", "processes": "starts processes"}
+
+
+Change = Literal["new", "changed", "not asked about"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Newcomer:
     distribution: str
     version: str
     rows: tuple[Row, ...]
-    change: Literal["new", "changed", "not asked about"]
+    change: Change
     seen: Seen
 
 
@@ -142,15 +146,19 @@ def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
     for distribution, its_rows in sorted(rows.items()):
         before = seen.get(distribution)
         now = _look(its_rows[0], before)
-        if before is None or before.content != now.content or (not now.content and before.mark != now.mark):
-            change: Literal["new", "changed", "not asked about"] = "new" if before is None else "changed"
-        elif not before.asked:
-            change = "not asked about"
-        else:
-            continue
-        newcomers.append(Newcomer(distribution, its_rows[0].version, tuple(its_rows), change, now))
+        change = _change(before, now)
+        if change:
+            newcomers.append(Newcomer(distribution, its_rows[0].version, tuple(its_rows), change, now))
     installed = {row.distribution for row in host.catalog.rows}
     return News(tuple(newcomers), tuple(sorted(set(seen) - installed)))
+
+
+def _change(before: Seen | None, now: Seen) -> Change | None:
+    if before is None:
+        return "new"
+    if before.content != now.content or (not now.content and before.mark != now.mark):
+        return "changed"
+    return None if before.asked else "not asked about"
 
 
 def _look(row: Row, before: Seen | None) -> Seen:
@@ -200,18 +208,18 @@ def summary(newcomer: Newcomer, host: PluginHost) -> str:
 
 def _doings(described: Sequence[Described | None]) -> list[str]:
     """What they do besides answering, as far as their source says."""
-    values = [one.values for one in described if one is not None]
-    hosts, secrets, effects = (
-        sorted({text for one in values for text in _texts(one.get(key))}) for key in ("network", "secrets", "effects")
-    )
+    hosts, secrets, effects = (_all_texts(described, key) for key in ("network", "secrets", "effects"))
     told = {**_EFFECTS, "network": _EFFECTS["network"] + (f" ({', '.join(hosts)})" if hosts else "")}
     doings = [told.get(effect, effect) for effect in effects]
     if secrets:
         doings.append(f"reads {', '.join(secrets)}")
-    unsaid = {name for one in described if one is not None for name in one.unknown}
-    if None in described or unsaid & {"effects", "network", "secrets", "**"}:
+    if any(one is None or not _TOLD.isdisjoint(one.unknown) for one in described):
         doings.append("what else it does, it does not say without being loaded")
     return doings
+
+
+def _all_texts(described: Sequence[Described | None], key: str) -> list[str]:
+    return sorted({text for one in described if one is not None for text in _texts(one.values.get(key))})
 
 
 def _texts(value: Any) -> list[str]:

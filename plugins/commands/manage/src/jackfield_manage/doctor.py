@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
@@ -92,49 +92,66 @@ def examine(
         One finding for each distribution, by name, each as soon as it is known; one more for each fault of metadata
         that belongs to none of them.
     """
+    wanted = partial(_is_wanted, only)
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in host.catalog.rows:
         rows[row.distribution].append(row)
-    wanted = sorted(name for name in rows if not only or name in only)
-    loadable = [name for name in wanted if any(not host.why_not(row) for row in rows[name])]
     neighbours = _Neighbours(host)
+    with closing(_answers(host, {name: rows[name] for name in filter(wanted, sorted(rows))}, deep, timeout_s)) as found:
+        for name, answer in found:
+            yield _finding(rows[name], answer, host, neighbours)
+    if wanted(CORE):
+        yield from _core_findings(neighbours.installation)
+    yield from (finding for finding in _metadata_findings(host) if wanted(finding.distribution))
+    for name in sorted(filter(wanted, set(remembered) - rows.keys())):
+        yield Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
+
+
+def _is_wanted(only: Collection[str], name: str) -> bool:
+    return not only or name in only
+
+
+def _answers(
+    host: PluginHost, rows: Mapping[str, Sequence[Row]], deep: bool, timeout_s: float
+) -> Generator[tuple[str, Mapping[str, Any] | None], None, None]:
+    """What each distribution answers, in their order; None if none of it may load."""
+    loadable = [name for name in rows if any(not host.why_not(row) for row in rows[name])]
     answers: dict[str, Mapping[str, Any]] = {}
     with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
-        for name in wanted:
+        for name in rows:
             while name in loadable and name not in answers:
                 answered, answers[answered] = next(probed)
-            yield _finding(rows[name], answers.get(name), host, neighbours)
-    if not only or CORE in only:
-        yield from _core_findings(neighbours.installation)
+            yield name, answers.get(name)
+
+
+def _metadata_findings(host: PluginHost) -> Iterator[Finding]:
     for problem in (*host.problems(), *misspelt_groups(host.paths)):
-        if not only or problem.distribution in only:
-            status: Status = "duplicate" if problem.used else "malformed"
-            yield Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status))
-    gone = [name for name in remembered if name not in rows and (not only or name in only)]
-    for name in sorted(gone):
-        yield Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
+        status: Status = "duplicate" if problem.used else "malformed"
+        yield Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status))
 
 
 def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding]:
     """What of the core is not as it was installed, and who has put files into its package."""
     core = installation.get(CORE)
-    told = []
-    for other in installation.values():
-        put = [] if other.name == CORE else files_below(other.location, f"{CORE}/")
-        if put:
-            told.append(f"{other.name} has put {_some(put)} into the core's package")
     version = core.version if core else ""
+    told = [f"{name} has put {_some(put)} into the core's package" for name, put in _put_into_core(installation)]
     if core and not core.editable:
         try:
             changed = [file.path for file in changed_files(core.location)]
         except PluginError as error:
             yield Finding(CORE, version, (), "unproven", None, str(error), f"pip install --force-reinstall {CORE}")
-            changed = []
-        if changed:
-            told.append(f"the core is not as it was installed: {_some(changed)}")
+        else:
+            told += [f"the core is not as it was installed: {_some(changed)}"] * bool(changed)
     if told:
         fix = f"pip install --force-reinstall {CORE}, and remove what has changed it"
         yield Finding(CORE, version, (), "changed", None, told[0], fix, more=tuple(told[1:]))
+
+
+def _put_into_core(installation: Mapping[str, Distribution]) -> Iterator[tuple[str, list[str]]]:
+    for other in installation.values():
+        put = [] if other.name == CORE else files_below(other.location, f"{CORE}/")
+        if put:
+            yield other.name, put
 
 
 def _some(paths: Sequence[str]) -> str:
@@ -209,14 +226,19 @@ class _Neighbours:
             why = f"{row.id} is offered by {', '.join(rivals)}"
             choose = f'[prefer] "{row.id}" = "{row.distribution}"'
             yield "ambiguous", why, f"write the address, or prefer one, in your config.toml: {choose}"
-        owners = self.packages[row.module.partition(".")[0]] - {row.distribution}
+        package = row.module.partition(".")[0]
+        owners = self.packages[package] - {row.distribution}
         if owners:
-            why = f"the package {row.module.partition('.')[0]!r} belongs to {', '.join(sorted(owners))}, too"
+            why = f"the package {package!r} belongs to {', '.join(sorted(owners))}, too"
             yield ("broken" if failed else "duplicate"), why, "uninstall one of them, and reinstall the other"
-        near = [name for name in self.addresses if name != row.id and _differs_by_one(name, row.id)]
-        others = [address for name in near for address in self.addresses[name] if _of_other(address, row)]
+        others = self._nearly(row)
         if others and not _is_first_of_pair(row, others):
             yield "ok", f"its name is one letter from {', '.join(others)}", "make sure that you mean this one"
+
+    def _nearly(self, row: Row) -> list[str]:
+        """What others offer under a name that is one letter from a component's."""
+        near = [name for name in self.addresses if name != row.id and _differs_by_one(name, row.id)]
+        return [address for name in near for address in self.addresses[name] if _of_other(address, row)]
 
 
 def _can_agree(specifier: Any) -> bool:
@@ -262,19 +284,26 @@ def _finding(
     if answer is None:
         status, why, fix = _kept_out(rows[0], host)
         return finding(status, None, why, fix)
-    failed = bool(answer["errors"])
-    usable = [row for row in rows if not host.why_not(row)]
-    verdicts = [verdict for row in usable for verdict in neighbours.verdicts(row, failed=failed)]
-    verdicts += [*_of_answer(rows, answer, host, neighbours), *_of_installation(rows[0], neighbours)]
-    verdicts += [verdict for row in usable for verdict in _of_identity(row, host)]
-    if all(row.kind in ENABLED_KINDS and not neighbours.standings[row].acts for row in usable):
-        names = " ".join(f"{row.kind}.{row.address}" for row in usable)
-        why = f"it {neighbours.standings[usable[0]].why}"
-        verdicts.append(("inactive", why, f"jackfield plugins enable {names}"))
-    verdicts.sort(key=lambda verdict: _SEVERITY[verdict[0]])
+    verdicts = sorted(_verdicts(rows, answer, host, neighbours), key=lambda verdict: _SEVERITY[verdict[0]])
     (status, why, fix), *others = verdicts or [("ok", "", "")]
     more = tuple(f"{why} → {fix}" if fix else why for _, why, fix in others)
     return finding(status, answer["ms"], why, fix, more=more)
+
+
+def _verdicts(
+    rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost, neighbours: _Neighbours
+) -> Iterator[Verdict]:
+    """All that is wrong with a distribution of which something may load."""
+    usable = [row for row in rows if not host.why_not(row)]
+    for row in usable:
+        yield from neighbours.verdicts(row, failed=bool(answer["errors"]))
+    yield from _of_answer(rows, answer, host, neighbours)
+    yield from _of_installation(rows[0], neighbours)
+    for row in usable:
+        yield from _of_identity(row, host)
+    if all(row.kind in ENABLED_KINDS and not neighbours.standings[row].acts for row in usable):
+        names = " ".join(f"{row.kind}.{row.address}" for row in usable)
+        yield "inactive", f"it {neighbours.standings[usable[0]].why}", f"jackfield plugins enable {names}"
 
 
 def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
@@ -302,19 +331,11 @@ def _of_answer(
     rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost, neighbours: _Neighbours
 ) -> Iterator[Verdict]:
     """What loading it has shown."""
-    distribution = rows[0].distribution
+    tell = f"tell the authors of {rows[0].distribution}"
     for error in answer["errors"][:1]:
         yield "broken", error, _remedy_of_failure(rows, answer["missing"], neighbours)
-    tell = f"tell the authors of {distribution}"
-    for component, spec in answer["specs"].items():
-        if spec.get("extra"):
-            yield _of_unknown_words(component, sorted(spec["extra"]), tell)
-    extra = sorted(set(answer["offered"]) - {row.id for row in rows})
-    if extra:
-        yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
-    own = {row.module.partition(".")[0] for row in rows}
-    heavy = sorted({name.partition(".")[0] for name in answer["imported"]} - own - _light_packages())
-    yield from _of_time(answer, heavy, tell)
+    yield from _of_descriptors(rows, answer, tell)
+    yield from _of_time(answer, {row.module.partition(".")[0] for row in rows}, tell)
     for effect in answer["effects"][:1]:
         yield "slow", f"being imported does more than it should: {effect}", f"{tell}, or block it"
     for problem in answer["checks"]:
@@ -324,7 +345,17 @@ def _of_answer(
         yield "ok", f"not set: {', '.join(missing)}", f"set {missing[0]} to use it"
 
 
-def _of_time(answer: Mapping[str, Any], heavy: Sequence[str], tell: str) -> Iterator[Verdict]:
+def _of_descriptors(rows: Sequence[Row], answer: Mapping[str, Any], tell: str) -> Iterator[Verdict]:
+    for component, spec in answer["specs"].items():
+        if spec.get("extra"):
+            yield _of_unknown_words(component, sorted(spec["extra"]), tell)
+    extra = sorted(set(answer["offered"]) - {row.id for row in rows})
+    if extra:
+        yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
+
+
+def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iterator[Verdict]:
+    heavy = sorted({name.partition(".")[0] for name in answer["imported"]} - {*own, *_light_packages()})
     if heavy:
         yield "slow", f"describing it imports {', '.join(heavy[:5])}", f"{tell}: a light module imports none of these"
     elif (answer["ms"] or 0) > SLOW_MS:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jackfield.errors import PluginError
-from jackfield.plugins.catalog import Catalog, scan
+from jackfield.plugins.catalog import Catalog, Row, scan
 from jackfield.settings import Settings, normalise
 from jackfield.version import __version__
 from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of
@@ -120,25 +120,37 @@ def canonical_version(text: str) -> str:
 
 
 def _locked_plugins(catalog: Catalog, found: Mapping[str, Distribution], notes: list[str]) -> Iterator[LockedPlugin]:
-    ids: dict[str, set[str]] = {}
-    rows = {row.distribution: row for row in reversed(catalog.rows)}
+    rows: dict[str, list[Row]] = {}
     for row in catalog.rows:
-        ids.setdefault(row.distribution, set()).add(row.id)
-    for name in sorted(set(ids) - {CORE}):
-        row, distribution = rows[name], found.get(name)
-        version = canonical_version(distribution.version if distribution else row.version)
-        if not version:
-            notes.append(f"{name} is left out: its version {row.version!r} is none")
-            continue
-        editable = distribution is not None and distribution.editable
-        content = "" if editable else _content_of(name, row.location, notes)
-        if distribution and distribution.direct and not editable:
-            notes.append(f"{name} was not installed from an index: who restores the lock must have it at hand")
-        elif editable:
-            notes.append(f"{name} is an editable folder: the lock cannot hold its content")
-        offers = sorted(ids[name])
-        notes += [f"{name} offers {text!r:.80}, which is no name" for text in offers if not COMPONENT.fullmatch(text)]
-        yield LockedPlugin(name, version, content, tuple(filter(COMPONENT.fullmatch, offers)), editable)
+        if row.distribution != CORE:
+            rows.setdefault(row.distribution, []).append(row)
+    for name in sorted(rows):
+        locked = _locked(rows[name], found.get(name), notes)
+        if locked is not None:
+            yield locked
+
+
+def _locked(rows: Sequence[Row], distribution: Distribution | None, notes: list[str]) -> LockedPlugin | None:
+    """What a lock has of one distribution; None if nobody could restore it."""
+    name = rows[0].distribution
+    version = canonical_version(distribution.version if distribution else rows[0].version)
+    if not version:
+        notes.append(f"{name} is left out: its version {rows[0].version!r} is none")
+        return None
+    editable = distribution is not None and distribution.editable
+    content = "" if editable else _content_of(name, rows[0].location, notes)
+    if editable:
+        notes.append(f"{name} is an editable folder: the lock cannot hold its content")
+    elif distribution and distribution.direct:
+        notes.append(f"{name} was not installed from an index: who restores the lock must have it at hand")
+    return LockedPlugin(name, version, content, _names_in(rows, notes), editable)
+
+
+def _names_in(rows: Sequence[Row], notes: list[str]) -> tuple[str, ...]:
+    offers = sorted({row.id for row in rows})
+    strange = [text for text in offers if not COMPONENT.fullmatch(text)]
+    notes += [f"{rows[0].distribution} offers {text!r:.80}, which is no name" for text in strange]
+    return tuple(text for text in offers if text not in strange)
 
 
 def _content_of(name: str, location: str, notes: list[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jackfield.config import AgentConfig, RAGConfig
 from jackfield.defaults import DOCUMENTS_TOOL
@@ -145,33 +145,52 @@ def _parser_for(extension: str, host: PluginHost) -> str | None:
 
 def _resolved(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
     """The distributions of all components that are named, and of those that these ask for in turn."""
-    found: dict[str, list[str]] = {CORE: []}
-    unknown: list[str] = []
-    installed: set[str] = {CORE}
+    offers = _offers_of(configs, host)
+    unknown = tuple(offer for offer in offers.values() if isinstance(offer, str))
+    known = {component: offer for component, offer in offers.items() if not isinstance(offer, str)}
+    uses = {offer.distribution: _used(offer.distribution, known) for offer in known.values()}
+    here = {CORE, *(offer.distribution for offer in known.values() if offer.is_installed)}
+    return Needs(_core_first({CORE: (), **uses}), tuple(sorted(uses.keys() - here)), unknown)
+
+
+def _offers_of(configs: Sequence[AgentConfig], host: PluginHost) -> dict[str, _Offer | str]:
+    """What `_offer_of` says of each component."""
+    # Which searchers a tool for documents asks for is configuration.
+    searchers = [f"searcher.{name}" for config in configs for name in RAGConfig.parse(config.rag_cfg).searchers]
+    offers: dict[str, _Offer | str] = {}
     open_ = [component for config in configs for component in _components(config, host)]
-    seen: set[str] = set()
     for component in open_:  # it grows while it is walked
-        if component in seen:
-            continue
-        seen.add(component)
-        kind, _, address = component.partition(".")
-        try:
-            row = host.find(kind, address)
-        except PluginNotFoundError as error:
-            distribution, requires = _known(kind, address)
-            if distribution is None:
-                unknown.append(f"{component}: {error}{_close_known(component)}")
-                continue
-        else:
-            distribution, requires = row.distribution, _requires(row, host)
-            installed.add(distribution)
-        found.setdefault(distribution, []).append(component)
-        open_ += requires
-        if component == DOCUMENTS_TOOL:
-            # Which searchers it asks for is configuration.
-            open_ += [f"searcher.{name}" for config in configs for name in RAGConfig.parse(config.rag_cfg).searchers]
-    distributions = {name: tuple(sorted(uses)) for name, uses in found.items()}
-    return Needs(_core_first(distributions), tuple(sorted(set(distributions) - installed)), tuple(unknown))
+        if component not in offers:
+            offers[component] = offer = _offer_of(component, host)
+            open_ += [] if isinstance(offer, str) else offer.requires
+            open_ += searchers if component == DOCUMENTS_TOOL else []
+    return offers
+
+
+def _used(distribution: str, offers: Mapping[str, _Offer]) -> tuple[str, ...]:
+    """The components that a distribution is needed for, sorted."""
+    return tuple(sorted(component for component, offer in offers.items() if offer.distribution == distribution))
+
+
+class _Offer(NamedTuple):
+    """Who offers a component, and what it asks for in turn."""
+
+    distribution: str
+    requires: Sequence[str]
+    is_installed: bool
+
+
+def _offer_of(component: str, host: PluginHost) -> _Offer | str:
+    """The offer, or a line that says that nobody is known to make one."""
+    kind, _, address = component.partition(".")
+    try:
+        row = host.find(kind, address)
+    except PluginNotFoundError as error:
+        distribution, requires = _known(kind, address)
+        if distribution is None:
+            return f"{component}: {error}{_close_known(component)}"
+        return _Offer(distribution, requires, is_installed=False)
+    return _Offer(row.distribution, _requires(row, host), is_installed=True)
 
 
 def _requires(row: Row, host: PluginHost) -> list[str]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -327,23 +327,32 @@ def _path_of(text: str) -> str:
 def _distribution_named(name: str, *, anything: bool) -> str:
     """The distribution that a name means, by the list of known ones; with `anything`, whatever has it."""
     wanted = normalise(name)
+    offers = _offers()
+    meant = offers.get(wanted, set())
+    own = f"{CORE}-{wanted}"
+    if len(meant) == 1 or own in meant:
+        return own if own in meant else min(meant)
+    if meant:
+        raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one that is meant")
+    if not (anything or wanted == CORE):
+        _refuse_doubtful(name, offers)
+    return wanted
+
+
+def _offers() -> dict[str, set[str]]:
+    """The known distributions by all names that mean one of them."""
     offers: dict[str, set[str]] = {}
     for component, known in known_components().items():
         distribution = known.distribution
         kind, _, short = component.partition(".")
-        for form in (distribution, distribution.removeprefix("jackfield-"), f"{kind}-{short}", short):
+        for form in (distribution, distribution.removeprefix(f"{CORE}-"), f"{kind}-{short}", short):
             offers.setdefault(normalise(form), set()).add(distribution)
-    meant = offers.get(wanted, set())
-    if len(meant) == 1:
-        return meant.pop()
-    own = f"jackfield-{wanted}"
-    if own in meant:
-        return own
-    if meant:
-        raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one that is meant")
-    if anything or wanted == CORE:
-        return wanted
-    prefix = f"{CORE}-"
+    return offers
+
+
+def _refuse_doubtful(name: str, offers: Mapping[str, Set[str]]) -> None:
+    """Raise ConfigError for a name that is nearly a known one, or is not named as plugins are."""
+    wanted, prefix = normalise(name), f"{CORE}-"
     # Without the prefix, which would make all names alike.
     near = get_close_matches(wanted.removeprefix(prefix), {form.removeprefix(prefix) for form in offers}, 1, cutoff=0.8)
     if near:
@@ -359,7 +368,6 @@ def _distribution_named(name: str, *, anything: bool) -> str:
             f"no known plugin is called {name!r}, and it is not named as plugins are (jackfield-NAME), so it may be "
             f"anybody's. Look: jackfield plugins search. If you do mean it: jackfield plugins install --any {wanted}"
         )
-    return wanted
 
 
 def names_of(requirements: Iterable[str], found: Mapping[str, Distribution]) -> set[str]:
@@ -408,24 +416,29 @@ def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[
 
 
 def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]) -> str:
+    entries, python = _receipt(env)
+    main, *others = entries or [{"name": env.prefix.name}]
+    gone = {normalise(name) for name in (*remove, *map(_name_in, add))}
+    words = ["uv", "tool", "install", *(["--python", python] if python else [])]
+    words += _tool_requirement(main, editable_option="--editable")
+    for entry in others:
+        if normalise(str(entry.get("name", ""))) not in gone:
+            words += _tool_requirement(entry, option="--with", editable_option="--with-editable")
+    for requirement in add:
+        words += ["--with", requirement]
+    return shlex.join(words)
+
+
+def _receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
+    """The requirements of a tool, itself first, and the Python it was installed with, as far as they are told."""
     import tomllib
 
     try:
         tool: Any = tomllib.loads((env.prefix / "uv-receipt.toml").read_text(encoding="utf-8")).get("tool", {})
         entries = [entry for entry in tool.get("requirements", []) if isinstance(entry, dict)]
-        python = str(tool.get("python", ""))
+        return entries, str(tool.get("python", ""))
     except (OSError, ValueError, AttributeError, TypeError):
-        entries, python = [], ""
-    main, *others = entries or [{"name": env.prefix.name}]
-    gone = {normalise(name) for name in (*remove, *map(_name_in, add))}
-    kept = [entry for entry in others if normalise(str(entry.get("name", ""))) not in gone]
-    words = ["uv", "tool", "install", *(["--python", python] if python else [])]
-    words += _tool_requirement(main, editable_option="--editable")
-    for entry in kept:
-        words += _tool_requirement(entry, option="--with", editable_option="--with-editable")
-    for requirement in add:
-        words += ["--with", requirement]
-    return shlex.join(words)
+        return [], ""
 
 
 def _tool_requirement(entry: Mapping[str, Any], *, editable_option: str, option: str = "") -> list[str]:

@@ -96,6 +96,15 @@ def _recorded(location: str) -> list[tuple[str, str]]:
     """The path and the hash ('' if it has none) of every file that is the wheel's own."""
     record = Path(location) / "RECORD"
     try:
+        rows = [row for row in csv.reader(_text_of(record).splitlines(), strict=True) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PluginError(f"{record} is no table of files: {error}; install the distribution again") from error
+    own = record.parent.name
+    return [(row[0], row[1] if len(row) > 1 else "") for row in rows if _is_from_wheel(row[0], own)]
+
+
+def _text_of(record: Path) -> str:
+    try:
         with record.open("rb") as file:
             raw = file.read(_MAX_RECORD_BYTES + 1)
     except FileNotFoundError as error:
@@ -107,12 +116,7 @@ def _recorded(location: str) -> list[tuple[str, str]]:
         raise PluginError(f"{record} cannot be read: {error.strerror or error}") from error
     if len(raw) > _MAX_RECORD_BYTES:
         raise PluginError(f"{record} is larger than 16 MiB")
-    try:
-        rows = [row for row in csv.reader(raw.decode().splitlines(), strict=True) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise PluginError(f"{record} is no table of files: {error}; install the distribution again") from error
-    own = record.parent.name
-    return [(row[0], row[1] if len(row) > 1 else "") for row in rows if _is_from_wheel(row[0], own)]
+    return raw.decode()
 
 
 def _is_from_wheel(path: str, metadata_folder: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError, PluginError
@@ -18,6 +19,7 @@ from jackfield_manage.distributions import CORE, Distribution, installed
 from jackfield_manage.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
 from jackfield_manage.packages import (
     Environment,
+    Installer,
     Run,
     Sources,
     find_installer,
@@ -170,41 +172,54 @@ def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
         state: What is here.
         exact: Plugins that the lock does not have are to go; but not the manager, which restores locks.
     """
-    install: dict[str, str] = {}
-    change: dict[str, tuple[str, str]] = {}
-    anew: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    by_hand: dict[str, str] = {}
+    todo = _of_plugins(lock, state)
+    for name, version in lock.requirements.items():
+        has = state.versions.get(name)
+        if has is not None and has != version:
+            todo.change[name] = (has, version)
+        elif has is None and lock.platform == sys.platform:  # elsewhere others may be the right ones
+            todo.missing[name] = version
+    known = {*(plugin.name for plugin in lock.plugins), *lock.requirements, MANAGER}
+    extra = tuple(sorted(set(state.plugins) - known))
+    return Plan(
+        todo.install,
+        todo.change,
+        todo.anew,
+        todo.missing,
+        remove=extra if exact else (),
+        keep=() if exact else extra,
+        settings=tuple(_setting_differences(lock.policy, state.policy, state.origins)),
+        by_hand=todo.by_hand,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Todo:
+    """A plan while it is made."""
+
+    install: dict[str, str] = field(default_factory=dict)
+    change: dict[str, tuple[str, str]] = field(default_factory=dict)
+    anew: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    by_hand: dict[str, str] = field(default_factory=dict)
+
+
+def _of_plugins(lock: Lock, state: State) -> _Todo:
+    """What has to be done about the core and the plugins that a lock has."""
+    todo = _Todo()
     for wanted in (LockedPlugin(CORE, lock.core), *lock.plugins):
         here = state.core if wanted.name == CORE else state.plugins.get(wanted.name)
         if here is not None and _is_same(wanted, here):
             continue
         if wanted.editable or (here is not None and here.editable):
-            by_hand[wanted.name] = _about_editable(wanted, here)
+            todo.by_hand[wanted.name] = _about_editable(wanted, here)
         elif here is None:
-            install[wanted.name] = wanted.version
+            todo.install[wanted.name] = wanted.version
         elif here.version != wanted.version:
-            change[wanted.name] = (here.version, wanted.version)
+            todo.change[wanted.name] = (here.version, wanted.version)
         else:
-            anew[wanted.name] = wanted.version
-    for name, version in lock.requirements.items():
-        has = state.versions.get(name)
-        if has is not None and has != version:
-            change[name] = (has, version)
-        elif has is None and lock.platform == sys.platform:  # elsewhere others may be the right ones
-            missing[name] = version
-    known = {*(plugin.name for plugin in lock.plugins), *lock.requirements, MANAGER}
-    extra = tuple(sorted(set(state.plugins) - known))
-    return Plan(
-        install,
-        change,
-        anew,
-        missing,
-        remove=extra if exact else (),
-        keep=() if exact else extra,
-        settings=tuple(_setting_differences(lock.policy, state.policy, state.origins)),
-        by_hand=by_hand,
-    )
+            todo.anew[wanted.name] = wanted.version
+    return todo
 
 
 def carry_out(
@@ -222,29 +237,38 @@ def carry_out(
     """
     env = environment or Environment.current()
     plugins = {one.name: one.version for one in lock.plugins if not one.editable and one.name not in todo.by_hand}
-    wanted = [f"{name}=={version}" for name, version in plugins.items()]
-    refuse_tool_environment(env, add=wanted, remove=todo.remove)
+    refuse_tool_environment(env, add=_pinned(plugins), remove=todo.remove)
     installer = find_installer(env)
-    if CORE in todo.change:
-        wanted.append(f"{CORE}=={lock.core}")
     core = {} if CORE in todo.by_hand else {CORE: lock.core}
     # Requirements are constraints only: an installer notes whom somebody has asked for, and that was not them.
     constraints = write_constraints({**core, **plugins, **lock.requirements})
-    commands = [installer.uninstall(todo.remove)] if todo.remove else []
-    if todo.install or todo.change or todo.missing:
-        commands.append(installer.install(wanted, constraints=constraints, sources=sources))
-    if todo.anew:
-        again = [f"{name}=={version}" for name, version in todo.anew.items()]
-        commands.append(installer.install(again, anew=True, sources=sources))
+    wanted = {**plugins, CORE: lock.core} if CORE in todo.change else plugins
     try:
-        for command in commands:
-            code = run(command)
-            if code:
-                raise ConfigError(
-                    f"{installer.name} ended with code {code}, so the lock is not restored; see what it says"
-                )
+        _run_all(_commands(todo, wanted, installer, constraints, sources), installer, run)
     finally:
         constraints.unlink(missing_ok=True)
+
+
+def _commands(
+    todo: Plan, wanted: Mapping[str, str], installer: Installer, constraints: Path, sources: Sources | None
+) -> Iterator[list[str]]:
+    if todo.remove:
+        yield installer.uninstall(todo.remove)
+    if todo.install or todo.change or todo.missing:
+        yield installer.install(_pinned(wanted), constraints=constraints, sources=sources)
+    if todo.anew:
+        yield installer.install(_pinned(todo.anew), anew=True, sources=sources)
+
+
+def _pinned(versions: Mapping[str, str]) -> list[str]:
+    return [f"{name}=={version}" for name, version in versions.items()]
+
+
+def _run_all(commands: Iterable[Sequence[str]], installer: Installer, run: Run) -> None:
+    for command in commands:
+        code = run(command)
+        if code:
+            raise ConfigError(f"{installer.name} ended with code {code}, so the lock is not restored; see what it says")
 
 
 def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def _add_sync(actions: Any) -> None:
 def _add_bisect(actions: Any) -> None:
     usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
     parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
-    parser.add_argument("--timeout", type=_seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="of a run (300)")
+    parser.add_argument("--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="of a run (300)")
     parser.add_argument("--match", default="", metavar="TEXT", help="only what says this has failed")
     parser.add_argument(
         "--keep", action="append", default=[], metavar="NAME", help="is there in every run; repeat for more"
@@ -79,7 +80,8 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-index", action="store_true", help="look nowhere else")
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A time-out that somebody typed."""
     value = float(text)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError("a number of seconds above 0")
@@ -119,17 +121,11 @@ def uninstall(options: argparse.Namespace) -> int:
     """Remove plugins."""
     from jackfield.plugins.catalog import scan
     from jackfield_manage import packages
-    from jackfield_manage.distributions import installed, required_by
 
     catalog = scan()
-    found = installed()
     going = {packages.installed_plugin(name, catalog) for name in options.names}
-    for name in sorted(going):
-        left = [other for other in required_by(name, found) if other not in going and not other.endswith("]")]
-        if left:
-            sys.stderr.write(f"jackfield: {', '.join(left)} requires {name} and will lack it\n")
-    if MANAGER in going:
-        sys.stderr.write(f"jackfield: these commands go with {MANAGER}. To have them again: pip install {MANAGER}\n")
+    for line in _lacking(going):
+        sys.stderr.write(f"jackfield: {line}\n")
     code = packages.uninstall(options.names, catalog, dry_run=options.dry_run)
     for problem in catalog.problems if code else ():
         if problem.distribution in going:
@@ -138,6 +134,19 @@ def uninstall(options: argparse.Namespace) -> int:
                 f"use uv in place of pip, or remove it by hand: {problem.location}\n"
             )
     return _exit_code(code, "removed")
+
+
+def _lacking(going: Collection[str]) -> Iterator[str]:
+    """What will be missing without some distributions, a line each."""
+    from jackfield_manage.distributions import installed, required_by
+
+    found = installed()
+    for name in sorted(going):
+        left = [other for other in required_by(name, found) if other not in going and not other.endswith("]")]
+        if left:
+            yield f"{', '.join(left)} requires {name} and will lack it"
+    if MANAGER in going:
+        yield f"these commands go with {MANAGER}. To have them again: pip install {MANAGER}"
 
 
 def freeze(options: argparse.Namespace) -> int:
@@ -190,29 +199,33 @@ def why(options: argparse.Namespace) -> int:
 
 def bisect(options: argparse.Namespace) -> int:
     """Find the plugins that make a command fail; 1 if it is none of them."""
-    from jackfield.plugins.host import PluginHost
     from jackfield.settings import normalise
     from jackfield_manage import bisect as search
 
-    host = PluginHost()
-    if host.settings.safe:
-        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
-    # The manager is there in every run: a command of its own would fail without it, and look like a cause.
-    loadable = dict.fromkeys(row.distribution for row in host.rows() if row.distribution != MANAGER)
+    loadable = _loadable()
     keep = [normalise(name) for name in options.keep]
     for name in keep:
         if name not in loadable:
             raise ConfigError(f"--keep {name}: there is no such plugin that may load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
-        fails = search.command_fails(
-            words, keep=keep, plugins=[*loadable], match=options.match, timeout_s=options.timeout
-        )
+        fails = search.command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
     else:
         fails = search.asked_fails(keep=keep)
     result = search.bisect([name for name in loadable if name not in keep], fails)
     print(result.sentence())
     return 0 if result.culprits else 1
+
+
+def _loadable() -> list[str]:
+    """The distributions that may be the cause of something."""
+    from jackfield.plugins.host import PluginHost
+
+    host = PluginHost()
+    if host.settings.safe:
+        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
+    # The manager is there in every run: a command of its own would fail without it, and look like a cause.
+    return list(dict.fromkeys(row.distribution for row in host.rows() if row.distribution != MANAGER))
 
 
 def _sources(options: argparse.Namespace) -> Any:

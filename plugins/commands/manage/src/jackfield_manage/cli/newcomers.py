@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from jackfield.cli.tables import printable
 from jackfield.plugins.host import PluginHost, default_host
@@ -38,17 +38,13 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     seen = memory.seen()
     found = news(host, seen)
     can_ask = sys.stdin.isatty()
-    told = [one for one in found.newcomers if can_ask or one.change != "not asked about"]
-    if not told and not found.gone:
+    told = News(tuple(one for one in found.newcomers if can_ask or one.change != "not asked about"), found.gone)
+    if not told:
         return False
-    _tell(News(tuple(told), found.gone), host)
-    refused = _ask(told) if can_ask and told else []
-    kept = {name: one for name, one in seen.items() if name not in found.gone}
-    kept |= {one.distribution: _as_asked(one.seen, can_ask) for one in told}
-    try:
-        memory.keep(kept)
-    except OSError as error:
-        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): this will be told again")
+    _tell(told, host)
+    refused = _ask(told.newcomers) if can_ask else []
+    kept = {name: seen[name] for name in seen.keys() - found.gone}
+    _keep(memory, kept, told.newcomers, asked=can_ask, otherwise="this will be told again")
     return bool(refused)
 
 
@@ -57,12 +53,18 @@ def remember(host: PluginHost, names: Collection[str], memory: Memory | None = N
     memory = memory or Memory()
     seen = memory.seen()
     wanted = [one for one in news(host, seen).newcomers if one.distribution in names]
-    if not wanted:
-        return
+    if wanted:
+        _keep(memory, seen, wanted, asked=True, otherwise="they will be asked about")
+
+
+def _keep(
+    memory: Memory, seen: Mapping[str, Seen], newcomers: Sequence[Newcomer], *, asked: bool, otherwise: str
+) -> None:
+    """Remember newcomers beside what was seen before; `otherwise` is what follows where that cannot be written."""
     try:
-        memory.keep({**seen, **{one.distribution: _as_asked(one.seen, True) for one in wanted}})
+        memory.keep({**seen, **{one.distribution: _as_asked(one.seen, asked) for one in newcomers}})
     except OSError as error:
-        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): they will be asked about")
+        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): {otherwise}")
 
 
 def _tell(found: News, host: PluginHost) -> None:

@@ -55,7 +55,7 @@ def parser() -> Parser:
     health = actions.add_parser("doctor", help="load each plugin in a process of its own, and say what is wrong")
     health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="only these")
     health.add_argument("--deep", action="store_true", help="import all they need, too, and let them check the machine")
-    health.add_argument("--timeout", type=float, metavar="S", help="for each distribution (30)")
+    health.add_argument("--timeout", type=composition.seconds, metavar="S", help="for each distribution (30)")
     health.add_argument("--json", action="store_true", help="as JSON")
     health.set_defaults(handler=_doctor)
     for action, help_ in (
@@ -142,21 +142,26 @@ def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
 def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": row.id, "distribution": row.distribution, "version": row.version}
     reason = host.why_not(row)
+    spec = None if reason else answer["specs"].get(row.id)
     if reason:
-        return {**facts, "state": reason, **_distribution_facts(row)}
-    spec = answer["specs"].get(row.id)
-    if spec is None:
+        facts["state"] = reason
+    elif spec is None:
         errors = [error for error in answer["errors"] if row.distribution in error] or answer["errors"]
-        return {**facts, "state": "broken", "why": errors[0] if errors else "", **_distribution_facts(row)}
-    described = {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
-    facts |= {
+        facts |= {"state": "broken", "why": errors[0] if errors else ""}
+    else:
+        facts |= _described(row, host, spec) | {"settings": answer["configs"].get(row.id, {})}
+    return facts | _distribution_facts(row)
+
+
+def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {
         "state": state_of(standings(host).get(row)),
         "remarks": host.remarks(row),
         "address": row.address,
         "class": spec["target"],
         "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec["secrets"]],
     }
-    return facts | described | {"settings": answer["configs"].get(row.id, {})} | _distribution_facts(row)
+    return facts | {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
 
 
 def _distribution_facts(row: Row) -> dict[str, Any]:
@@ -177,12 +182,13 @@ def _lines(key: str, value: Any) -> list[str]:
     from jackfield.jsontext import dumps
     from jackfield.plugins import in_language
 
-    if key in ("parameters", "settings") and isinstance(value, dict) and isinstance(value.get("properties"), dict):
-        return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
-    if key == "description" and isinstance(value, dict):
-        value = in_language(value, "en")
-    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-        value = ", ".join(value)
+    match key, value:
+        case "parameters" | "settings", {"properties": dict()}:
+            return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
+        case "description", dict():
+            value = in_language(value, "en")
+        case _, list() if all(isinstance(entry, str) for entry in value):
+            value = ", ".join(value)
     return [f"{key}: {value if isinstance(value, str) else dumps(value)}"]
 
 
@@ -219,13 +225,17 @@ def search(options: argparse.Namespace) -> int:
     if options.json:
         print_json(rows)
     elif rows:
-        print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
-        lacking = sorted({row["distribution"] for row in rows if not row["state"]})
-        if lacking:
-            print(f"To install: jackfield plugins install {' '.join(lacking)}")
+        _print_known(rows)
     else:
         print(f"No known plugin fits {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME")
     return 0 if rows else 1
+
+
+def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
+    print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
+    lacking = sorted({row["distribution"] for row in rows if not row["state"]})
+    if lacking:
+        print(f"To install: jackfield plugins install {' '.join(lacking)}")
 
 
 def _search_known(words: str) -> list[tuple[str, Known]]:

@@ -35,15 +35,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     choices = load_choices()
     for name in names:
         rows = _meant(host, name, enabled=load_settings().enabled)
-        acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
-        choices = choices.with_changes(enabled=tuple(one for one in choices.enabled if one not in acting))
-        if any(row.distribution == MANAGER for row in rows):
-            raise ConfigError(
-                f"no command could enable {MANAGER} again. To do without it: jackfield plugins uninstall {MANAGER}; "
-                f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
-            )
-        if any(row.kind not in ENABLED_KINDS and not _is_asked(row) for row in rows):
-            choices = _blocking(choices, [_blocked_form(name, rows)])
+        choices = _without(choices, name, rows)
     write_choices(choices)
     _check_gone(names)
     # What acts all the same, because it is in the default chain or enabled elsewhere, must be kept from loading.
@@ -57,6 +49,20 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
 def _is_asked(row: Row) -> bool:
     """Whether it is enabled to be asked for what nobody else offers."""
     return row.is_source and row.is_installed
+
+
+def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
+    """Choices in which what a name means is neither enabled nor, if it would act in another way, may load."""
+    if any(row.distribution == MANAGER for row in rows):
+        raise ConfigError(
+            f"no command could enable {MANAGER} again. To do without it: jackfield plugins uninstall {MANAGER}; "
+            f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
+        )
+    acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
+    choices = choices.with_changes(enabled=tuple(one for one in choices.enabled if one not in acting))
+    if all(row.kind in ENABLED_KINDS or _is_asked(row) for row in rows):
+        return choices
+    return _blocking(choices, [_blocked_form(name, rows)])
 
 
 def _check_gone(names: Sequence[str]) -> None:
