@@ -76,13 +76,13 @@ demo: .venv/.installed
 	@$(BIN)/python examples/documents-and-code/main.py $(ARGS)
 
 test: system .venv/.installed-dev
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
 
 test-changed: system .venv/.installed-dev
-	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) $(ARGS)
 
 nightly: system .venv/.installed-dev
-	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --timeout=1800 $(ARGS)
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
 
 check: .venv/.installed-dev
 	@TIMEFORMAT="style, types and layers: %0R s"; time $(MAKE) --no-print-directory style

@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Generator, Iterable
+from typing import Any
 
 import hypothesis
 import pytest
@@ -27,6 +28,15 @@ TIMES_AS_MANY = 20
 hypothesis.settings.register_profile("always-the-same", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
+
+# Tests that share what is costly to make: torch and models, a server of others, an environment with Qwen-Agent. By
+# place, because the groups of xdist 3.8 have no effect with pytest 9.2.
+TOGETHER = (
+    "plugins/llms/transformers/tests/",
+    "tests/test_coming_from_qwen.py",
+    "tests/test_hostile_neighbours.py",
+    "tests/test_real_server.py",
+)
 
 _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no public way to change what a test says
 
@@ -82,3 +92,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     seconds = min(30.0, _seconds_of_all(config))
     if left and seconds and not hasattr(config, "workerinput"):
         faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give the tests of one place in `TOGETHER` to one worker, the places with most tests first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByPlace(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
+
+    return ByPlace(config, log) if config.getoption("dist") == "load" else None

@@ -35,8 +35,6 @@ from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_testkit.replies import Reply, ToolCall, error, reasoning, text, tool_calls
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
-pytestmark = pytest.mark.xdist_group("coming-from-qwen")  # another worker would only wait for what one prepares
-
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/guides/coming-from-qwen-agent.md"
 VERSIONS = ROOT / "tests/qwen_agent_versions.txt"

@@ -27,8 +27,7 @@ from jackfield.plugins.catalog import scan
 from jackfield_manage.doctor import examine
 from jackfield_testkit.site import FakeSite
 
-# One worker: another would only wait for what the first one prepares.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("hostile-neighbours")]
+pytestmark = pytest.mark.timeout(600)
 
 SPEC = """
 from jackfield.plugins import ToolSpec, hook

@@ -31,7 +31,7 @@ from jackfield.messages import FunctionCall, Message
 from jackfield.models import BaseChatModel
 from jackfield.streams import CancelToken, closing
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(420), pytest.mark.xdist_group("real-server")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 240.0  # it imports torch, on a machine that does other things, too

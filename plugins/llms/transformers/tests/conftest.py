@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,6 @@ _WORDS = """
     the desk has forty eight sockets and a lamp for each of them so that nobody has to guess where a cable goes
     tool call name arguments city weather answer think {} [] : , . ? ! 录音室 每条 线缆 长 三百 厘米 麦克风 天气 北京 🙂
 """.split()  # noqa: SIM905 - a page of quotes reads worse
-
-
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Give these tests to one worker: it alone imports torch and makes the models."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("torch"))
 
 
 @pytest.fixture(scope="session", autouse=True)
