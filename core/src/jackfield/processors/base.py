@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from jackfield.configured import Configured
 from jackfield.descriptors import ProcessorSpec
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest, with_media_noted
@@ -23,8 +24,10 @@ Phase = Literal["input", "context", "format", "transport", "output"]
 CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 
 
-class Processor(ABC):
+class Processor(Configured, ABC):
     """Wraps a model call. One instance serves all calls of a model, also at once: state belongs into `around`.
+
+    What it has as settings is said by `config_class`; see `Configured`.
 
     Attributes:
         name: Unique in a chain; what `after` and `before` of others refer to.
@@ -41,7 +44,7 @@ class Processor(ABC):
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Answer the request, usually by passing it (changed) to `call_next` and its events (changed) on."""
 
-    async def aclose(self) -> None:  # noqa: B027 - most have nothing to close
+    async def aclose(self) -> None:
         """Close what calls opened; the processor may be used again and opens it anew."""
 
     def wrap(self, call_next: CallNext) -> CallNext:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from jackfield.config import SettingsDict
+from jackfield.configured import Configured
 from jackfield.messages import Usage
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
@@ -106,15 +106,11 @@ class Hit:
     ranks: Mapping[str, int] = field(default_factory=dict)
 
 
-class Parser(ABC):
+class Parser(Configured, ABC):
     """Reads one kind of file. It is called in a process of its own, or by many threads at once, one instance in each.
 
-    Args:
-        cfg: The settings of this parser.
+    Its settings are those of its `config_class`; see `Configured`.
     """
-
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg: Mapping[str, Any] = SettingsDict(cfg or {})
 
     @abstractmethod
     def parse(self, data: bytes, *, source: str) -> Document:
@@ -125,15 +121,11 @@ class Parser(ABC):
         """
 
 
-class Searcher(ABC):
+class Searcher(Configured, ABC):
     """Ranks the chunks of a corpus against a query. It indexes a corpus once and keeps the index by content hash.
 
-    Args:
-        cfg: The settings of this searcher.
+    Its settings are those of its `config_class`; see `Configured`.
     """
-
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg: Mapping[str, Any] = SettingsDict(cfg or {})
 
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
@@ -157,11 +149,12 @@ class Embedded:
     usage: Usage = field(default_factory=Usage)
 
 
-class Embedder(ABC):
+class Embedder(Configured, ABC):
     """Turns texts into vectors, near each other where the texts mean something alike.
 
-    It makes no connection before the first call, and is used by many tasks, threads and event loops at once. Any number
-    of texts may be given: how many go into one request is its own business.
+    Its settings are those of its `config_class`; see `Configured`. It makes no connection before the first call, and is
+    used by many tasks, threads and event loops at once. Any number of texts may be given: how many go into one request
+    is its own business.
 
     Attributes:
         space: Which vectors may be compared with each other: the model and what else decides them (the dimension). An
@@ -194,5 +187,5 @@ class Embedder(ABC):
             ModelServiceError: The server failed or refused.
         """
 
-    async def aclose(self) -> None:  # noqa: B027 - most have nothing to close
+    async def aclose(self) -> None:
         """Close what calls opened; the embedder may be used again and opens it anew."""

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from jackfield.config import Lang, SettingsDict
+from jackfield.config import Config, Lang
+from jackfield.configured import Configured
 from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import loads_lenient
@@ -71,7 +72,7 @@ class ToolContext:
     report: Callable[[str], None] = _report_to_log
 
 
-class BaseTool(ABC):
+class BaseTool(Configured, ABC):
     """What a tool extends: `name`, `description`, `parameters`, and `call`.
 
     `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
@@ -82,7 +83,8 @@ class BaseTool(ABC):
     holds.
 
     Args:
-        cfg: Its settings. Those that the core reads (the names above, and `approval`) are not in `self.cfg`.
+        cfg, settings: Its settings, see `Configured`. Those that the core reads (the names above, and `approval`) are
+            not in `self.cfg`, and not in its `config_class`.
 
     Attributes:
         name: What the model calls it; letters, digits, `_` and `-`, at most 64.
@@ -117,10 +119,12 @@ class BaseTool(ABC):
     _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
     _settings: SafetySettings = NO_SETTINGS
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg: Mapping[str, Any]
-        self._settings, own = split_settings(cfg or {}, name=self.name)
-        self.cfg = SettingsDict(own)
+    def __init__(self, cfg: Config | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        if isinstance(cfg, Config):
+            super().__init__(cfg, **settings)
+        else:
+            self._settings, own = split_settings({**(cfg or {}), **settings}, name=self.name)
+            super().__init__(own)
 
     def safety(self) -> Safety:
         """What holds for its calls: the stricter of what its class, its instance and its settings say.

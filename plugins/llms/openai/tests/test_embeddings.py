@@ -210,7 +210,7 @@ def test_a_kind_of_server_may_be_named(server: FakeOpenAI, make: MakeEmbedder) -
     "wrong", [{"modle": "x"}, {"batch_size": 0}, {"dimension": 0}, {"model": ""}, {"concurrency": 0}], ids=str
 )
 def test_settings_are_checked_when_it_is_made(make: MakeEmbedder, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="embedder 'openai'"):
+    with pytest.raises(ConfigError, match="OpenAIEmbedder: "):
         make(**wrong)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -47,10 +47,14 @@ class DashScopeEmbedder(Embedder):
     """
 
     backend: ClassVar[str] = "dashscope"
+    config_class = EmbedderConfig
+    config: EmbedderConfig
 
-    def __init__(self, *, host: PluginHost | None = None, **settings: Any) -> None:
+    def __init__(
+        self, cfg: EmbedderConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
+    ) -> None:
         with LocalsForgotten():  # a key may be among them
-            self.config = EmbedderConfig.parse(settings, what="settings of embedder 'dashscope'")
+            super().__init__(cfg, **settings)
         self._service = Service(
             PATH,
             _Answer,

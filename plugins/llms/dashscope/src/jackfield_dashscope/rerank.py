@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -46,14 +46,19 @@ class DashScopeRerank(Searcher):
         ConfigError: A setting does not fit.
     """
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None, *, host: PluginHost | None = None) -> None:
-        super().__init__(cfg)
+    name: ClassVar[str] = NAME
+    config_class = RerankConfig
+    config: RerankConfig
+
+    def __init__(
+        self, cfg: RerankConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
+    ) -> None:
+        super().__init__(cfg, **settings)
         self._host = host or default_host()
-        self._config = RerankConfig.parse(self.cfg, what=f"searcher {NAME}")
         self._service = Service(
             PATH,
             _Answer,
-            self._config,
+            self.config,
             backend=NAME,
             name=f"searcher {NAME}",
             settings=lambda: self._host.settings,
@@ -70,7 +75,7 @@ class DashScopeRerank(Searcher):
         """
         if not corpus.chunks or limit < 1:
             return []
-        candidates = await self._candidates_from().search(query, corpus, limit=self._config.candidates)
+        candidates = await self._candidates_from().search(query, corpus, limit=self.config.candidates)
         if not candidates:
             return []
         scores = await self._scores(query, candidates)
@@ -84,7 +89,7 @@ class DashScopeRerank(Searcher):
     async def _scores(self, query: str, candidates: Sequence[Hit]) -> list[float]:
         """How relevant each candidate is."""
         # All of them are asked for, not `limit`: where scores are equal, the order is ours to decide.
-        parameters = {"return_documents": False, "top_n": len(candidates), "instruct": self._config.instruct}
+        parameters = {"return_documents": False, "top_n": len(candidates), "instruct": self.config.instruct}
         documents = [hit.chunk.text for hit in candidates]
         answer = await self._service.ask({"query": query, "documents": documents}, parameters)
         scores = {result.index: result.relevance_score for result in answer.output.results}
@@ -102,10 +107,10 @@ class DashScopeRerank(Searcher):
         return self._searcher
 
     def _made(self) -> Searcher:
-        name = self._config.searcher
+        name = self.config.searcher
         if self._host.load("searcher", name) is type(self):
             raise ConfigError(f"searcher {NAME} cannot order its own hits: set `searcher` to another one")
-        return make_searcher(name, self._config.searcher_settings, host=self._host)
+        return make_searcher(name, self.config.searcher_settings, host=self._host)
 
 
 def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:

@@ -96,10 +96,18 @@ class OpenAIEmbedder(Embedder):
     """
 
     backend: ClassVar[str] = "openai"
+    config_class = OpenAIEmbedderConfig
+    config: OpenAIEmbedderConfig
 
-    def __init__(self, *, host: PluginHost | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        cfg: OpenAIEmbedderConfig | Mapping[str, Any] | None = None,
+        *,
+        host: PluginHost | None = None,
+        **settings: Any,
+    ) -> None:
         with LocalsForgotten():  # a key may be among them
-            self.config = OpenAIEmbedderConfig.parse(settings, what="settings of embedder 'openai'")
+            super().__init__(cfg, **settings)
         self._host = host
         self._start()
 

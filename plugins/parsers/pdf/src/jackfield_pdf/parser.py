@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
@@ -33,9 +33,9 @@ class PdfParser(Parser):
     `metadata["unreadable_pages"]`.
     """
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        super().__init__(cfg)
-        self._config = PdfConfig.parse(cfg, what="parser pdf")
+    name: ClassVar[str] = "pdf"
+    config_class = PdfConfig
+    config: PdfConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
         """Turn a PDF into paragraphs and headings.
@@ -44,8 +44,8 @@ class PdfParser(Parser):
             DocParserError: It is empty, no PDF, cut off, damaged, encrypted, too long, or a scan without text.
         """
         _check_ends(data, source)
-        password = self._config.password.get_secret_value() if self._config.password else None
-        limits = Limits(self._config.max_pages, self._config.max_chars)
+        password = self.config.password.get_secret_value() if self.config.password else None
+        limits = Limits(self.config.max_pages, self.config.max_chars)
         reading = read_pages(data, source=source, password=password, limits=limits)
         _check_text(reading, source)
         blocks = tuple(blocks_of(reading.pages))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -35,9 +35,9 @@ class JsonParser(Parser):
     Numbers stand as they are written, however long; a key that occurs twice is there twice.
     """
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        super().__init__(cfg)
-        self._config = JsonConfig.parse(cfg, what="parser json")
+    name: ClassVar[str] = "json"
+    config_class = JsonConfig
+    config: JsonConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
         """Turn a JSON or JSON Lines file into blocks.
@@ -45,13 +45,13 @@ class JsonParser(Parser):
         Raises:
             DocParserError: It is no JSON, too large or too deep; the text names the line.
         """
-        if len(data) > self._config.max_bytes:
-            limit = self._config.max_bytes / 2**20
+        if len(data) > self.config.max_bytes:
+            limit = self.config.max_bytes / 2**20
             raise DocParserError(f"{source} is larger than {limit:g} MiB: split it, or raise max_bytes of the parser")
         decoded = decode(data, source=source)
         value = _value_of(decoded.text, source)
         lines = _records(value)
-        within = _Within(lines, self._config.max_values, _OUT_AT_LEAST + _OUT_PER_BYTE * len(data))
+        within = _Within(lines, self.config.max_values, _OUT_AT_LEAST + _OUT_PER_BYTE * len(data))
         blocks = list(_blocks(iter(within)))
         left_out = next(lines, None) is not None
         if left_out:

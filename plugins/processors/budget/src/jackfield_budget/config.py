@@ -8,11 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from jackfield.config import Config
+from jackfield.configured import PathText
 
 Per = Literal["process", "day", "month", "total"]
 Unknown = Literal["say", "refuse"]
-
-DEFAULT_LEASE_S = 3600.0
 
 
 class BudgetConfig(Config):
@@ -22,12 +21,12 @@ class BudgetConfig(Config):
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="Of the limit, ISO 4217")
     per: Per = Field(default="process", description="What the limit is for; a day and a month are those of UTC")
     scope: str = Field(default="", description="Whose budget it is: processors that name the same share it")
-    path: str | None = Field(
+    path: PathText | None = Field(
         default=None,
         min_length=1,
         description="An SQLite file that keeps what was spent, for all processes that name it",
     )
-    prices: str | dict[str, Any] | tuple[dict[str, Any], ...] | None = Field(
+    prices: PathText | dict[str, Any] | tuple[dict[str, Any], ...] | None = Field(
         default=None, description="Your prices, over those that come along: a TOML file, or its content"
     )
     unknown: Unknown | None = Field(
@@ -35,7 +34,7 @@ class BudgetConfig(Config):
         description="What to do with a model whose price is not known: say so, or refuse (where there is a limit)",
     )
     lease_s: float = Field(
-        default=DEFAULT_LEASE_S,
+        default=3600.0,
         gt=0,
         description="Seconds after which a call of which nothing was heard counts as paid, by its estimate",
     )

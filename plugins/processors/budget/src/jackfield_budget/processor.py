@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -31,7 +30,7 @@ from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.tokens import estimate_tokens
 from jackfield_budget.account import Account, Refusal, Reservation, period_of
-from jackfield_budget.config import DEFAULT_LEASE_S, BudgetConfig, Per, Unknown
+from jackfield_budget.config import BudgetConfig
 from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
 from jackfield_budget.shared import ledgers
 from jackfield_metering.counting import Counts, RequestCounter
@@ -57,7 +56,7 @@ class Budget(Processor):
     that the money is not enough for is not made.
 
     Args:
-        limit … lease_s: As in `BudgetConfig`; `prices` may also be a list of rows.
+        cfg, settings: Those of `BudgetConfig`.
         clock: Seconds since 1970, UTC.
 
     Raises:
@@ -65,6 +64,8 @@ class Budget(Processor):
     """
 
     name: ClassVar[str] = "budget"
+    config_class = BudgetConfig
+    config: BudgetConfig
     phase: ClassVar[Phase] = "transport"
     # Inside of retries, because each attempt costs; outside of rate limits, so that nobody waits for a refusal.
     after: ClassVar[tuple[str, ...]] = ("retry",)
@@ -72,28 +73,12 @@ class Budget(Processor):
 
     def __init__(
         self,
+        cfg: BudgetConfig | Mapping[str, Any] | None = None,
         *,
-        limit: Decimal | str | int | None = None,
-        currency: str = "USD",
-        per: Per = "process",
-        scope: str = "",
-        path: str | os.PathLike[str] | None = None,
-        prices: str | os.PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
-        unknown: Unknown | None = None,
-        lease_s: float = DEFAULT_LEASE_S,
         clock: Callable[[], float] = time.time,
+        **settings: Any,
     ) -> None:
-        values = {
-            "limit": limit,
-            "currency": currency,
-            "per": per,
-            "scope": scope,
-            "path": None if path is None else os.fspath(path),
-            "prices": _as_setting(prices),
-            "unknown": unknown,
-            "lease_s": lease_s,
-        }
-        self.config = BudgetConfig.parse(values, what="budget")
+        super().__init__(cfg, **settings)
         if self.config.path is not None and self.config.per == "process":
             raise ConfigError("budget: with `path`, say what the limit is for: per = 'day', 'month' or 'total'")
         self._path = None if self.config.path is None else Path(self.config.path).expanduser().absolute()
@@ -302,11 +287,3 @@ class _Bill:
         known = [one.cost for one in (self.before, self.usage) if one is not None and one.currency == currency]
         costs = [cost for cost in known if cost is not None]
         return sum(costs, Decimal(0)) if costs else None
-
-
-def _as_setting(prices: str | os.PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None) -> Any:
-    if isinstance(prices, os.PathLike):
-        return os.fspath(prices)
-    if prices is None or isinstance(prices, str):
-        return prices
-    return dict(prices) if isinstance(prices, Mapping) else tuple(map(dict, prices))

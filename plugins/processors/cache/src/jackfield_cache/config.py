@@ -5,14 +5,13 @@ from __future__ import annotations
 from pydantic import Field
 
 from jackfield.config import Config
-
-DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+from jackfield.configured import PathText
 
 
 class CacheConfig(Config):
     """Where answers are kept, which of them, how long, and how many."""
 
-    path: str | None = Field(
+    path: PathText | None = Field(
         default=None,
         min_length=1,
         description="The SQLite file; jackfield/answers.sqlite below $XDG_CACHE_HOME, or ~/.cache, if unset",
@@ -20,7 +19,7 @@ class CacheConfig(Config):
     scope: str = Field(default="", description="Who answers; the backend and its server, as configured, if unset")
     ttl_s: float | None = Field(default=None, gt=0, description="Seconds after which an answer is forgotten")
     max_bytes: int = Field(
-        default=DEFAULT_MAX_BYTES, ge=1, description="The most bytes of answers; the longest unused go first"
+        default=256 * 1024 * 1024, ge=1, description="The most bytes of answers; the longest unused go first"
     )
     only_deterministic: bool = Field(
         default=False, description="Only requests with the temperature 0, or with a seed, are kept and answered"

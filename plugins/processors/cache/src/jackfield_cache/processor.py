@@ -6,10 +6,10 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jackfield import sync
 from jackfield.config import GenerateConfig
@@ -30,7 +30,7 @@ from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield_cache.codec import decode, encode
-from jackfield_cache.config import DEFAULT_MAX_BYTES, CacheConfig
+from jackfield_cache.config import CacheConfig
 from jackfield_cache.flight import Flight
 from jackfield_cache.key import NotHashable, key_of
 from jackfield_cache.store import Store
@@ -54,7 +54,7 @@ class Cache(Processor):
     what it was. Requests that are the same at the same time, on one event loop, are one question to the model.
 
     Args:
-        path, scope, ttl_s, max_bytes, only_deterministic: As in `CacheConfig`.
+        cfg, settings: Those of `CacheConfig`.
         clock: Seconds since 1970, UTC.
 
     Raises:
@@ -62,28 +62,20 @@ class Cache(Processor):
     """
 
     name: ClassVar[str] = "cache"
+    config_class = CacheConfig
+    config: CacheConfig
     phase: ClassVar[Phase] = "transport"
     # Outside of retries: what is found waits for none, and what is kept is the attempt that succeeded.
     before: ClassVar[tuple[str, ...]] = ("retry",)
 
     def __init__(
         self,
+        cfg: CacheConfig | Mapping[str, Any] | None = None,
         *,
-        path: str | os.PathLike[str] | None = None,
-        scope: str = "",
-        ttl_s: float | None = None,
-        max_bytes: int = DEFAULT_MAX_BYTES,
-        only_deterministic: bool = False,
         clock: Callable[[], float] = time.time,
+        **settings: Any,
     ) -> None:
-        values = {
-            "path": None if path is None else os.fspath(path),
-            "scope": scope,
-            "ttl_s": ttl_s,
-            "max_bytes": max_bytes,
-            "only_deterministic": only_deterministic,
-        }
-        self.config = CacheConfig.parse(values, what="cache")
+        super().__init__(cfg, **settings)
         self._clock = clock
         self._store = Store(_path(self.config), ttl_s=self.config.ttl_s, max_bytes=self.config.max_bytes, clock=clock)
         self._flights: dict[tuple[asyncio.AbstractEventLoop, bytes], tuple[ChatRequest, Flight]] = {}

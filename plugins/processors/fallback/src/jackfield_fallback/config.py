@@ -10,8 +10,6 @@ from pydantic import BeforeValidator, Field
 from jackfield.config import Config, LLMConfig
 from jackfield.models.base import BaseChatModel
 
-DEFAULT_MAX_REST_S = 600.0
-
 
 def _as_models(value: Any) -> Any:
     """One model, or several, as a tuple. No value is shown: it may hold a key."""
@@ -26,6 +24,7 @@ def _as_models(value: Any) -> Any:
     return models
 
 
+_SECONDS = ("cooldown_s", "max_rest_s")
 Models = Annotated[tuple[Any, ...], BeforeValidator(_as_models)]
 
 
@@ -53,8 +52,13 @@ class FallbackConfig(Config):
         description="Seconds for which a model that was overloaded, rate limited, silent or away is not asked again",
     )
     max_rest_s: float = Field(
-        default=DEFAULT_MAX_REST_S,
+        default=600.0,
         gt=0,
         allow_inf_nan=False,
         description="The longest such rest, in seconds, whatever its server asks for; no less than cooldown_s",
     )
+
+    def by_cause(self) -> dict[str, tuple[Any, ...]]:
+        """The models for each cause; those for `overload` also help where a rate limit has none of its own."""
+        named = {name: getattr(self, name) for name in type(self).model_fields if name not in _SECONDS}
+        return named | {"rate_limit": self.rate_limit or self.overload}

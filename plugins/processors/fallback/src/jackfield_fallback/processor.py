@@ -20,7 +20,7 @@ from jackfield.streams import closing
 from jackfield_fallback.attempts import Attempts
 from jackfield_fallback.candidate import Candidate, options_for
 from jackfield_fallback.causes import cause_of
-from jackfield_fallback.config import DEFAULT_MAX_REST_S, FallbackConfig
+from jackfield_fallback.config import FallbackConfig
 from jackfield_fallback.rests import Rests
 
 METADATA = "jackfield-fallback"
@@ -48,9 +48,7 @@ class Fallback(Processor):
     in its notes.
 
     Args:
-        overload … any: As in `FallbackConfig`; a model may also be given as it is, and is then not closed here.
-        cooldown_s: How long a model that was overloaded, rate limited, silent or away is not asked again.
-        max_rest_s: As in `FallbackConfig`.
+        cfg, settings: Those of `FallbackConfig`; a model may also be given as it is, and is then not closed here.
         host: Where the backends are looked up; the installed ones if None.
         clock: Seconds that only grow.
 
@@ -60,6 +58,8 @@ class Fallback(Processor):
     """
 
     name: ClassVar[str] = "fallback"
+    config_class = FallbackConfig
+    config: FallbackConfig
     phase: ClassVar[Phase] = "format"
     # Inside of redaction: what must not leave the machine does not leave it to another model, either. Outside of the
     # call format: another model has another one.
@@ -68,42 +68,16 @@ class Fallback(Processor):
 
     def __init__(
         self,
+        cfg: FallbackConfig | Mapping[str, Any] | None = None,
         *,
-        overload: Models = (),
-        rate_limit: Models = (),
-        timeout: Models = (),
-        connection: Models = (),
-        response: Models = (),
-        context: Models = (),
-        content_filter: Models = (),
-        unsupported_input: Models = (),
-        auth: Models = (),
-        not_found: Models = (),
-        any: Models = (),  # noqa: A002 - the word of the setting
-        cooldown_s: float | None = None,
-        max_rest_s: float = DEFAULT_MAX_REST_S,
         host: PluginHost | None = None,
         clock: Callable[[], float] = time.monotonic,
+        **settings: Any,
     ) -> None:
-        values: dict[str, Any] = {
-            "overload": overload,
-            "rate_limit": rate_limit or overload,
-            "timeout": timeout,
-            "connection": connection,
-            "response": response,
-            "context": context,
-            "content_filter": content_filter,
-            "unsupported_input": unsupported_input,
-            "auth": auth,
-            "not_found": not_found,
-            "any": any,
-        }
-        self.config = FallbackConfig.parse(
-            {**values, "cooldown_s": cooldown_s, "max_rest_s": max_rest_s}, what="fallback"
-        )
+        super().__init__(cfg, **settings)
         self._clock = clock
         self._rests = Rests(self.config.cooldown_s, self.config.max_rest_s, clock)
-        self._models = _candidates({cause: getattr(self.config, cause) for cause in values}, host)
+        self._models = _candidates(self.config.by_cause(), host)
 
     def __repr__(self) -> str:
         named = {cause: [one.name for one in models] for cause, models in self._models.items() if models}

@@ -16,7 +16,7 @@ from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield_guardrail.answer import Inspection, Violation
-from jackfield_guardrail.config import GuardrailConfig, RuleConfig
+from jackfield_guardrail.config import GuardrailConfig
 from jackfield_guardrail.rules import Check, Rule, rules_of
 
 RULE_EVENT = "jackfield-guardrail.rule"
@@ -47,7 +47,7 @@ class OutputGuardrail(Processor):
     text waits until the answer is complete.
 
     Args:
-        rules: `RuleConfig`s or dicts; each has a `name`, one thing that it checks, and an `action`.
+        cfg, settings: Those of `GuardrailConfig`: `rules`.
         checks: Rules that are functions.
         host: Where the models of judges are looked up; the installed ones if None.
 
@@ -57,16 +57,19 @@ class OutputGuardrail(Processor):
     """
 
     name: ClassVar[str] = "output_guardrail"
+    config_class = GuardrailConfig
+    config: GuardrailConfig
     phase: ClassVar[Phase] = "output"
 
     def __init__(
         self,
+        cfg: GuardrailConfig | Mapping[str, Any] | None = None,
         *,
-        rules: Iterable[RuleConfig | Mapping[str, Any]] = (),
         checks: Iterable[Check] = (),
         host: PluginHost | None = None,
+        **settings: Any,
     ) -> None:
-        self.config = GuardrailConfig.parse({"rules": tuple(rules)}, what="output_guardrail")
+        super().__init__(cfg, **settings)
         self._rules = rules_of(self.config.rules, tuple(checks), host)
         if not self._rules.by_name:
             raise ConfigError("output_guardrail has no rules, so it would let everything pass: give it `rules`")

@@ -10,7 +10,7 @@ from jackfield.config import Lang
 from jackfield.messages import SYSTEM, USER, ContentItem, ItemKind, Message
 from jackfield.processors import Phase, Preprocessor
 from jackfield.request import ChatRequest
-from jackfield_multimodal.config import MultimodalConfig, Unsupported
+from jackfield_multimodal.config import MultimodalConfig
 from jackfield_multimodal.mentions import is_mentioned, mention, note
 
 _FILES: frozenset[ItemKind] = frozenset({"file"})
@@ -28,19 +28,17 @@ class Multimodal(Preprocessor):
     to do is passed on as the same object.
 
     Args:
-        unsupported: What becomes of media that the model does not take. `refuse`: they stay, and the core refuses the
-            request before anything is sent; `note`: they are left out, as files always are.
+        cfg, settings: Those of `MultimodalConfig`.
 
     Raises:
         ConfigError: A setting does not fit.
     """
 
     name: ClassVar[str] = "multimodal"
+    config_class = MultimodalConfig
+    config: MultimodalConfig
     phase: ClassVar[Phase] = "input"
     after: ClassVar[tuple[str, ...]] = ("language",)
-
-    def __init__(self, *, unsupported: Unsupported = "refuse") -> None:
-        self.config = MultimodalConfig.parse({"unsupported": unsupported}, what="multimodal")
 
     def __repr__(self) -> str:
         return f"<Multimodal unsupported={self.config.unsupported!r}>"

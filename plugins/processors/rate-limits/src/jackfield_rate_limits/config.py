@@ -5,10 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from jackfield.config import Config
-
-DEFAULT_LEASE_S = 600.0
-DEFAULT_PAUSE_S = 2.0
-DEFAULT_MAX_PAUSE_S = 120.0
+from jackfield.configured import PathText
 
 
 class RateLimitsConfig(Config):
@@ -23,20 +20,20 @@ class RateLimitsConfig(Config):
         default=None, ge=0, description="The longest wait for a place, in seconds; RateLimitedError beyond it"
     )
     scope: str = Field(default="", description="Whose limits these are; the server and the model of a request if unset")
-    path: str | None = Field(
+    path: PathText | None = Field(
         default=None, min_length=1, description="An SQLite file in which several processes share the limits"
     )
     pause_s: float = Field(
-        default=DEFAULT_PAUSE_S, ge=0, description="The pause after an HTTP 429 that does not say how long to wait"
+        default=2.0, ge=0, description="The pause after an HTTP 429 that does not say how long to wait"
     )
     max_pause_s: float = Field(
-        default=DEFAULT_MAX_PAUSE_S,
+        default=120.0,
         ge=0,
         allow_inf_nan=False,
         description="The longest pause, in seconds, whatever a server asks for: it holds for all who share the limits",
     )
     lease_s: float = Field(
-        default=DEFAULT_LEASE_S,
+        default=600.0,
         gt=0,
         description="Seconds of silence after which a process that shares the file counts as gone, with its places",
     )

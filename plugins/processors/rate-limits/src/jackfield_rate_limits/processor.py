@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jackfield import sync
 from jackfield.errors import LimitReachedError, RateLimitedError
@@ -22,7 +21,7 @@ from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.tokens import estimate_tokens
 from jackfield_metering.counting import Counts, RequestCounter
-from jackfield_rate_limits.config import DEFAULT_LEASE_S, DEFAULT_MAX_PAUSE_S, DEFAULT_PAUSE_S, RateLimitsConfig
+from jackfield_rate_limits.config import RateLimitsConfig
 from jackfield_rate_limits.gate import Clock, Gate, Sleep, TooLongError
 from jackfield_rate_limits.owners import owner
 from jackfield_rate_limits.shared import gates
@@ -46,7 +45,7 @@ class RateLimits(Processor):
     name the same file do. Each attempt of a retry counts. An HTTP 429 makes everybody wait.
 
     Args:
-        requests_per_minute … media_tokens: As in `RateLimitsConfig`.
+        cfg, settings: Those of `RateLimitsConfig`.
         clock: Seconds; `time.monotonic` by default, and `time.time` where processes share a file.
         sleep: Waits for some seconds.
 
@@ -55,38 +54,20 @@ class RateLimits(Processor):
     """
 
     name: ClassVar[str] = "rate_limits"
+    config_class = RateLimitsConfig
+    config: RateLimitsConfig
     phase: ClassVar[Phase] = "transport"
     after: ClassVar[tuple[str, ...]] = ("retry",)
 
     def __init__(
         self,
+        cfg: RateLimitsConfig | Mapping[str, Any] | None = None,
         *,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-        max_concurrency: int | None = None,
-        max_wait_s: float | None = None,
-        scope: str = "",
-        path: str | os.PathLike[str] | None = None,
-        pause_s: float = DEFAULT_PAUSE_S,
-        max_pause_s: float = DEFAULT_MAX_PAUSE_S,
-        lease_s: float = DEFAULT_LEASE_S,
-        media_tokens: int = 1000,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
+        **settings: Any,
     ) -> None:
-        values = {
-            "requests_per_minute": requests_per_minute,
-            "tokens_per_minute": tokens_per_minute,
-            "max_concurrency": max_concurrency,
-            "max_wait_s": max_wait_s,
-            "scope": scope,
-            "path": None if path is None else os.fspath(path),
-            "pause_s": pause_s,
-            "max_pause_s": max_pause_s,
-            "lease_s": lease_s,
-            "media_tokens": media_tokens,
-        }
-        self.config = RateLimitsConfig.parse(values, what="rate_limits")
+        super().__init__(cfg, **settings)
         self._path = None if self.config.path is None else Path(self.config.path).expanduser().absolute()
         self._clock = clock or (time.time if self._path else time.monotonic)
         self._sleep = sleep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield_redaction.answer import AnswerTransform
 from jackfield_redaction.arguments import ArgumentsScanner
-from jackfield_redaction.config import Kind, Mode, PatternConfig, RedactionConfig
+from jackfield_redaction.config import RedactionConfig
 from jackfield_redaction.placeholders import ArgumentsRestorer, Restorer, Vault
 from jackfield_redaction.scanner import Finder, Replace, Scanner, replace_in
 
@@ -32,29 +32,20 @@ class Redaction(Processor):
     It keeps nothing between two calls: the numbers come from the history, which comes with each request.
 
     Args:
-        mode: `placeholder` or `remove`.
-        kinds: The built-in kinds to find; all if None.
-        patterns: What else to find, as `PatternConfig` or dict: `name`, `regex`, `max_length`.
-        keep: Values to leave alone; `*` and `?` stand for any text, case does not matter.
+        cfg, settings: Those of `RedactionConfig`.
 
     Raises:
         ConfigError: A kind or a mode is unknown, or a pattern does not fit.
     """
 
     name: ClassVar[str] = "redaction"
+    config_class = RedactionConfig
+    config: RedactionConfig
     phase: ClassVar[Phase] = "format"
     before: ClassVar[tuple[str, ...]] = ("call_format",)
 
-    def __init__(
-        self,
-        *,
-        mode: Mode = "placeholder",
-        kinds: Iterable[Kind] | None = None,
-        patterns: Iterable[PatternConfig | Mapping[str, Any]] = (),
-        keep: Iterable[str] = (),
-    ) -> None:
-        values = {"mode": mode, "kinds": kinds, "patterns": patterns, "keep": keep}
-        self.config = RedactionConfig.parse(values, what="redaction")
+    def __init__(self, cfg: RedactionConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
         self._finder = Finder(self.config)
 
     def __repr__(self) -> str:

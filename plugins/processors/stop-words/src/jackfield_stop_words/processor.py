@@ -21,20 +21,19 @@ class StopWords(Processor):
     Every model does that for itself; this one can also keep them from a server that refuses them.
 
     Args:
-        send: Pass `stop` on to the server, too.
+        cfg, settings: Those of `StopWordsConfig`.
 
     Raises:
         ConfigError: A setting does not fit.
     """
 
     name: ClassVar[str] = "stop_words"
+    config_class = StopWordsConfig
+    config: StopWordsConfig
     phase: ClassVar[Phase] = "transport"
     # Inside of a cache, so that what it keeps is an answer that is whole; around all attempts.
     after: ClassVar[tuple[str, ...]] = ("cache",)
     before: ClassVar[tuple[str, ...]] = ("retry",)
-
-    def __init__(self, *, send: bool = True) -> None:
-        self.config = StopWordsConfig.parse({"send": send}, what="stop_words")
 
     def __repr__(self) -> str:
         return f"<StopWords send={self.config.send}>"

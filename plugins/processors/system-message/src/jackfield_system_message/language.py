@@ -12,7 +12,7 @@ from jackfield.processors import Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield_system_message.answer_language import AS_THE_USER, IN_THIS_LANGUAGE
 from jackfield_system_message.detection import language_of_most, language_of_text
-from jackfield_system_message.language_config import LanguageConfig, LookAt
+from jackfield_system_message.language_config import LanguageConfig
 
 
 class Language(Preprocessor):
@@ -22,22 +22,17 @@ class Language(Preprocessor):
     as it is. A request that is right already is passed on as the same object.
 
     Args:
-        lang: The language, whatever anybody writes; found if None.
-        look_at: `last`: the last user message in which there are words; `all`: the language of most user messages.
-        instruct: Put a sentence at the end of the system message that asks for answers in the language of the setting,
-            else in Chinese if the user writes Chinese, else in the language of the user: which one, is not known.
+        cfg, settings: Those of `LanguageConfig`.
 
     Raises:
         ConfigError: A setting does not fit.
     """
 
     name: ClassVar[str] = "language"
+    config_class = LanguageConfig
+    config: LanguageConfig
     phase: ClassVar[Phase] = "input"
     before: ClassVar[tuple[str, ...]] = ("multimodal",)
-
-    def __init__(self, *, lang: Lang | None = None, look_at: LookAt = "last", instruct: bool = False) -> None:
-        values = {"lang": lang, "look_at": look_at, "instruct": instruct}
-        self.config = LanguageConfig.parse(values, what="language")
 
     def __repr__(self) -> str:
         return f"<Language lang={self.config.lang!r} look_at={self.config.look_at!r}>"

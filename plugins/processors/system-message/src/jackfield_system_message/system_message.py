@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
-from typing import ClassVar
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
 from jackfield.config import Lang
@@ -16,7 +16,7 @@ from jackfield.processors import Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield_system_message.answer_language import SENTENCES
 from jackfield_system_message.date import date_line
-from jackfield_system_message.system_message_config import SystemMessageConfig, Where
+from jackfield_system_message.system_message_config import SystemMessageConfig
 
 
 class SystemMessage(Preprocessor):
@@ -26,10 +26,7 @@ class SystemMessage(Preprocessor):
     whose system message has it already is passed on as the same object.
 
     Args:
-        text: What it says; a mapping has a text for each language, and the other one stands for one that is missing.
-        where: `before` or `after` what the system message says, or `if_missing`: only where it says nothing.
-        date: Add the day of the week and the date.
-        timezone: Whose date, by its IANA name; this machine's if None.
+        cfg, settings: Those of `SystemMessageConfig`.
         clock: Seconds since 1970, UTC.
 
     Raises:
@@ -37,20 +34,19 @@ class SystemMessage(Preprocessor):
     """
 
     name: ClassVar[str] = "system_message"
+    config_class = SystemMessageConfig
+    config: SystemMessageConfig
     phase: ClassVar[Phase] = "context"
     before: ClassVar[tuple[str, ...]] = ("truncation",)
 
     def __init__(
         self,
+        cfg: SystemMessageConfig | Mapping[str, Any] | None = None,
         *,
-        text: str | Mapping[Lang, str] = "",
-        where: Where = "before",
-        date: bool = False,
-        timezone: str | None = None,
         clock: Callable[[], float] = time.time,
+        **settings: Any,
     ) -> None:
-        values = {"text": text, "where": where, "date": date, "timezone": timezone}
-        self.config = SystemMessageConfig.parse(values, what="system_message")
+        super().__init__(cfg, **settings)
         self._zone = _zone(self.config.timezone)
         self._clock = clock
 

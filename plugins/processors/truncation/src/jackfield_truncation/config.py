@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
-from jackfield.config import Config
+from jackfield.config import Config, LLMConfig
+from jackfield.models.base import BaseChatModel
 
-DEFAULT_SUMMARY_TOKENS = 500
+
+def _as_model(value: Any) -> Any:
+    """A model, or what makes one. No value is shown: it may hold a key."""
+    if value is not None and not isinstance(value, str | Mapping | LLMConfig | BaseChatModel):
+        raise ValueError(f"a model is 'backend:model', a dict or LLMConfig, or a model, and not {type(value).__name__}")
+    return value
+
+
+Model = Annotated[Any, BeforeValidator(_as_model)]
 
 
 class TruncationConfig(Config):
@@ -49,11 +59,11 @@ class TruncationConfig(Config):
 class SummarizingConfig(TruncationConfig):
     """As truncation, and who writes the summary, how long."""
 
-    llm: str | dict[str, Any] | None = Field(
+    llm: Model = Field(
         default=None,
         repr=False,
         description="The model that writes summaries, as for any model; the one that is asked if unset",
     )
     summary_tokens: int = Field(
-        default=DEFAULT_SUMMARY_TOKENS, ge=50, description="The longest summary; never more than a quarter of the limit"
+        default=500, ge=50, description="The longest summary; never more than a quarter of the limit"
     )

@@ -37,14 +37,8 @@ class Truncation(Preprocessor):
     first event of the answer is `HistoryTrimmed`.
 
     Args:
-        context_tokens: The model's context, for requests without `max_input_tokens`; what the backend says of it if
-            None. Where neither is known, they are not touched.
-        answer_tokens: How much of it is kept for an answer without `max_tokens`; a quarter, at most 4096, if None.
-        margin: The part of what is left then that stays free; if None, 0.02 where a vocabulary counts, else 0.1.
-        media_tokens: What an image, a sound or a frame of video counts.
-        tokenizer: What counts: a name, a dict of `name` and its settings, or `estimate`; if None, the tokenizer that
-            the backend names, where it is installed and allowed, else the estimate.
-        count: Counts the tokens of a text, in place of all of these.
+        cfg, settings: Those of `TruncationConfig`.
+        count: Counts the tokens of a text, in place of any tokenizer.
         host: Where tokenizers are looked up; the installed ones if None.
 
     Raises:
@@ -53,27 +47,19 @@ class Truncation(Preprocessor):
     """
 
     name: ClassVar[str] = "truncation"
+    config_class = TruncationConfig
+    config: TruncationConfig
     phase: ClassVar[Phase] = "context"
 
     def __init__(
         self,
+        cfg: TruncationConfig | Mapping[str, Any] | None = None,
         *,
-        context_tokens: int | None = None,
-        answer_tokens: int | None = None,
-        margin: float | None = None,
-        media_tokens: int = 1000,
-        tokenizer: str | Mapping[str, Any] | None = None,
         count: TokenCounter | None = None,
         host: PluginHost | None = None,
+        **settings: Any,
     ) -> None:
-        values = {
-            "context_tokens": context_tokens,
-            "answer_tokens": answer_tokens,
-            "margin": margin,
-            "media_tokens": media_tokens,
-            "tokenizer": tokenizer,
-        }
-        self.config = TruncationConfig.parse(values, what="truncation")
+        super().__init__(cfg, **settings)
         self._countings = Countings(
             wanted=self.config.tokenizer, count=count, media_tokens=self.config.media_tokens, host=host
         )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from jackfield import sync
-from jackfield.config import LLMConfig
 from jackfield.errors import ContextLengthError, ModelResponseError, RunCancelledError
 from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message, Usage
@@ -20,7 +19,7 @@ from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.tokens import TokenCounter
 from jackfield_metering.counting import RequestCounter
-from jackfield_truncation.config import DEFAULT_SUMMARY_TOKENS, SummarizingConfig
+from jackfield_truncation.config import SummarizingConfig
 from jackfield_truncation.limit import tokens_allowed
 from jackfield_truncation.processor import Decided, Truncation, answered
 from jackfield_truncation.summary import Summaries, Summary, is_only_reasoning, note_of, question
@@ -77,10 +76,8 @@ class SummarizingTruncation(Truncation):
     says so, and the request is shortened as `Truncation` does it, with the summary that there was, if any.
 
     Args:
-        llm: The model that writes summaries, as `get_chat_model` takes it, or a model; if None, the one that is asked,
-            behind all processors that are inside of this one.
-        summary_tokens: The longest summary; a quarter of the limit if that is less.
-        context_tokens, answer_tokens, margin, media_tokens, tokenizer, count: As for `Truncation`.
+        cfg, settings: Those of `SummarizingConfig`; `llm` may also be a model, and is then not closed here.
+        count: As for `Truncation`.
         host: Where models and tokenizers are looked up; the installed ones if None.
 
     Raises:
@@ -89,33 +86,20 @@ class SummarizingTruncation(Truncation):
     """
 
     name: ClassVar[str] = "summarizing_truncation"
+    config_class = SummarizingConfig
+    config: SummarizingConfig
     before: ClassVar[tuple[str, ...]] = ("truncation",)
 
     def __init__(
         self,
+        cfg: SummarizingConfig | Mapping[str, Any] | None = None,
         *,
-        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
-        summary_tokens: int = DEFAULT_SUMMARY_TOKENS,
-        context_tokens: int | None = None,
-        answer_tokens: int | None = None,
-        margin: float | None = None,
-        media_tokens: int = 1000,
-        tokenizer: str | Mapping[str, Any] | None = None,
         count: TokenCounter | None = None,
         host: PluginHost | None = None,
+        **settings: Any,
     ) -> None:
-        super().__init__(
-            context_tokens=context_tokens,
-            answer_tokens=answer_tokens,
-            margin=margin,
-            media_tokens=media_tokens,
-            tokenizer=tokenizer,
-            count=count,
-            host=host,
-        )
-        self._summary_tokens = SummarizingConfig.parse(
-            {"summary_tokens": summary_tokens}, what="summarizing_truncation"
-        ).summary_tokens
+        super().__init__(cfg, count=count, host=host, **settings)
+        llm = self.config.llm
         self._llm = None if llm is None else get_chat_model(llm, host=host)
         self._llm_is_ours = not isinstance(llm, BaseChatModel)
         self._summaries = Summaries()
@@ -152,7 +136,7 @@ class SummarizingTruncation(Truncation):
         """What a summary has to cover so that the rest fits beside it."""
         limit = tokens_allowed(request, self.config, exact=decided.counting.exact)
         assert limit is not None  # noqa: S101 - something had to go
-        room = min(self._summary_tokens, limit // 4)
+        room = min(self.config.summary_tokens, limit // 4)
         known = self._summaries.find(request.messages) or Summary((), "")
         new = _to_go(request, known.covered, limit - room, limit, decided.counting.counter())
         return _Plan(tuple(sorted((*known.covered, *new))), new, known, room, limit)

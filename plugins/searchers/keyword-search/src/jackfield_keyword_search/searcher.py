@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -30,9 +30,12 @@ class KeywordConfig(Config):
 class KeywordSearcher(Searcher):
     """Finds chunks by their words. The indexes of the last eight corpora are kept."""
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        super().__init__(cfg)
-        self._config = KeywordConfig.parse(cfg, what="searcher keyword_search")
+    name: ClassVar[str] = "keyword_search"
+    config_class = KeywordConfig
+    config: KeywordConfig
+
+    def __init__(self, cfg: KeywordConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
         self._indexes: IndexCache[Index] = IndexCache()
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
@@ -50,7 +53,7 @@ class KeywordSearcher(Searcher):
             return []
         index = self._indexes.get(corpus, self.build_index)
         return [
-            Hit(corpus.chunks[number], score, {"keyword_search": rank})
+            Hit(corpus.chunks[number], score, {self.name: rank})
             for rank, (number, score) in enumerate(index.search(texts_of(query), limit), start=1)
         ]
 
@@ -59,4 +62,4 @@ class KeywordSearcher(Searcher):
         from jackfield_keyword_search.index import Index
         from jackfield_keyword_search.words import Analyzer
 
-        return Index(chunks, Analyzer(self._config.chinese), k1=self._config.k1, b=self._config.b)
+        return Index(chunks, Analyzer(self.config.chinese), k1=self.config.k1, b=self.config.b)

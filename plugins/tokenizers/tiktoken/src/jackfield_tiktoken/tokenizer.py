@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from jackfield.configured import Configured
 from jackfield.errors import ConfigError
 from jackfield_bpe import BPETokenizer, SafeEncoding, Vocabulary, read_vocabulary, vocabulary_of
 from jackfield_tiktoken.config import TiktokenConfig
@@ -23,15 +24,11 @@ _NUMBER = r"\p{N}{1,3}"
 _BLANKS = r"\s+(?!\S)|\s+"
 
 
-class TiktokenTokenizer(BPETokenizer):
+class TiktokenTokenizer(Configured, BPETokenizer):
     """A vocabulary of OpenAI's. It is read at the first call, from a file, and never fetched unless that is asked for.
 
     All instances of a process share it: it takes half a second to read and 70 MB to keep.
-
-    Args:
-        path: The file; None for tiktoken's own cache, which `TIKTOKEN_CACHE_DIR` names.
-        sha256: The hash that the file must have, if it is another than OpenAI's.
-        download: Whether it is fetched from OpenAI and kept in that cache, if it is not there.
+    Its settings are those of `TiktokenConfig`.
 
     Attributes:
         url: Where OpenAI has it; tiktoken's cache knows it by that.
@@ -45,9 +42,8 @@ class TiktokenTokenizer(BPETokenizer):
     pattern: ClassVar[str]
     control_tokens: ClassVar[Mapping[str, int]]
 
-    def __init__(self, *, path: str | None = None, sha256: str = "", download: bool = False) -> None:
-        super().__init__()
-        self.config = TiktokenConfig(path=path, sha256=sha256, download=download)
+    config_class = TiktokenConfig
+    config: TiktokenConfig
 
     def load(self) -> SafeEncoding:
         """See `BPETokenizer`.

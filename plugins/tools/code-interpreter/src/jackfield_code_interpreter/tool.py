@@ -42,12 +42,13 @@ class CodeInterpreter(BaseTool):
     file_access = True
     raw_argument = "code"
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        super().__init__(cfg)
-        config = CodeInterpreterConfig.parse(self.cfg, what=NAME)
-        if config.work_dir is None and os.environ.get(WORK_DIR_VARIABLE):
-            config = config.model_copy(update={"work_dir": os.environ[WORK_DIR_VARIABLE]})
-        self._config = config
+    config_class = CodeInterpreterConfig
+    config: CodeInterpreterConfig
+
+    def __init__(self, cfg: CodeInterpreterConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        if self.config.work_dir is None and os.environ.get(WORK_DIR_VARIABLE):
+            self.config = self.config.model_copy(update={"work_dir": os.environ[WORK_DIR_VARIABLE]})
         self._key = f"{NAME}:{uuid4().hex}"  # two tools in one run have two kernels
         self._own: KernelSession | None = None
 
@@ -71,7 +72,7 @@ class CodeInterpreter(BaseTool):
         done = await session.run(code, files=context.files if context else ())
         return ToolResult(
             done.output.content(*done.notes),
-            {"isolation": isolation(done.barrier), "limits": stated_limits(self._config), "state": done.state},
+            {"isolation": isolation(done.barrier), "limits": stated_limits(self.config), "state": done.state},
         )
 
     def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +106,7 @@ class CodeInterpreter(BaseTool):
         # Here, because it brings jupyter_client with it.
         from jackfield_code_interpreter.session import KernelSession
 
-        return KernelSession(self._config)
+        return KernelSession(self.config)
 
 
 @cache  # once in a process is enough

@@ -28,9 +28,11 @@ class RetrievalTool(BaseTool):
     read_only = True
     file_access = True
 
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        super().__init__(cfg)
-        self._config = RAGConfig.parse(self.cfg)
+    config_class = RAGConfig
+    config: RAGConfig
+
+    def __init__(self, cfg: RAGConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
         self._made: Retriever | None = None
 
     @says_if_not_awaited
@@ -56,7 +58,7 @@ class RetrievalTool(BaseTool):
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
         """Find what fits a query in files that the caller trusts."""
         if self._made is None:
-            self._made = Retriever(self._config, self.host or default_host())
+            self._made = Retriever(self.config, self.host or default_host())
         return await self._made.retrieve(query, files)
 
 

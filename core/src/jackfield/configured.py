@@ -1,0 +1,63 @@
+"""How a component gets its settings: one class says what they are, and nobody writes them down again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator
+
+from jackfield.config import Config, SettingsDict
+from jackfield.errors import ConfigError
+
+
+def _text_of(path: Any) -> Any:
+    return os.fspath(path) if isinstance(path, os.PathLike) else path
+
+
+PathText = Annotated[str, BeforeValidator(_text_of)]
+"""A path in settings: a text, or what `pathlib` makes."""
+
+
+class Configured:
+    """What has settings: processors, tools, searchers, parsers, embedders, tokenizers.
+
+    A class states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no
+    `__init__`. One that takes something besides (a clock, `host`) hands the settings on, as `super().__init__(cfg)` or
+    `super().__init__(**settings)`.
+
+    Args:
+        cfg: The settings as `config_class` or as a dict.
+        settings: Settings as keywords, over those.
+
+    Attributes:
+        config_class: What the settings are; None for a class that has none, or reads `cfg` in its own way.
+        cfg: The settings as they were given; what is named like a secret is not shown.
+        config: The settings, checked, with their defaults; only where there is a `config_class`.
+
+    Raises:
+        ConfigError: A setting is unknown or does not fit. No value is shown.
+    """
+
+    config_class: ClassVar[type[Config] | None] = None
+    cfg: Mapping[str, Any]
+    config: Config
+
+    def __init__(self, cfg: Config | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        super().__init__()  # of what it is mixed into
+        what = str(getattr(self, "name", "") or type(self).__name__)
+        given: Any = cfg
+        if settings:
+            given = {**_as_dict(cfg), **settings}
+        if self.config_class is not None:
+            self.config = self.config_class.parse(given, what=what)
+        elif settings:
+            raise ConfigError(f"{what} takes no settings; got {', '.join(map(repr, settings))}")
+        self.cfg = SettingsDict(_as_dict(given))
+
+
+def _as_dict(cfg: Config | Mapping[str, Any] | None) -> dict[str, Any]:
+    if isinstance(cfg, Config):
+        return {name: getattr(cfg, name) for name in cfg.model_fields_set}
+    return dict(cfg or {})
