@@ -120,16 +120,6 @@ def test_a_workspace_may_itself_stand_behind_a_link(root: Path) -> None:
     assert Workspace(link).resolve("x") == root / "x"
 
 
-def test_a_subfolder_is_made_and_cannot_be_left_for_its_parent(root: Path) -> None:
-    below = Workspace(root).subfolder("a/b")
-    assert (root / "a/b").is_dir()
-    with pytest.raises(ToolArgumentError):
-        below.resolve("../x")
-    with pytest.raises(ToolArgumentError):
-        Workspace(root).subfolder("link/new")
-    assert list((root.parent / "outside").iterdir()) == []
-
-
 def test_making_a_workspace_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JACKFIELD_WORKSPACE", raising=False)

@@ -27,8 +27,7 @@ JackfieldError
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
 │   └── DocParserError                leave out or replace the named document
-├── LimitReachedError             raise the limit, or ask for less
-└── RunCancelledError             somebody stopped the run
+└── LimitReachedError             raise the limit, or ask for less
 ```
 """
 
@@ -216,7 +215,3 @@ class LimitReachedError(JackfieldError):
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)
         self.limit = limit
-
-
-class RunCancelledError(JackfieldError):
-    """The run was cancelled from outside."""

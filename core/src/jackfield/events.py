@@ -217,13 +217,6 @@ class ApprovalNeeded:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOff:
-    """Another agent goes on."""
-
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
 class ResponseReplaced:
     """The run's response so far is exactly this: from agents that write whole lists instead of deltas."""
 
@@ -267,7 +260,6 @@ AgentEvent: TypeAlias = (
     | ToolProgress
     | ToolFinished
     | ApprovalNeeded
-    | HandedOff
     | ResponseReplaced
     | TurnFinished
     | RunFinished

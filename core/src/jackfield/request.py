@@ -32,7 +32,6 @@ class ModelFacts:
         json_schema: Can be held to a JSON Schema.
         reasoning: Gives its reasoning apart from the answer.
         thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
-        generates: False for a model that only extracts, looks up or replays.
         tokenizer: The name of the tokenizer that counts for it; '' if none is known.
     """
 
@@ -45,7 +44,6 @@ class ModelFacts:
     json_schema: bool = False
     reasoning: bool = False
     thoughts_in_text: bool = True
-    generates: bool = True
     tokenizer: str = ""
 
     def takes(self, kind: ItemKind) -> bool:

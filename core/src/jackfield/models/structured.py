@@ -23,7 +23,6 @@ from jackfield.request import GenerateOptions, ModelFacts
 T = TypeVar("T")
 Way = Literal["native", "tool", "prompt"]
 
-DEFAULT_ATTEMPTS = 3
 ANSWER_TOOL = "answer"
 _THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)

@@ -47,7 +47,6 @@ END_PATIENCE_S = 5.0  # for a cancelled tool to clean up; after it, nobody waits
 CANCELLED_TEXT = "The call was cancelled before it was done."
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
 NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
-NO_RESULT_TEXT = "The call ended without a result."
 NOT_ALLOWED = "NotAllowed"
 NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 

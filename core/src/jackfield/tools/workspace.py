@@ -50,12 +50,6 @@ class Workspace:
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path
 
-    def subfolder(self, name: str) -> Workspace:
-        """A workspace inside this one, its folder made."""
-        path = self.resolve(name)
-        path.mkdir(parents=True, exist_ok=True)
-        return Workspace(path)
-
 
 def _is_link(path: Path) -> bool:
     """Whether a path is a link after all links were followed, which newer Pythons give for one that leads to itself.

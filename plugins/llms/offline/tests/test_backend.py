@@ -100,9 +100,9 @@ def test_the_answer_streams_in_several_pieces_and_reports_its_usage(knowledge: s
     assert finished == ModelFinished("stop", model="extractive")
 
 
-def test_it_states_that_it_calls_tools_and_generates_nothing() -> None:
+def test_it_states_that_it_calls_tools_natively() -> None:
     facts = get_chat_model("offline:extractive").facts
-    assert (facts.native_tools, facts.generates, facts.reasoning) == (True, False, False)
+    assert (facts.native_tools, facts.reasoning) == (True, False)
 
 
 def test_there_is_no_other_model() -> None:

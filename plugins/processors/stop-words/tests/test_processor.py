@@ -23,10 +23,11 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, Message, Usage
 from jackfield.models import Retry
 from jackfield.models.fold import fold
+from jackfield.models.stops import STOPPED
 from jackfield.processors import Processor, in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel
-from jackfield_stop_words.processor import CUT_EVENT, StopWords
+from jackfield_stop_words.processor import StopWords
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.streams import Inner, gathered
@@ -52,7 +53,7 @@ def _deltas(text: str) -> list[ModelEvent]:
 def test_the_answer_ends_before_the_first_stop_word() -> None:
     came, _ = _through([*_deltas("go on STOP here STOP"), ModelFinished("length")])
     assert "".join(event.text for event in came if isinstance(event, TextDelta)) == "go on "
-    assert came[-2:] == [PluginEvent(CUT_EVENT, {"stop": "STOP"}), ModelFinished("stop")]
+    assert came[-2:] == [PluginEvent(STOPPED, {"stop": "STOP"}), ModelFinished("stop")]
 
 
 def test_the_server_is_left_at_once_and_asked_for_no_more() -> None:

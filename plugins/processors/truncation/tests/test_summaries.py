@@ -11,7 +11,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError, RunCancelledError
+from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError
 from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, PluginEvent, TextDelta, UsageReported
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.models.fold import fold
@@ -254,14 +254,6 @@ def test_if_a_summary_cannot_be_extended_it_stays_and_what_is_new_is_left_out(
     failed, used = [event for event in events if isinstance(event, PluginEvent)]
     assert (failed.name, used.name) == (FAILED_EVENT, SUMMARIZED_EVENT)
     assert used.data["new"] == 0
-
-
-def test_a_cancelled_run_is_cancelled(summarizing: SummarizingTruncation, make_request: MakeRequest) -> None:
-    request = make_request([*_turns(20), Message("user", "question?")], LIMIT)
-    inside = Inside(lambda _: [RunCancelledError("stop")])
-    with pytest.raises(RunCancelledError):
-        _ask(summarizing, request, inside)
-    assert inside.asked == []
 
 
 def test_a_summary_that_is_too_long_is_shortened(make_request: MakeRequest, words: Any) -> None:

@@ -27,7 +27,7 @@ class OfflineChatModel(BaseChatModel):
     @property
     def facts(self) -> ModelFacts:
         """It calls tools natively, and generates nothing."""
-        return ModelFacts(native_tools=True, generates=False)
+        return ModelFacts(native_tools=True)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Either calls or an answer, never both."""

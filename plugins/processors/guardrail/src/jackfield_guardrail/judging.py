@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from hashlib import blake2b
 
 from jackfield.config import Lang
-from jackfield.errors import JackfieldError, RunCancelledError
+from jackfield.errors import JackfieldError
 from jackfield.events import ModelEvent
 from jackfield.messages import SYSTEM, USER, Message, Usage
 from jackfield.models.base import BaseChatModel
@@ -52,8 +52,6 @@ class Judge:
             async with closing(self._ask(answer, lang)) as events:
                 async for event in events:
                     reply.feed(event)
-        except RunCancelledError:
-            raise
         except JackfieldError:  # whatever it is: nobody has said yes
             return self._no(reply.usage, lang)
         said_yes = reply.finished is not None and _YES.fullmatch(_THOUGHT.sub("", reply.text, count=1))

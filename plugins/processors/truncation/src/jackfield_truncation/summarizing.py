@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from jackfield import sync
-from jackfield.errors import ContextLengthError, ModelResponseError, RunCancelledError
+from jackfield.errors import ContextLengthError, ModelResponseError
 from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message, Usage
 from jackfield.models.base import BaseChatModel
@@ -149,8 +149,6 @@ class SummarizingTruncation(Truncation):
         try:
             asked = await self._in_place(request, lambda: self._question(request, plan, counter))
             written.summary = Summary(plan.covered, await self._ask(asked, call_next, written))
-        except RunCancelledError:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
             written.error = error
         else:

@@ -122,11 +122,6 @@ class FakeSite:
         self.add(distribution, {f"tool.{name}": module for name in names}, version=version, modules={module: source})
         return module
 
-    def add_wheel(self, wheel: Path) -> None:
-        """Install a wheel, as it is: without what it requires, and without its scripts."""
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(self.folder)
-
     def add_zip(self, archive: str, distribution: str, entries: Mapping[str, str]) -> Path:
         """Put a distribution into a zip file of its own; gives its path, which is not on `sys.path` by itself."""
         path = self.folder / archive
