@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 Texts = str | Mapping[str, str]
 """A text, or one for each language: `{"en": …, "zh": …}`."""
@@ -86,9 +88,36 @@ class LLMSpec(ComponentSpec):
     names: tuple[str, ...] = ()
 
 
+class ToolLike(Protocol):
+    """What `@tool` makes of a function, as far as a descriptor needs it."""
+
+    name: str
+    description: Texts
+    parameters: Mapping[str, Any]
+    needs_approval: bool
+    read_only: bool
+    concurrent: bool
+    timeout_s: float | None
+    effects: frozenset[str]
+    file_access: bool
+    raw_argument: str
+    function_called: Callable[..., Any]
+
+
+def _target_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of a text, as far as it fits a line."""
+    first = re.split(r"(?<=[.!?。！？])\s", text.strip(), maxsplit=1)[0]
+    return first if len(first) <= 300 else first[:299] + "…"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolSpec(ComponentSpec):
-    """A tool: a subclass of `jackfield.BaseTool`. All that a model needs to choose it is here.
+    """A tool: a subclass of `jackfield.BaseTool`, or a function that `@tool` has made one. All that a model needs to
+    choose it is here.
 
     Of what is safety-relevant, the stricter of this, of the class and of the settings holds.
 
@@ -111,6 +140,54 @@ class ToolSpec(ComponentSpec):
     timeout_s: float | None = None
     file_access: bool = False
     raw_argument: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        target: str | ToolLike,
+        *,
+        secrets: tuple[str, ...] = (),
+        network: tuple[str, ...] = (),
+        requires: tuple[str, ...] = (),
+        check: str = "",
+    ) -> ToolSpec:
+        """The descriptor that a function with `@tool` has by itself: name, texts, schema and flags.
+
+        It imports the function with all it needs. That is right for what code registers and for local files; in a light
+        module, `python -m jackfield_testkit.tool_specs PACKAGE` writes in its place what it would give.
+
+        Args:
+            target: The tool, or where it is, as `module:name`.
+            secrets, network, requires, check: As in `ComponentSpec`: the function does not say them.
+
+        Raises:
+            TypeError: The target is no tool.
+        """
+        found: Any = target
+        if isinstance(target, str):
+            module, _, name = target.partition(":")
+            found = getattr(import_module(module), name)
+        if not hasattr(found, "function_called"):
+            raise TypeError(f"{target!r:.200} is not a function with @tool")
+        tool: ToolLike = found
+        return cls(
+            name=tool.name,
+            target=target if isinstance(target, str) else _target_of(tool.function_called),
+            summary=_first_sentence(in_language(tool.description, "en")),
+            description=tool.description,
+            parameters=tool.parameters,
+            needs_approval=tool.needs_approval,
+            read_only=tool.read_only,
+            concurrent=tool.concurrent,
+            timeout_s=tool.timeout_s,
+            file_access=tool.file_access,
+            raw_argument=tool.raw_argument,
+            effects=tool.effects,
+            secrets=secrets,
+            network=network,
+            requires=requires,
+            check=check,
+        )
 
 
 # Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond of everybody's start.

@@ -366,10 +366,10 @@ class PluginHost:
         sources = [row for row in self.catalog.rows if row.is_source and wanted in (None, row.distribution)]
         for source in sources:
             if source.kind == ANY:
-                found += self._asked(source, kind, name, is_named=bool(wanted))
+                found += self._asked(source, kind, name, is_named=wanted is not None)
         for source in sources if not found else ():
             if source.kind == kind and (wanted or f"{kind}.{source.address}" in self.settings.enabled):
-                found += self._asked(source, kind, name, is_named=bool(wanted))
+                found += self._asked(source, kind, name, is_named=wanted is not None)
         return found
 
     def _asked(self, source: Row, kind: str, name: str, *, is_named: bool) -> list[Row]:

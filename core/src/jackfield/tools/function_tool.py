@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, get_args, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -23,10 +23,9 @@ class FunctionTool(BaseTool):
 
     The schema comes from the signature, the texts from the docstring: what stands before `Args:` is the description,
     the lines below it describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the
-    schema.
+    schema; without one, there is nothing by which the function could see the files of a conversation.
     """
 
-    file_access = True  # it was passed in, so it may see what its agent sees
     params_as_text = False
 
     def __init__(
@@ -39,6 +38,9 @@ class FunctionTool(BaseTool):
         concurrent: bool = True,
         timeout_s: float | None = None,
         needs_approval: bool = False,
+        effects: Iterable[str] = (),
+        file_access: bool = True,
+        raw_argument: str = "",
     ) -> None:
         super().__init__()
         self.name = name or function.__name__
@@ -51,9 +53,12 @@ class FunctionTool(BaseTool):
         self.concurrent = concurrent
         self.timeout_s = timeout_s
         self.needs_approval = needs_approval
+        self.effects = frozenset(effects)
+        self.raw_argument = raw_argument
         self.function_called = function
         self._context_parameter, self._model = _arguments_model(self.name, function, arguments)
         self.parameters = _schema_of(self._model)
+        self.file_access = file_access and bool(self._context_parameter)
 
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
@@ -96,6 +101,9 @@ def tool(
     concurrent: bool = True,
     timeout_s: float | None = None,
     needs_approval: bool = False,
+    effects: Iterable[str] = (),
+    file_access: bool = True,
+    raw_argument: str = "",
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 
 
@@ -109,8 +117,18 @@ def tool(
     concurrent: bool = True,
     timeout_s: float | None = None,
     needs_approval: bool = False,
+    effects: Iterable[str] = (),
+    file_access: bool = True,
+    raw_argument: str = "",
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Make a tool of a typed function. It registers nothing: pass what you get to an agent.
+    """Make a tool of a typed function. It registers nothing: pass what you get to an agent, or publish it.
+
+    Args:
+        function: The function.
+        name: What the model calls it; the function's name if left out.
+        description: What it does, for the model, where the docstring should not say it, or not in one language only.
+        read_only, concurrent, timeout_s, needs_approval, effects, raw_argument: As in `BaseTool`.
+        file_access: Whether a function with a parameter for the context finds the files of the conversation there.
 
     Raises:
         ConfigError: A parameter has no type, or the function no docstring.
@@ -125,6 +143,9 @@ def tool(
             concurrent=concurrent,
             timeout_s=timeout_s,
             needs_approval=needs_approval,
+            effects=effects,
+            file_access=file_access,
+            raw_argument=raw_argument,
         )
 
     return make if function is None else make(function)

@@ -5,17 +5,19 @@ What its class says is known only then: whoever is about to run a call loads the
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from jackfield.config import RAGConfig
 from jackfield.descriptors import ToolSpec
-from jackfield.errors import BrokenPluginError
+from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins.catalog import Row
 from jackfield.plugins.host import PluginHost
 from jackfield.tools.awaiting import is_async
 from jackfield.tools.base import BaseTool, ToolContext, ToolOutput
+from jackfield.tools.function_tool import FunctionTool
 from jackfield.tools.safety import Safety, claims_of
 
 _SEARCHES = f"{RAGConfig.__module__}:{RAGConfig.__qualname__}"  # the settings of a tool that asks searchers
@@ -45,7 +47,7 @@ class PluginTool(BaseTool):
         """The tool itself, made at first use."""
         with self._lock:
             if self._tool is None:
-                made = self._host.load_row(self.row)(cfg=dict(self.cfg))
+                made = self._made(self._host.load_row(self.row))
                 if not isinstance(made, BaseTool):
                     raise BrokenPluginError(
                         f"{self.row.distribution}: tool {self.name!r} is no subclass of jackfield.BaseTool"
@@ -53,6 +55,13 @@ class PluginTool(BaseTool):
                 made.host = self._host
                 self._tool = made
             return self._tool
+
+    def _made(self, loaded: Any) -> Any:
+        if not isinstance(loaded, FunctionTool):
+            return loaded(cfg=dict(self.cfg))
+        if self.cfg:
+            raise ConfigError(f"tool {self.row.address!r} takes no settings; got {', '.join(map(repr, self.cfg))}")
+        return copy.copy(loaded)  # each agent's host is its own
 
     @property
     def is_loaded(self) -> bool:

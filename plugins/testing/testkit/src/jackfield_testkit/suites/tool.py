@@ -30,6 +30,7 @@ from jackfield.tools.schema import ArgumentChecker, check_tool_name, check_tool_
 from jackfield_testkit.effects import undeclared, unseen, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.tool_specs import differences
 
 Expected = str | Callable[[Any], object]
 """What a result must be like: a text that is in it, or a function of it that says whether it is right."""
@@ -126,6 +127,10 @@ class ToolSuite(Suite):
     def test_its_descriptor_and_its_class_say_the_same(self) -> None:
         tool = self.make_tool()
         made = tool.load()
+        assert differences(_spec(tool), made) == {}, (
+            "the first of each pair is the descriptor's, the second the function's; to write it anew: "
+            f"python -m jackfield_testkit.tool_specs {tool.row.module.partition('.')[0]}"
+        )
         names = ("name", "parameters", "read_only", "concurrent", "timeout_s", "file_access", "raw_argument")
         differing = {name: (getattr(tool, name), getattr(made, name)) for name in names}
         differing["parameters"] = (tool.schema()["parameters"], made.schema()["parameters"])

@@ -1,0 +1,240 @@
+"""Write into a light module what its tools say by themselves, so that describing them imports nothing heavy.
+
+    python -m jackfield_testkit.tool_specs PACKAGE            writes
+    python -m jackfield_testkit.tool_specs PACKAGE --check    compares; 1 if something has to be written
+
+A tool that is a function with `@tool` has its name, texts, schema and flags in the function. In `PACKAGE.plugin`, each
+`ToolSpec.of(target="…")`, and each `ToolSpec(…)` that does not say the same as its function, is replaced with the
+literal descriptor. What a function does not say (`secrets`, `network`, `requires`, `check`) stays as it is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jackfield.plugins import ToolSpec
+from jackfield.tools import BaseTool
+from jackfield.tools.function_tool import FunctionTool
+from jackfield_manage.source import Constants, UnknownValueError
+
+KEPT = ("secrets", "network", "requires", "check")
+"""What a function does not say, and the light module does."""
+
+_WIDTH = 120
+
+
+class Written(NamedTuple):
+    """One descriptor in a light module.
+
+    Attributes:
+        target: Of the descriptor.
+        call: Where it stands.
+        text: What should stand there.
+        is_stale: Whether it says something else.
+    """
+
+    target: str
+    call: ast.Call
+    text: str
+    is_stale: bool
+
+
+def differences(spec: ToolSpec, tool: BaseTool) -> dict[str, tuple[Any, Any]]:
+    """In what a descriptor and its function differ: each field with what the two say; nothing if it is no function."""
+    if not isinstance(tool, FunctionTool):
+        return {}
+    said = ToolSpec.of(tool)
+    pairs = {name: (getattr(spec, name), getattr(said, name)) for name in _derived()}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def tool_specs(path: Path) -> list[Written]:
+    """The descriptors of functions in a file, in the order of the file.
+
+    Raises:
+        ValueError: A target is written in such a way that only running the file would tell it, or is not there.
+    """
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source, filename=str(path))
+    constants = Constants(tree)
+    return [one for call, is_of in _calls(tree) for one in _written(call, source, constants, is_of=is_of)]
+
+
+def refreshed(path: Path) -> str:
+    """The file's text with every descriptor as its function has it."""
+    lines = path.read_text(encoding="utf-8").encode().splitlines(keepends=True)
+    for one in reversed(tool_specs(path)):  # from the end, so that the places before stay where they are
+        if one.is_stale:
+            first, last = one.call.lineno - 1, (one.call.end_lineno or 0) - 1
+            before, after = lines[first][: one.call.col_offset], lines[last][one.call.end_col_offset :]
+            lines[first : last + 1] = [before + one.text.encode() + after]
+    return b"".join(lines).decode()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or compare; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m jackfield_testkit.tool_specs", description=__doc__)
+    parser.add_argument("package", help="the package, or its light module")
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if something has to be written")
+    options = parser.parse_args(arguments)
+    path = _light_module(options.package)
+    stale = [one.target for one in tool_specs(path) if one.is_stale]
+    if not stale:
+        return 0
+    if options.check:
+        sys.stderr.write(f"{path} does not say what these functions say: {', '.join(stale)}\n")
+        return 1
+    path.write_text(refreshed(path), encoding="utf-8")
+    sys.stdout.write(f"{path}: {', '.join(stale)}\n")
+    return 0
+
+
+def _light_module(package: str) -> Path:
+    try:
+        found = importlib.util.find_spec(package)
+        if found is not None and found.submodule_search_locations is not None:
+            found = importlib.util.find_spec(f"{package}.plugin")
+    except ModuleNotFoundError:
+        found = None
+    if found is None or not found.origin:
+        raise SystemExit(f"there is no module {package!r} with a plugin: install the package first, as editable")
+    return Path(found.origin)
+
+
+def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
+    """The calls that make a descriptor of a tool, each with whether it is `ToolSpec.of`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Name("ToolSpec")):
+                yield node, False
+            case ast.Call(ast.Attribute(ast.Name("ToolSpec"), "of")):
+                yield node, True
+
+
+def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) -> Iterator[Written]:
+    given = {keyword.arg or "**": keyword.value for keyword in call.keywords}
+    if is_of and call.args:
+        given["target"] = call.args[0]
+    try:
+        target = constants.value_of(given["target"])
+    except (UnknownValueError, KeyError):
+        raise ValueError(f"line {call.lineno}: write target='module:name' of the ToolSpec as a literal text") from None
+    tool = _loaded(target, call.lineno)
+    if isinstance(tool, FunctionTool):
+        wanted = _said(ToolSpec.of(target))
+        kept = {name: ast.get_source_segment(source, given[name]) or "" for name in KEPT if name in given}
+        is_stale = is_of or not _says(given, wanted, constants)
+        indent = len(source.splitlines()[call.lineno - 1]) - len(source.splitlines()[call.lineno - 1].lstrip())
+        yield Written(target, call, _text_of(wanted, kept, indent), is_stale)
+    elif is_of:
+        raise ValueError(f"line {call.lineno}: {target} is not a function with @tool")
+
+
+def _loaded(target: str, line: int) -> Any:
+    module, _, name = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"line {line}: {target} cannot be imported: {error}") from error
+
+
+def _derived() -> list[str]:
+    """The fields that a function says."""
+    return [one.name for one in fields(ToolSpec) if one.name not in (*KEPT, "target", "config", "extra")]
+
+
+def _said(spec: ToolSpec) -> dict[str, Any]:
+    """What has to be written of a descriptor: what is not the default."""
+    defaults = {one.name: one.default if one.default is not MISSING else None for one in fields(ToolSpec)}
+    values = {name: getattr(spec, name) for name in ("name", "target", *_derived())}
+    return {name: value for name, value in values.items() if name == "parameters" or value != defaults[name]}
+
+
+def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, Any], constants: Constants) -> bool:
+    """Whether a call has these values, and no others but those that are kept."""
+    if set(given) - set(KEPT) != set(wanted):
+        return False
+    try:
+        return all(constants.value_of(given[name]) == value for name, value in wanted.items())
+    except UnknownValueError:
+        return False
+
+
+# --- source text, as ruff and black would have it ---
+
+
+def _text_of(wanted: Mapping[str, Any], kept: Mapping[str, str], indent: int) -> str:
+    inner = " " * (indent + 4)
+    lines = [f"{inner}{name}={_literal(value, indent + 4, len(name) + 1)},\n" for name, value in wanted.items()]
+    lines += [f"{inner}{name}={text},\n" for name, text in kept.items()]
+    return f"ToolSpec(\n{''.join(lines)}{' ' * indent})"
+
+
+def _literal(value: Any, indent: int, taken: int) -> str:
+    """A value as source; `taken` is what stands before it in its line, besides the indentation."""
+    flat = _flat(value)
+    if indent + taken + len(flat) + 1 <= _WIDTH:
+        return flat
+    inner = " " * (indent + 4)
+    match value:
+        case str():
+            parts = "".join(f"{inner}{_quoted(part)}\n" for part in _parts(value, indent + 6))
+            return f"(\n{parts}{' ' * indent})"
+        case Mapping():
+            body = "".join(f"{inner}{_entry(key, one, indent + 4)},\n" for key, one in value.items())
+            return f"{{\n{body}{' ' * indent}}}"
+        case list() | tuple():
+            body = "".join(f"{inner}{_literal(one, indent + 4, 0)},\n" for one in value)
+            opening, closing = "[]" if isinstance(value, list) else "()"
+            return f"{opening}\n{body}{' ' * indent}{closing}"
+    return flat
+
+
+def _entry(key: str, value: Any, indent: int) -> str:
+    before = f"{_quoted(key)}: "
+    return before + _literal(value, indent, len(before))
+
+
+def _flat(value: Any) -> str:
+    match value:
+        case str():
+            return _quoted(value)
+        case Mapping():
+            return "{" + ", ".join(f"{_quoted(key)}: {_flat(one)}" for key, one in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_flat, value)) + "]"
+        case frozenset():
+            return "frozenset({" + ", ".join(map(_flat, sorted(value))) + "})"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    shown = repr(text)
+    if shown[0] == '"' or '"' in text:
+        return shown
+    return f'"{shown[1:-1]}"'
+
+
+def _parts(text: str, indent: int) -> Iterator[str]:
+    """A text in pieces that fit a line each, cut after spaces where there are any."""
+    room = max(20, _WIDTH - indent)
+    while len(_quoted(text)) > room:
+        cut = room - 2
+        while len(_quoted(text[:cut])) > room:
+            cut -= 1
+        cut = text.rfind(" ", 1, cut) + 1 or cut
+        yield text[:cut]
+        text = text[cut:]
+    yield text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
