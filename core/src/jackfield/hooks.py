@@ -7,6 +7,7 @@ what is installed needs the kinds' names only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar, get_args, get_type_hints, overload
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Hook(Generic[Spec]):
         # `specname` lets the function have any name, so a typing slip in it cannot silence the hook.
         return HookimplMarker(PROJECT)(function, specname=self.name)
 
-    @property
+    @cached_property
     def spec_class(self) -> type[Spec]:
         """The descriptor that it returns a list of."""
         from jackfield import descriptors

@@ -75,6 +75,7 @@ class PluginHost:
         self.paths = None if paths is None else tuple(paths)
         self._scanned: Catalog | None = None
         self._catalog: Catalog | None = None
+        self._sources: tuple[Row, ...] = ()  # those of the catalog
         self._identities: Identities | None = None
         self._manager: Any = None
         self._registered: dict[tuple[str, str], str | PluginError] = {}
@@ -173,7 +174,9 @@ class PluginHost:
             if installed is None:
                 installed = self._scanned = scan(self.paths)
             with self._lock:
-                catalog = self._catalog = self._with_own(installed)
+                catalog = self._with_own(installed)
+                self._sources = tuple(row for row in catalog.rows if row.is_source)
+                self._catalog = catalog
         if self.settings.strict and catalog.problems:
             first = catalog.problems[0]
             raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
@@ -200,13 +203,13 @@ class PluginHost:
 
     def rows(self, kind: str | None = None) -> list[Row]:
         """What may be used, of one kind or all, as far as that is known without asking anybody."""
-        rows = [row for row in self.catalog.rows if not row.is_source and kind in (None, row.kind)]
-        return [row for row in rows if not self.why_not(row)]
+        rows = [row for row in self.catalog.rows if kind in (None, row.kind) and not self.why_not(row)]
+        return [row for row in rows if not row.is_source]
 
     def sources(self, kind: str) -> list[Row]:
         """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
-        rows = [row for row in self.catalog.rows if row.is_source and row.kind in (kind, ANY)]
-        return [row for row in rows if not self.why_not(row)]
+        self.catalog  # noqa: B018 - it knows them
+        return [row for row in self._sources if row.kind in (kind, ANY) and not self.why_not(row)]
 
     def why_not(self, row: Row) -> str:
         """Why a component may not load, or '' if it may; the sentence goes on after its name.
@@ -214,7 +217,7 @@ class PluginHost:
         A list of what is allowed names distributions, so it lets in what is proven to be of one of them. What is proven
         to be the manager's is what mends an installation, so only a rule that names it keeps that from loading.
         """
-        reason = why_not(row, self.settings) or self._fault_of_local(row)
+        reason = why_not(row, self.settings) or (self._fault_of_local(row) if self.settings.local else "")
         if reason and row.distribution == MANAGER and not self.unproven(row):
             return why_not(row, replace(self.settings, safe=False, allow=None))
         if reason or self.settings.allow is None:
@@ -363,7 +366,7 @@ class PluginHost:
         ]
         if name == ANY:
             return found
-        sources = [row for row in self.catalog.rows if row.is_source and wanted in (None, row.distribution)]
+        sources = [row for row in self._sources if wanted in (None, row.distribution)]
         for source in sources:
             if source.kind == ANY:
                 found += self._asked(source, kind, name, is_named=wanted is not None)

@@ -52,7 +52,7 @@ class RegistrationManager(pluggy.PluginManager):
         Raises:
             TypeError: It is something else than a list of the hook's descriptors.
         """
-        others = [plugin for name, plugin in self.list_name_plugin() if name != plugin_name and plugin is not None]
+        others = self.get_plugins() - {self.get_plugin(plugin_name)}
         caller = self.subset_hook_caller(hook.name, others)
         answers = caller()
         wanted = hook.spec_class
