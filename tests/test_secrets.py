@@ -75,11 +75,11 @@ class Asker:
 
     @property
     def needs_key(self) -> bool:
-        return self.variable != "OPENAI_API_KEY"
+        return self.variable not in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
     def is_taken(self, header: str) -> bool:
         """Whether the key is in this header, which nothing else may set."""
-        return header.lower() == ("api-key" if self.address == "azure_endpoint" else "authorization")
+        return header.lower() == {"azure": "api-key", "anthropic": "x-api-key"}.get(self.name, "authorization")
 
     def with_headers(self, headers: Mapping[str, str]) -> dict[str, Any]:
         given = {"extra_headers": dict(headers)}
@@ -89,6 +89,7 @@ class Asker:
 ASKERS = {
     "openai": Asker("llm", "openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "responses": Asker("llm", "openai_responses", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "anthropic": Asker("llm", "anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     "azure": Asker("llm", "azure", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", address="azure_endpoint"),
     "azure-token": Asker("llm", "azure", "AZURE_OPENAI_AD_TOKEN", "AZURE_OPENAI_ENDPOINT", address="azure_endpoint"),
     "dashscope": Asker("llm", "qwen_dashscope", "DASHSCOPE_API_KEY", "DASHSCOPE_HTTP_URL"),
@@ -380,6 +381,15 @@ def test_a_key_of_the_environment_goes_to_this_machine(
     server.default = replies.error(401)
     refused(asker, {asker.address: server.url.replace("127.0.0.1", host)})
     assert leaks(sent_to(server))
+
+
+@pytest.mark.parametrize("asker", [asker for asker in ASKERS.values() if asker.kind == "llm"], ids=str)
+def test_servers_of_the_environment_have_names_of_their_own(asker: Asker, bare: pytest.MonkeyPatch) -> None:
+    names = set()
+    for url in ("https://one.example/v1", "https://two.example/v1"):
+        bare.setenv(asker.url_variable, url)
+        names.add(asker.made({}, host_now()).server_name)
+    assert names == {f"{asker.name}@one.example", f"{asker.name}@two.example"}
 
 
 # --- agents as data ---------------------------------------------------------------------------------------------------

@@ -24,8 +24,10 @@ from jackfield.errors import (
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import ModelResponse
 from jackfield.models import fold
-from jackfield_chat_completions.answer import AnswerReader, usage_of
+from jackfield_backend.refusals import Secrets
+from jackfield_chat_completions.answer import ChatReader, usage_of
 from jackfield_chat_completions.sound import joined, sound_uri
+from jackfield_http import Failures
 
 Chunk = dict[str, Any]
 END: Chunk = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -46,7 +48,7 @@ def stream_of(chunks: Sequence[Chunk], *, done: bool = True) -> bytes:
 
 
 def read(body: bytes, *, size: int = 1 << 20, key: str = "") -> list[ModelEvent]:
-    reader = AnswerReader("openai", key=key)
+    reader = ChatReader(Failures("openai", Secrets(key)))
     events: list[ModelEvent] = []
     for start in range(0, len(body), size):
         events += reader.feed(body[start : start + size])
@@ -196,7 +198,7 @@ def test_an_answer_in_one_object_gives_what_a_stream_gives() -> None:
         "choices": [{"message": message, "finish_reason": "tool_calls"}],
         "usage": usage,
     }
-    reader = AnswerReader("openai")
+    reader = ChatReader(Failures("openai"))
     response = fold([*reader.whole(json.dumps(body).encode()), *reader.finish()])
     assert response.get_content() == "text"
     assert calls_of(response) == [("f0", "{}"), ("f1", "{}")]
@@ -211,7 +213,7 @@ def test_an_answer_in_one_object_gives_what_a_stream_gives() -> None:
 
 def test_calls_without_ids_in_one_object_are_each_a_call() -> None:
     calls = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "f", "arguments": "{}"}}]
-    reader = AnswerReader("openai")
+    reader = ChatReader(Failures("openai"))
     body = json.dumps({"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}).encode()
     assert len(fold([*reader.whole(body), *reader.finish()]).get_function_calls()) == 2
 
@@ -264,7 +266,7 @@ def test_a_stream_without_a_reason_is_complete_if_it_said_done() -> None:
 
 
 def test_a_stream_that_just_ends_is_an_error_after_its_events() -> None:
-    reader = AnswerReader("openai")
+    reader = ChatReader(Failures("openai"))
     assert list(reader.feed(stream_of([delta(content="half")], done=False))) == [TextDelta("half")]
     with pytest.raises(ModelResponseError, match="in the middle"):
         list(reader.finish())
@@ -295,7 +297,7 @@ def test_an_error_in_a_stream_has_its_class(error: Any, error_class: type[Except
 
 
 def test_the_events_before_an_error_come_first() -> None:
-    events = AnswerReader("openai").feed(stream_of([delta(content="a"), {"error": {"message": "boom"}}]))
+    events = ChatReader(Failures("openai")).feed(stream_of([delta(content="a"), {"error": {"message": "boom"}}]))
     assert next(events) == TextDelta("a")
     with pytest.raises(ModelOverloadedError, match="boom"):
         next(events)
@@ -412,7 +414,7 @@ def test_media_in_one_object_are_what_a_stream_gives() -> None:
         "audio": {"id": "a", "data": "AAAA", "transcript": "hi"},
         "images": [{"image_url": {"url": "http://h/i.png"}}],
     }
-    reader = AnswerReader("openai")
+    reader = ChatReader(Failures("openai"))
     body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
     response = fold([*reader.whole(body), *reader.finish()])
     assert response.get_content() == "hi"

@@ -20,14 +20,17 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
+from jackfield_backend.keys import FoundKey
+from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.errors import error_of_response
+from jackfield_http import Failures
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
 def refusal(status: int, body: Any = "", headers: dict[str, str] | None = None, key: str = "") -> ModelServiceError:
     content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return error_of_response(status, headers or {}, content, "openai", key=key, now=NOW)
+    return error_of_response(Failures("openai", Secrets(key), headers or {}, now=NOW), status, content)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ def test_a_filter_says_what_it_found() -> None:
 
 
 def test_the_advice_about_a_key_names_its_variable() -> None:
-    error = error_of_response(401, {}, b"", "acme", variable="ACME_API_KEY")
+    error = error_of_response(Failures("acme", key=FoundKey(variable="ACME_API_KEY")), 401, b"")
     assert "api_key, ACME_API_KEY" in str(error)
     assert "(check the key (api_key)" in str(refusal(401))
 

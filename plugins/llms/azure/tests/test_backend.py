@@ -163,7 +163,7 @@ def test_a_token_is_neither_shown_nor_taken_to_another_process(server: FakeOpenA
     assert "do-not-show" not in repr(config)
     assert b"do-not-show" not in pickle.dumps(config)
     server.reply(error(401, "bad token do-not-show"))
-    with pytest.raises(ModelAuthError, match="AZURE_OPENAI_API_KEY") as caught:
+    with pytest.raises(ModelAuthError, match="AZURE_OPENAI_AD_TOKEN") as caught:
         ask(make_model(api_key=None, azure_ad_token="do-not-show"))
     assert "do-not-show" not in str(caught.value)
 

@@ -13,7 +13,8 @@ from jackfield.errors import ModelResponseError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import ModelResponse, Usage
 from jackfield.models import fold
-from jackfield_dashscope.answer import AnswerReader, usage_of
+from jackfield_dashscope.answer import DashScopeReader, usage_of
+from jackfield_http import Failures
 
 Chunk = dict[str, Any]
 
@@ -27,7 +28,7 @@ def event(value: Chunk) -> bytes:
 
 
 def read(*pieces: bytes) -> list[ModelEvent]:
-    reader = AnswerReader("b", "m")
+    reader = DashScopeReader(Failures("b"), "m")
     events = [event for piece in pieces for event in reader.feed(piece)]
     return [*events, *reader.finish()]
 

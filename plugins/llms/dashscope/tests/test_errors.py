@@ -17,7 +17,9 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
+from jackfield_backend.refusals import Secrets
 from jackfield_dashscope.errors import class_of, error_in_answer, error_of_response
+from jackfield_http import Failures
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -60,7 +62,7 @@ def test_an_error_has_the_class_of_what_can_be_done(
 def test_inside_an_answer_the_code_says_the_same(
     status: int, code: str, text: str, expected: type[ModelServiceError]
 ) -> None:
-    error = error_in_answer({"code": code, "message": text}, "b", status=status)
+    error = error_in_answer(Failures("b"), {"code": code, "message": text}, status=status)
     assert type(error) is expected
     assert (error.code, error.status) == (code, status)
     assert text.strip() in str(error)
@@ -68,12 +70,12 @@ def test_inside_an_answer_the_code_says_the_same(
 
 def test_a_model_at_the_other_endpoint_is_told_how_to_get_there() -> None:
     body = json.dumps({"code": "InvalidParameter", "message": "url error, please check url!"}).encode()
-    assert "endpoint" in str(error_of_response(400, {}, body, "b"))
+    assert "endpoint" in str(error_of_response(Failures("b"), 400, body))
 
 
 def test_the_form_of_the_compatible_mode_is_read_too() -> None:
     body = json.dumps({"error": {"code": "Arrearage", "message": "pay"}, "request_id": "abc"}).encode()
-    error = error_of_response(400, {}, body, "b")
+    error = error_of_response(Failures("b"), 400, body)
     assert isinstance(error, ModelAuthError)
     assert (error.code, error.request_id) == ("Arrearage", "abc")
 
@@ -81,7 +83,7 @@ def test_the_form_of_the_compatible_mode_is_read_too() -> None:
 @pytest.mark.parametrize("code", ["sk-very-secret", "x"])
 def test_the_key_is_in_no_part_of_an_error(code: str) -> None:
     body = json.dumps({"code": code, "message": "your key sk-very-secret\n is wrong"}).encode()
-    error = error_of_response(401, {}, body, "b", key="sk-very-secret")
+    error = error_of_response(Failures("b", Secrets("sk-very-secret")), 401, body)
     assert "sk-very-secret" not in f"{error} {error!r} {error.__dict__}"
     assert "your key [key] is wrong" in str(error)
 
@@ -90,11 +92,11 @@ def test_the_key_is_in_no_part_of_an_error(code: str) -> None:
     "body", [b"", b"\xff\xfe", b"null", b"[1]", b"data:\ndata:{", b'{"message": {"a": 1}}', b"[" * 20_000]
 )
 def test_what_nobody_can_read_is_an_error_by_its_status(body: bytes) -> None:
-    error = error_of_response(502, {"x-request-id": "abc"}, body, "b")
+    error = error_of_response(Failures("b", headers={"x-request-id": "abc"}), 502, body)
     assert isinstance(error, ModelOverloadedError)
     assert error.request_id == "abc"
     assert len(str(error)) < 800
 
 
 def test_a_redirect_says_what_to_set() -> None:
-    assert "base_url" in str(error_of_response(302, {}, b"", "b"))
+    assert "base_url" in str(error_of_response(Failures("b"), 302, b""))

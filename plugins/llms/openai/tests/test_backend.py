@@ -153,7 +153,7 @@ def test_nothing_of_openai_reaches_another_server_that_is_named(
         clean_environment.setenv(variable, "its-own")
     server = named(server=name).server()
     assert server.url == PROFILES[name].url + "/chat/completions"
-    assert "of-openai" not in repr(dict(server.headers)) + server.key
+    assert "of-openai" not in repr(dict(server.headers)) + server.key.value
     assert server.headers.get("authorization") == ("Bearer its-own" if variable else None)
 
 

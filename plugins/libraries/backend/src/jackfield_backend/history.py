@@ -155,12 +155,13 @@ def _answer(said: Sequence[Message], results: Sequence[Message], taken_ids: set[
         messages=tuple(said),
         text="\n".join(text for message in said if (text := text_of(message.content))),
         reasoning="\n".join(text for message in said if (text := text_of(message.reasoning_content))),
-        calls=tuple(
-            Call(call.id, call.function, _result(result) if result else Result(call.function.name, NO_RESULT))
-            for call, result in zip(asked, found, strict=True)
-        ),
+        calls=tuple(map(_call, asked, found)),
         strays=tuple(map(_result, strays)),
     )
+
+
+def _call(asked: OpenCall, found: Message | None) -> Call:
+    return Call(asked.id, asked.function, _result(found) if found else Result(asked.function.name, NO_RESULT))
 
 
 def _asked(message: Message, taken_ids: set[str]) -> OpenCall:

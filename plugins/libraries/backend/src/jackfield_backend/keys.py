@@ -43,12 +43,14 @@ class FoundKey:
     Attributes:
         value: The key, '' if there is none for this server.
         withheld: Why a key that is set was not taken, and what to do; '' if none was left out.
+        variable: The environment variable that it may be set in; '' if there is none.
     """
 
     value: str = field(default="", repr=False)
     withheld: str = ""
+    variable: str = ""
 
-    def or_missing(self, variable: str, *, needed_by: str) -> str:
+    def or_missing(self, *, needed_by: str) -> str:
         """The key.
 
         Raises:
@@ -59,7 +61,7 @@ class FoundKey:
             return self.value
         if self.withheld:
             raise ConfigError(f"{needed_by} needs a key, and {self.withheld}")
-        raise MissingSecretError(variable, needed_by=needed_by)
+        raise MissingSecretError(self.variable, needed_by=needed_by)
 
 
 def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, settings: Settings) -> FoundKey:
@@ -75,15 +77,16 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
         ConfigError: No header can carry it.
     """
     if configured and configured.get_secret_value():
-        return FoundKey(key_for_header(configured.get_secret_value()))
+        return FoundKey(key_for_header(configured.get_secret_value()), variable=rule.variable)
     if not rule.variable or not settings.secret(rule.variable):
-        return FoundKey()
+        return FoundKey(variable=rule.variable)
     if rule.allows(url):
-        return FoundKey(key_for_header(settings.secret(rule.variable)))
+        return FoundKey(key_for_header(settings.secret(rule.variable)), variable=rule.variable)
     together = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
     return FoundKey(
         withheld=f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, an address that was not set together "
-        f"with it: set api_key beside the address{together}"
+        f"with it: set api_key beside the address{together}",
+        variable=rule.variable,
     )
 
 

@@ -75,10 +75,7 @@ class Secrets:
         for value in self._wholes:
             _mark(value.lower(), lowered, hidden)
         for pieces in map(_pieces, self._keys):
-            size = len(next(iter(pieces)))
-            for start in range(len(lowered) - size + 1):
-                if lowered[start : start + size] in pieces:
-                    hidden[start : start + size] = b"\1" * size
+            _mark_any(pieces, lowered, hidden)
         if not any(hidden):
             return text
         runs = re.finditer(rb"\x00+|\x01+", bytes(hidden))
@@ -109,6 +106,13 @@ def _mark(value: str, text: str, hidden: bytearray) -> None:
     while at >= 0:
         hidden[at : at + len(value)] = b"\1" * len(value)
         at = text.find(value, at + 1)
+
+
+def _mark_any(pieces: frozenset[str], text: str, hidden: bytearray) -> None:
+    size = len(next(iter(pieces)))
+    for start in range(len(text) - size + 1):
+        if text[start : start + size] in pieces:
+            hidden[start : start + size] = b"\1" * size
 
 
 def _pieces(key: str) -> frozenset[str]:

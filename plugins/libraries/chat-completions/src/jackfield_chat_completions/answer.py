@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from jackfield.errors import ContentFilterError, ModelResponseError, ModelServiceError
+from jackfield.errors import ContentFilterError
 from jackfield.events import (
     FunctionCallDelta,
     MediaDelta,
@@ -20,10 +20,9 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FinishReason, Usage
-from jackfield_backend.refusals import Secrets, shown
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
-from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
+from jackfield_http import AnswerReader, Failures, Wire, count_of
 
 REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -42,47 +41,40 @@ REASONS: Mapping[str, FinishReason] = {
 }
 """Why an answer ended: the protocol's words, and those of servers that keep to it otherwise."""
 
-_DONE = b"[DONE]"
-_TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "text", "thinking", "arguments"})
 _decode = msgspec.json.Decoder().decode
 
 
-class AnswerReader:
-    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+class ChatReader(AnswerReader):
+    """Reads an answer of Chat Completions.
 
     Everything is one choice: of several (`n` in `extra_body`) only the first is read. Usage and the end are reported
     by `finish`, so they come once and last, even from servers that repeat the usage in every chunk. Sound comes whole,
     before them; what is said in it is text, if the server gives no other.
 
     Args:
-        backend: Who asks, for errors.
-        key: The secrets that were sent; they are taken out of what errors show.
-        variable: The environment variable that it may be set in, for errors.
-        request_id: The server's id of the request, for errors.
+        failures: The errors of this request.
         sound_format: The format of sound that was asked for, '' if none was.
         cost_currency: In which currency the usage's `cost` is, '' if that is no cost.
         patience_s: For how many seconds there may be comments without an event; None for the default.
     """
 
+    advice: ClassVar[str] = "check base_url, and that it speaks Chat Completions"
+    texts: ClassVar[frozenset[str]] = frozenset(
+        {"content", "reasoning_content", "reasoning", "refusal", "text", "thinking", "arguments"}
+    )
+    end_mark: ClassVar[bytes | None] = b"[DONE]"
+
     def __init__(
         self,
-        backend: str,
+        failures: Failures,
         *,
-        key: str | Secrets = "",
-        variable: str = "",
-        request_id: str | None = None,
         sound_format: str = "",
         cost_currency: str = "",
         patience_s: float | None = None,
     ) -> None:
-        self._backend = backend
-        self._key = key
-        self._variable = variable
-        self._request_id = request_id
+        super().__init__(failures, patience_s=patience_s)
         self._sound_format = sound_format
         self._cost_currency = cost_currency
-        self._sse = SSEDecoder(patience_s=patience_s)
-        self._halves: Halves | None = None  # once a chunk had half a character
         self._calls = _Calls()
         self._sound: list[str] = []
         self._wrote = False  # text of its own, so that no transcript stands for it
@@ -93,48 +85,18 @@ class AnswerReader:
         self._model = ""
         self._id: str | None = None
         self._created: int | None = None
-        self._began = False
-        self.done = False
 
-    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
-        """The events that a piece of the stream completes; nothing after the end of the answer is read.
+    @property
+    def complete(self) -> bool:
+        """See `AnswerReader`."""
+        return bool(self._reason or self.done)
 
-        Raises:
-            ModelServiceError: It holds an error, or what is no chunk; the events before that come first.
-        """
-        found = self._sse.feed(piece)
-        if len(found) == 1 and found[0] != _DONE and not self.done:
-            return iter(self._chunk(found[0]))
-        return self._events(found)
-
-    def _events(self, found: list[bytes]) -> Iterator[ModelEvent]:
-        for data in found:
-            if data == _DONE:
-                self.done = True
-            if self.done:
-                return
-            yield from self._chunk(data)
-
-    def whole(self, body: bytes) -> list[ModelEvent]:
-        """The events of an answer that is one `chat.completion` object."""
-        events = self._chunk(body)
+    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+        events = self._read(wire)
         self.done = bool(events)
         return events
 
-    def finish(self) -> Iterator[ModelEvent]:
-        """The last events.
-
-        Raises:
-            ModelServiceError: The stream ended before the answer did, or a filter left nothing of it.
-        """
-        if not self.done:
-            yield from self.feed(SSE_END)
-        if not (self._began or self.done):
-            raise self._error("the server sent no answer: check base_url, and that it speaks Chat Completions")
-        if self._halves is not None:
-            yield from self._halves.rest()
-        if not (self._reason or self.done):
-            raise self._error("the stream ended in the middle of the answer; try again")
+    def _last(self) -> Iterator[ModelEvent]:
         reason = self._finish_reason()
         if reason == "content_filter" and not (self._wrote or self._showed or self._calls or self._sound):
             raise self._refused()
@@ -149,47 +111,22 @@ class AnswerReader:
             return REASONS.get(self._reason, "other")
         return "tool_calls" if self._calls else "stop"
 
-    def _chunk(self, data: bytes) -> list[ModelEvent]:
-        chunk = self._object(data)
-        self._began = True
-        if chunk.get("error") or chunk.get("object") == "error":
-            raise error_in_stream(
-                chunk, self._backend, key=self._key, variable=self._variable, request_id=self._request_id
-            )
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        if wire.get("error") or wire.get("object") == "error":
+            raise error_in_stream(self.failures, wire)
         if self._id is None:
-            self._read_head(chunk)
-        try:
-            if usage := chunk.get("usage"):
-                self._usage = usage_of(usage, cost_currency=self._cost_currency)
-            choices = chunk.get("choices")
-            events = self._choice(choices[0]) if choices else []
-            return events if self._halves is None else self._halves.mended(events)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._unreadable(data) from error
-
-    def _object(self, data: bytes) -> dict[str, Any]:
-        try:
-            chunk = _decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            chunk = self._odd_json(data)
-        if not isinstance(chunk, dict):
-            raise self._unreadable(data)
-        return chunk
-
-    def _odd_json(self, data: bytes) -> Any:
-        try:
-            chunk = json_piece(data, _TEXTS)
-        except ValueError as error:
-            raise self._unreadable(data) from error
-        self._halves = self._halves or Halves()
-        return chunk
+            self._read_head(wire)
+        if usage := wire.get("usage"):
+            self._usage = usage_of(usage, cost_currency=self._cost_currency)
+        choices = wire.get("choices")
+        return self._choice(choices[0]) if choices else []
 
     def _read_head(self, chunk: Mapping[str, Any]) -> None:
         if isinstance(chunk.get("id"), str):
             self._id = chunk["id"]
         if isinstance(chunk.get("model"), str):
             self._model = chunk["model"]
-        self._created = self._created or _count(chunk.get("created")) or None
+        self._created = self._created or count_of(chunk.get("created")) or None
 
     def _choice(self, choice: Mapping[str, Any]) -> list[ModelEvent]:
         if choice.get("index"):
@@ -250,23 +187,16 @@ class AnswerReader:
         try:
             return sound_uri(self._sound, named=self._sound_format)
         except (TypeError, ValueError) as error:
-            raise self._error("the server sent sound that is no base64; try again") from error
+            raise self.failures.wrong("the server sent sound that is no base64; try again") from error
 
     def _refused(self) -> ContentFilterError:
         found = filtered_categories(self._filtered)
         return ContentFilterError(
-            f"{self._backend}: the provider's filter kept back the whole answer{found}: change the request",
-            backend=self._backend,
+            f"{self.failures.backend}: the provider's filter kept back the whole answer{found}: change the request",
+            backend=self.failures.backend,
             code="content_filter",
-            request_id=self._request_id,
+            request_id=self.failures.request_id,
         )
-
-    def _unreadable(self, data: bytes) -> ModelServiceError:
-        sent = shown(data[:1000].decode("utf-8", "replace"), self._key, 80)
-        return self._error(f"the server sent what is no part of an answer: {sent!r}; is it a Chat Completions server?")
-
-    def _error(self, text: str) -> ModelServiceError:
-        return ModelResponseError(f"{self._backend}: {text}", backend=self._backend, request_id=self._request_id)
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
@@ -279,15 +209,15 @@ def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
     prompt = wire.get("prompt_tokens_details") or {}
     completion = wire.get("completion_tokens_details") or {}
     return Usage(
-        prompt_tokens=_count(wire.get("prompt_tokens")),
-        completion_tokens=_count(wire.get("completion_tokens")),
-        total_tokens=_count(wire.get("total_tokens")),
+        prompt_tokens=count_of(wire.get("prompt_tokens")),
+        completion_tokens=count_of(wire.get("completion_tokens")),
+        total_tokens=count_of(wire.get("total_tokens")),
         # The second name is DeepSeek's, the third Moonshot's.
-        cached_tokens=_count(
+        cached_tokens=count_of(
             prompt.get("cached_tokens") or wire.get("prompt_cache_hit_tokens") or wire.get("cached_tokens")
         ),
-        cache_write_tokens=_count(prompt.get("cache_write_tokens")),
-        reasoning_tokens=_count(completion.get("reasoning_tokens")),
+        cache_write_tokens=count_of(prompt.get("cache_write_tokens")),
+        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
         **_cost(wire.get("cost"), cost_currency),
     )
 
@@ -297,10 +227,6 @@ def _cost(value: object, currency: str) -> dict[str, Any]:
         return {}
     # By its digits: the nearest float is another number.
     return {"cost": Decimal(str(value)), "currency": currency}
-
-
-def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0
 
 
 def _text_of(content: object) -> str:
@@ -352,11 +278,7 @@ class _Calls:
         function = delta.get("function") or {}
         call_id = str(delta.get("id") or "")
         name = str(function.get("name") or "")
-        arguments = function.get("arguments")
-        if arguments is None:
-            arguments = ""
-        elif not isinstance(arguments, str):
-            arguments = dumps(arguments)
+        arguments = _arguments_of(function)
         call = self._call(delta.get("index"), call_id, name, arguments)
         new_id = call_id if call_id != call.id else ""
         new_name = "" if call.name else name
@@ -376,6 +298,13 @@ class _Calls:
             if key is not None:
                 self._at_index[key] = call
         return call
+
+
+def _arguments_of(function: Mapping[str, Any]) -> str:
+    arguments = function.get("arguments")
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else dumps(arguments)
 
 
 def _is_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:

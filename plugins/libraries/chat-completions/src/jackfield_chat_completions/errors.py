@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from jackfield.errors import (
@@ -13,14 +12,12 @@ from jackfield.errors import (
     ContextLengthError,
     ModelAuthError,
     ModelNotFoundError,
-    ModelOverloadedError,
     ModelRequestError,
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield_backend.refusals import Secrets, retry_after_s, shown
 from jackfield_chat_completions.profiles import WHERE
-from jackfield_http import class_of_status, json_value, request_id_of
+from jackfield_http import Failures, class_of_status, json_value
 
 # Matched against code and type first, then against the text, for servers whose code is only a number.
 _CODES: tuple[tuple[str, type[ModelServiceError]], ...] = (
@@ -42,80 +39,29 @@ _TEXTS: tuple[tuple[str, type[ModelServiceError]], ...] = (
 )
 # What a server says that fails at a request it cannot do, as llama.cpp does: to ask again would be in vain.
 _IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECASE)
-_ADVICE: dict[type[ModelServiceError], str] = {
-    ContextLengthError: "shorten the history, or set max_input_tokens",
-    ContentFilterError: "the provider's filter refused the content: change it",
-    ModelAuthError: "check the key ({key}), its rights and its quota",
-    ModelNotFoundError: "check the model's name, and {where}",
-    RateLimitedError: "wait, or send less at once",
-    ModelOverloadedError: "the server failed: try again",
-    ModelRequestError: "change the request",
-}
 
 
-def error_of_response(
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    backend: str,
-    *,
-    key: str | Secrets = "",
-    variable: str = "",
-    withheld: str = "",
-    where: str = WHERE,
-    now: datetime | None = None,
-) -> ModelServiceError:
+def error_of_response(failures: Failures, status: int, body: bytes, *, where: str = WHERE) -> ModelServiceError:
     """The error that an HTTP answer means.
 
     Args:
+        failures: The errors of the request.
         status: Not 2xx.
-        headers: Names in lower case.
         body: What was read of it.
-        backend: Who asks.
-        key: The secrets that were sent; they are taken out of the server's text.
-        variable: The environment variable that the key may be set in, for the advice.
-        withheld: Why a key that is set was not sent, for the advice.
         where: The settings that say where its models are, for the advice.
-        now: In place of the present, for `Retry-After` as a date.
     """
     text, codes = _said(_json_or_text(body))
     error_class = _class_of(status, codes, text)
-    reason = shown(text, key) or "no reason given"
-    if 300 <= status < 400:
-        reason = "the server redirects: set base_url to where it is now"
-    advice = withheld if withheld and error_class is ModelAuthError else _advice(error_class, variable, where)
-    request_id = request_id_of(headers)
-    return error_class(
-        f"{backend}: HTTP {status}: {reason} ({advice})",
-        backend=backend,
-        code=shown(codes[0], key) if codes[0] else None,
-        status=status,
-        retry_after_s=retry_after_s(headers, now or datetime.now(UTC)),
-        request_id=shown(request_id, key) if request_id else None,
-    )
+    advice = f"check the model's name, and {where}" if error_class is ModelNotFoundError else None
+    return failures.refused(error_class, text, status=status, code=codes[0], advice=advice)
 
 
-def error_in_stream(
-    chunk: Mapping[str, Any],
-    backend: str,
-    *,
-    key: str | Secrets = "",
-    variable: str = "",
-    request_id: str | None = None,
-) -> ModelServiceError:
+def error_in_stream(failures: Failures, chunk: Mapping[str, Any]) -> ModelServiceError:
     """The error that a chunk of a stream means; without a known code, the server's own failure."""
     text, codes = _said(chunk)
     code = codes[0]
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else None
-    error_class = _class_of(status or 500, codes, text)
-    reason = shown(text, key) or "no reason given"
-    return error_class(
-        f"{backend}: error in the middle of the answer: {reason} ({_advice(error_class, variable)})",
-        backend=backend,
-        code=shown(code, key) if code else None,
-        status=status,
-        request_id=shown(request_id, key) if request_id else None,
-    )
+    return failures.in_answer(_class_of(status or 500, codes, text), text, status=status, code=code)
 
 
 def filtered_categories(results: object) -> str:
@@ -128,10 +74,6 @@ def filtered_categories(results: object) -> str:
         return ""
     found = [str(name) for name, result in results.items() if isinstance(result, Mapping) and result.get("filtered")]
     return f" [{', '.join(found)}]" if found else ""
-
-
-def _advice(error_class: type[ModelServiceError], variable: str, where: str = WHERE) -> str:
-    return _ADVICE[error_class].format(key=f"api_key, {variable}" if variable else "api_key", where=where)
 
 
 def _json_or_text(body: bytes) -> Any:
@@ -169,11 +111,14 @@ def _said(answer: Any) -> tuple[str, Codes]:
     text = error.get("message") or error.get("detail") or error
     if not isinstance(text, str):
         text = json.dumps(text, ensure_ascii=False, default=str)
-    code = error.get("code")
     inner = error.get("innererror")
     inner = inner if isinstance(inner, Mapping) else {}
-    codes = (None if code is None else str(code), str(inner.get("code") or ""), str(error.get("type") or ""))
-    return text + filtered_categories(inner.get("content_filter_result")), codes
+    return text + filtered_categories(inner.get("content_filter_result")), _codes(error, inner)
+
+
+def _codes(error: Mapping[str, Any], inner: Mapping[str, Any]) -> Codes:
+    code = error.get("code")
+    return None if code is None else str(code), str(inner.get("code") or ""), str(error.get("type") or "")
 
 
 def _class_of(status: int, codes: Codes, text: str) -> type[ModelServiceError]:

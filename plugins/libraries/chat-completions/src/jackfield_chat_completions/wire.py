@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 from jackfield.config import GenerateConfig
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
@@ -12,9 +11,7 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backend.history import Answer, Result, parts_of
 from jackfield_chat_completions.media import media_part
 from jackfield_chat_completions.profiles import Dialect
-from jackfield_http import json_bytes
-
-Wire: TypeAlias = dict[str, Any]
+from jackfield_http import Wire, json_bytes
 
 
 def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:

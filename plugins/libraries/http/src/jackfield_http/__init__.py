@@ -4,31 +4,48 @@
 - `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
 - `sse`: server-sent events out of bytes.
 - `halves`: characters that are cut in two by the end of a chunk.
-- `failures`: what the network and a status mean, as Jackfield's errors.
+- `failures`: what the network, a status and a server's refusal mean, as Jackfield's errors.
+- `answers`: `AnswerReader`, what readers of all protocols share.
+- `server`: the server that requests go to: found at the first one, with its key and its connections.
+- `backend`: `HTTPBackend`, what a backend extends; imported from there, because not all who ask servers are one.
 - `headers`: keys that a header can carry, and headers as they are sent.
 - `jsonbytes`: JSON as it is sent and received, half surrogate pairs included.
 - `transport`: what the client stands on; it loads the HTTP stack.
 """
 
+from jackfield_backend.keys import KeyRule
+from jackfield_http.answers import AnswerReader, Wire, count_of
 from jackfield_http.client import HTTPClient, Reply, checked_url
-from jackfield_http.failures import class_of_status, translated
+from jackfield_http.failures import ErrorClass, Failures, class_of_status, translated
 from jackfield_http.halves import Halves
 from jackfield_http.headers import NO_KEY, HeaderPairs, header_pairs, key_for_header, request_id_of
 from jackfield_http.jsonbytes import json_bytes, json_piece, json_value
+from jackfield_http.server import Access, Opened, Post, Server, given_url
 from jackfield_http.sse import PATIENCE, SSE_END, DataLineDecoder, SSEDecoder
 
 __all__ = [
     "NO_KEY",
     "PATIENCE",
     "SSE_END",
+    "Access",
+    "AnswerReader",
     "DataLineDecoder",
+    "ErrorClass",
+    "Failures",
     "HTTPClient",
     "Halves",
     "HeaderPairs",
+    "KeyRule",
+    "Opened",
+    "Post",
     "Reply",
     "SSEDecoder",
+    "Server",
+    "Wire",
     "checked_url",
     "class_of_status",
+    "count_of",
+    "given_url",
     "header_pairs",
     "json_bytes",
     "json_piece",

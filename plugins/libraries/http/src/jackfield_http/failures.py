@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeAlias
 
 from jackfield.errors import (
+    ContentFilterError,
     ContextLengthError,
     ModelAuthError,
     ModelConnectionError,
@@ -17,10 +21,14 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-from jackfield_backend.refusals import shown
+from jackfield_backend.keys import FoundKey
+from jackfield_backend.refusals import Secrets, retry_after_s, shown
+from jackfield_http.headers import request_id_of
 from jackfield_http.sse import NoEventError, StreamTooLongError
 
-_STATUSES: dict[int, type[ModelServiceError]] = {
+ErrorClass: TypeAlias = type[ModelServiceError]
+
+_STATUSES: dict[int, ErrorClass] = {
     401: ModelAuthError,
     402: ModelAuthError,
     403: ModelAuthError,
@@ -31,15 +39,132 @@ _STATUSES: dict[int, type[ModelServiceError]] = {
     425: ModelOverloadedError,
     429: RateLimitedError,
 }
+_ADVICE: Mapping[ErrorClass, str] = {
+    ContextLengthError: "shorten the history, or set max_input_tokens",
+    ContentFilterError: "the provider's filter refused the content: change it",
+    ModelAuthError: "check the key ({key}), its rights, and the account's quota and balance",
+    ModelNotFoundError: "check the model's name, and base_url",
+    RateLimitedError: "wait, or send less at once",
+    ModelOverloadedError: "the server failed: try again",
+}
+_NO_SECRETS = Secrets()
 
 
-def class_of_status(status: int) -> type[ModelServiceError]:
+def class_of_status(status: int) -> ErrorClass:
     """The error that an HTTP status means where the server's own code says nothing more exact.
 
     Args:
         status: 300 to 599; a redirect is a request to the wrong address.
     """
     return _STATUSES.get(status) or (ModelOverloadedError if status >= 500 else ModelRequestError)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The errors of one request. None shows a secret that was sent, even if the server repeats it.
+
+    Attributes:
+        backend: Who asks.
+        secrets: What was sent.
+        headers: Of the response, names in lower case.
+        key: The key that lets in, or why there is none, for the advice.
+        now: In place of the present, for `Retry-After` as a date.
+    """
+
+    backend: str
+    secrets: Secrets = _NO_SECRETS
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    key: FoundKey = field(default_factory=FoundKey)
+    now: datetime | None = None
+
+    @property
+    def request_id(self) -> str | None:
+        """The server's id of the request, for its operators."""
+        return self._shown(request_id_of(self.headers))
+
+    def refused(
+        self,
+        error_class: ErrorClass,
+        reason: str,
+        *,
+        status: int,
+        code: str | None = None,
+        advice: str | None = None,
+        request_id: str | None = None,
+    ) -> ModelServiceError:
+        """The error for a response that is no answer.
+
+        Args:
+            error_class: What the caller can do.
+            reason: The server's words.
+            status: Not 2xx.
+            code: The server's own word for the error.
+            advice: What to do, where this kind of server has something better to say than others.
+            request_id: The server's id of the request, if the headers may not have it.
+        """
+        what = self._what(reason, code)
+        if 300 <= status < 400:
+            what, advice = "the server redirects", "set base_url to where it is now"
+        elif self.key.withheld and error_class is ModelAuthError:
+            advice = self.key.withheld
+        return error_class(
+            f"{self.backend}: HTTP {status}: {what} ({advice or self._advice(error_class)})",
+            backend=self.backend,
+            code=self._shown(code),
+            status=status,
+            retry_after_s=retry_after_s(self.headers, self.now or datetime.now(UTC)),
+            request_id=self._shown(request_id) or self.request_id,
+        )
+
+    def in_answer(
+        self,
+        error_class: ErrorClass,
+        reason: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        advice: str | None = None,
+        request_id: str | None = None,
+    ) -> ModelServiceError:
+        """The error that came in place of an answer, or of the rest of it.
+
+        Args:
+            error_class, reason, code, advice, request_id: As for `refused`.
+            status: What the error gives as its own; the response's was 200.
+        """
+        return error_class(
+            f"{self.backend}: error in the answer: {self._what(reason, code)} ({advice or self._advice(error_class)})",
+            backend=self.backend,
+            code=self._shown(code),
+            status=status,
+            request_id=self._shown(request_id) or self.request_id,
+        )
+
+    def unreadable(self, data: bytes, *, advice: str) -> ModelResponseError:
+        """The error for what is no part of an answer."""
+        sent = shown(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
+        return self.wrong(f"the server sent what is no part of an answer: {sent!r}; {advice}")
+
+    def wrong(self, text: str, *, request_id: str | None = None) -> ModelResponseError:
+        """The error for an answer that breaks off, or does not fit.
+
+        Args:
+            text: What is wrong, and what to do.
+            request_id: As for `refused`.
+        """
+        return ModelResponseError(
+            f"{self.backend}: {text}", backend=self.backend, request_id=self._shown(request_id) or self.request_id
+        )
+
+    def _what(self, reason: str, code: str | None) -> str:
+        return shown(reason, self.secrets) or self._shown(code) or "no reason given"
+
+    def _advice(self, error_class: ErrorClass) -> str:
+        key = f"api_key, {self.key.variable}" if self.key.variable else "api_key"
+        return _ADVICE.get(error_class, "change the request").format(key=key)
+
+    def _shown(self, text: str | None) -> str | None:
+        return shown(text, self.secrets) if text else None
 
 
 @contextmanager

@@ -16,7 +16,8 @@ _OF_THE_KEY = frozenset({"authorization", "api-key", "x-api-key"})
 _OF_THE_BODY = frozenset({"accept-encoding", "content-type"})
 _OF_THE_CONNECTION = frozenset({"content-length", "host", "transfer-encoding"})
 _WITHOUT_KEY = f"Bearer {NO_KEY}"
-_REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id")  # the last one is Azure's
+# The first is Anthropic's, before which a gateway may put its own `x-request-id`; the last one is Azure's.
+_REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id")
 
 
 class HeaderPairs(list[tuple[bytes, bytes]]):

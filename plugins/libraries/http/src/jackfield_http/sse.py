@@ -146,6 +146,10 @@ class SSEDecoder(_Lines):
             self._wait_on()
         return complete
 
+    def end(self) -> list[bytes]:
+        """The data of a last event that no blank line ended."""
+        return self.feed(SSE_END)
+
     def _is_one_event(self, piece: bytes) -> bool:
         """Whether a piece is a whole event of one line, and nothing else: most are, and need no more looking at."""
         return (

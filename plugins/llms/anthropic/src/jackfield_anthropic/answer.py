@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
-
-from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.jsontext import dumps
 from jackfield.messages import FinishReason, Usage
 from jackfield_anthropic.errors import error_in_answer
-from jackfield_backend.refusals import Secrets, shown
-from jackfield_http import DataLineDecoder, Halves, json_piece
+from jackfield_http import AnswerReader, DataLineDecoder, Failures, Wire, count_of
 
 REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
@@ -26,9 +22,7 @@ REASONS: Mapping[str, FinishReason] = {
 }
 """Why an answer ended; what is missing (`pause_turn`) is `other`."""
 
-_TEXTS = frozenset({"text", "thinking", "partial_json"})
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -41,80 +35,38 @@ class _Block:
     call: int = -1
 
 
-class AnswerReader:
-    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+class MessagesReader(AnswerReader):
+    """Reads an answer of the Messages protocol.
 
     Args:
-        backend: Who asks, for errors.
+        failures: The errors of this request.
         server: Who is asked; it is put beside the blocks that a later request needs back.
         model: Which model was asked, for a server that does not say.
-        key: The secrets that were sent; they are taken out of what errors show.
-        request_id: The server's id of the request.
         patience_s: For how many seconds there may be comments without an event; None for the default.
-
-    Attributes:
-        done: Whether nothing follows.
     """
 
+    advice: ClassVar[str] = "check base_url, and that it speaks the Messages protocol"
+    texts: ClassVar[frozenset[str]] = frozenset({"text", "thinking", "partial_json"})
+    decoder = DataLineDecoder
+
     def __init__(
-        self,
-        backend: str,
-        *,
-        server: str = "",
-        model: str = "",
-        key: str | Secrets = "",
-        request_id: str | None = None,
-        patience_s: float | None = None,
+        self, failures: Failures, *, server: str = "", model: str = "", patience_s: float | None = None
     ) -> None:
-        self._backend = backend
+        super().__init__(failures, patience_s=patience_s)
         self._server = server
         self._model = model
-        self._key = key
-        self._request_id = request_id
-        self._events = DataLineDecoder(patience_s=patience_s)
-        self._halves: Halves | None = None  # once an event had half a character
         self._id: str | None = None
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
-        self._usage: dict[str, Any] = {}
+        self._usage: Wire = {}
         self._reason = ""
-        self._began = False
-        self.done = False
 
-    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
-        """The events that a piece of the stream completes.
+    @property
+    def complete(self) -> bool:
+        """See `AnswerReader`."""
+        return bool(self._reason)
 
-        Raises:
-            ModelServiceError: It holds an error, or what is no part of an answer; the events before that come first.
-        """
-        for data in self._events.feed(piece):
-            yield from self._event(data)
-
-    def whole(self, body: bytes) -> list[ModelEvent]:
-        """The events of an answer that is one object."""
-        answer = self._object(body)
-        if answer.get("type") == "error" or answer.get("error"):
-            raise self._failure(answer)
-        try:
-            events = self._read_whole(answer)
-            return events if self._halves is None else self._halves.mended(events)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._unreadable(body) from error
-
-    def finish(self) -> Iterator[ModelEvent]:
-        """The last events.
-
-        Raises:
-            ModelServiceError: The stream ended before the answer did.
-        """
-        for data in self._events.end():
-            yield from self._event(data)
-        if self._halves is not None:
-            yield from self._halves.rest()
-        if not self._began:
-            raise self._error("the server sent no answer: check base_url, and that it speaks the Messages protocol")
-        if not self._reason:
-            raise self._error("the stream ended in the middle of the answer; try again")
+    def _last(self) -> Iterator[ModelEvent]:
         if self._usage:
             yield UsageReported(usage_of(self._usage))
         content = self._content()
@@ -124,31 +76,23 @@ class AnswerReader:
 
     # --- one event ---
 
-    def _event(self, data: bytes) -> list[ModelEvent]:
-        event = self._object(data)
-        try:
-            events = self._read(event)
-            return events if self._halves is None else self._halves.mended(events)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._unreadable(data) from error
-
-    def _read(self, event: Mapping[str, Any]) -> list[ModelEvent]:
-        match event["type"]:
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        match wire["type"]:
             case "content_block_delta":
-                return self._delta(self._blocks[event["index"]], event["delta"])
+                return self._delta(self._blocks[wire["index"]], wire["delta"])
             case "content_block_start":
-                return self._start(event["index"], event["content_block"])
+                return self._start(wire["index"], wire["content_block"])
             case "content_block_stop":
-                return self._stop(self._blocks[event["index"]])
+                return self._stop(self._blocks[wire["index"]])
             case "message_start":
-                self._head(event["message"])
+                self._head(wire["message"])
             case "message_delta":
-                self._reason = event["delta"].get("stop_reason") or self._reason
-                self._note_usage(event.get("usage"))
+                self._reason = wire["delta"].get("stop_reason") or self._reason
+                self._note_usage(wire.get("usage"))
             case "message_stop":
                 self.done = True
             case "error":
-                raise self._failure(event)
+                raise error_in_answer(self.failures, wire)
             case str():
                 pass  # ping, and what will be added: the protocol says to expect it
             case _:
@@ -156,7 +100,6 @@ class AnswerReader:
         return []
 
     def _head(self, message: Mapping[str, Any]) -> None:
-        self._began = True
         self._id = message.get("id")
         self._model = message.get("model") or self._model
         self._note_usage(message.get("usage"))
@@ -199,12 +142,14 @@ class AnswerReader:
 
     # --- the whole ---
 
-    def _read_whole(self, answer: Mapping[str, Any]) -> list[ModelEvent]:
-        self._head(answer)
-        self._reason = answer["stop_reason"] or ""
+    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+        if wire.get("type") == "error" or wire.get("error"):
+            raise error_in_answer(self.failures, wire)
+        self._head(wire)
+        self._reason = wire["stop_reason"] or ""
         events: list[ModelEvent] = []
-        for index, wire in enumerate(answer["content"]):
-            events += [*self._start(index, wire), *self._stop(self._blocks[index])]
+        for index, block in enumerate(wire["content"]):
+            events += [*self._start(index, block), *self._stop(self._blocks[index])]
         return events
 
     def _content(self) -> list[dict[str, Any]]:
@@ -228,42 +173,11 @@ class AnswerReader:
                 return {"type": "tool_use", "name": block.wire.get("name")}
         return block.wire
 
-    # --- what cannot be read ---
-
-    def _object(self, data: bytes) -> dict[str, Any]:
-        try:
-            value = _decode(data)
-        except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
-            value = self._odd_object(data)
-        if not isinstance(value, dict):
-            raise self._unreadable(data)
-        return value
-
-    def _odd_object(self, data: bytes) -> Any:
-        try:
-            value = json_piece(data, _TEXTS)
-        except ValueError as error:
-            raise self._unreadable(data) from error
-        self._halves = self._halves or Halves()
-        return value
-
-    def _failure(self, event: Mapping[str, Any]) -> ModelServiceError:
-        return error_in_answer(event, self._backend, key=self._key, request_id=self._request_id)
-
-    def _unreadable(self, data: bytes) -> ModelServiceError:
-        sent = shown(data[:1000].decode("utf-8", "replace"), self._key, 80)
-        return self._error(
-            f"the server sent what is no part of an answer: {sent!r}; does it speak the Messages protocol?"
-        )
-
-    def _error(self, text: str) -> ModelServiceError:
-        return ModelResponseError(f"{self._backend}: {text}", backend=self._backend, request_id=self._request_id)
-
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
     """The counts of a `usage` object. What is read from the cache, or written to it, is part of the prompt here."""
-    cached, written = _count(wire.get("cache_read_input_tokens")), _count(wire.get("cache_creation_input_tokens"))
-    prompt, output = _count(wire.get("input_tokens")) + cached + written, _count(wire.get("output_tokens"))
+    cached, written = count_of(wire.get("cache_read_input_tokens")), count_of(wire.get("cache_creation_input_tokens"))
+    prompt, output = count_of(wire.get("input_tokens")) + cached + written, count_of(wire.get("output_tokens"))
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=output,
@@ -272,10 +186,6 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
         cache_write_tokens=written,
         reasoning_tokens=_count((wire.get("output_tokens_details") or {}).get("thinking_tokens")),
     )
-
-
-def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0
 
 
 def _added(block: _Block, text: object) -> str:

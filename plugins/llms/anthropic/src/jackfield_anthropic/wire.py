@@ -14,8 +14,7 @@ from jackfield.models import media
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_backend.history import Answer, Call, parts_of, text_of
-
-Wire = dict[str, Any]
+from jackfield_http import Wire
 
 MAX_IMAGE_BYTES = 3_750_000  # in base64, the five million that Anthropic takes
 _MARK = {"cache_control": {"type": "ephemeral"}}
@@ -44,12 +43,6 @@ def request_body(request: ChatRequest, config: AnthropicConfig) -> Wire:
     if config.cache_control is not None:
         _mark_for_the_cache(body, everything=config.cache_control == "history")
     return body | request.config.extra_body
-
-
-def reads_files(request: ChatRequest) -> bool:
-    """Whether sending the request means reading a file."""
-    contents = (message.content for message in request.messages if not isinstance(message.content, str))
-    return any(media.is_local(item) for content in contents for item in content)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -96,18 +89,20 @@ def _thinking(config: AnthropicConfig) -> Wire:
 
 def _tools(request: ChatRequest, messages: Sequence[Wire]) -> Wire:
     if not request.functions:
-        # Servers refuse calls in the history if no tools are declared.
-        called = {block["name"]: None for m in messages for block in m["content"] if block["type"] == "tool_use"}
-        if not called:
-            return {}
-        known = [{"name": name, "input_schema": {"type": "object"}} for name in called]
-        return {"tools": known, "tool_choice": {"type": "none"}}
+        return _tools_of_the_history(messages)
     wanted, parallel = request.config.function_choice, request.config.parallel_function_calls
     choice: Wire = {"type": _CHOICES[wanted]} if wanted in _CHOICES else {"type": "tool", "name": wanted}
     if parallel is not None and wanted != "none":
         choice["disable_parallel_tool_use"] = not parallel
     tools = {"tools": [_tool(function) for function in request.functions]}
     return tools if choice == {"type": "auto"} else {**tools, "tool_choice": choice}
+
+
+def _tools_of_the_history(messages: Sequence[Wire]) -> Wire:
+    """Servers refuse calls in the history if no tools are declared."""
+    called = {block["name"]: None for m in messages for block in m["content"] if block["type"] == "tool_use"}
+    known = [{"name": name, "input_schema": {"type": "object"}} for name in called]
+    return {"tools": known, "tool_choice": {"type": "none"}} if known else {}
 
 
 def _tool(function: FunctionSchema) -> Wire:
@@ -144,15 +139,21 @@ def wire_messages(messages: Sequence[Message], config: AnthropicConfig, server: 
             said.append((USER, _blocks(part)))
         else:
             said += [(ASSISTANT, _answer(part, config, server)), (USER, _results(part))]
+    wire = _in_turn(said)
+    if wire and wire[-1]["role"] == ASSISTANT and wire[-1]["content"][-1]["type"] == "text":
+        last = wire[-1]["content"][-1]  # an answer that was begun; servers refuse space at its end
+        wire[-1]["content"][-1] = {**last, "text": last["text"].rstrip() or last["text"]}
+    return wire
+
+
+def _in_turn(said: Sequence[tuple[str, list[Wire]]]) -> list[Wire]:
+    """Messages whose roles take turns, none of them empty."""
     wire: list[Wire] = []
     for role, blocks in said:
         if wire and wire[-1]["role"] == role:
             wire[-1]["content"] += blocks
         elif blocks:
             wire.append({"role": role, "content": blocks})
-    if wire and wire[-1]["role"] == ASSISTANT and wire[-1]["content"][-1]["type"] == "text":
-        last = wire[-1]["content"][-1]  # an answer that was begun; servers refuse space at its end
-        wire[-1]["content"][-1] = {**last, "text": last["text"].rstrip() or last["text"]}
     return wire
 
 
@@ -232,12 +233,20 @@ def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str)
         return None
     try:
         blocks = [dict(block) for block in data["content"]]
-        text = "".join(block["text"] for block in blocks if block["type"] == "text")
-        names = [block["name"] for block in blocks if block["type"] == "tool_use"]
+        kept = _seen_of(blocks)
     except (KeyError, TypeError, ValueError):
         return None  # a history that was edited by hand: what is seen of it counts
-    as_seen = text == "".join(text_of(message.content) for message in messages)
-    if not as_seen or names != [call.function.name for call in calls]:
-        return None
-    own = iter(calls)  # with ids that are unique in this request, and the arguments that the history has now
+    seen = "".join(text_of(message.content) for message in messages), [call.function.name for call in calls]
+    return _with_calls(blocks, calls) if kept == seen else None
+
+
+def _seen_of(blocks: Sequence[Wire]) -> tuple[str, list[str]]:
+    """What a history shows of blocks: the text, and the names of the calls."""
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
+    return text, [block["name"] for block in blocks if block["type"] == "tool_use"]
+
+
+def _with_calls(blocks: Sequence[Wire], calls: Sequence[Call]) -> list[Wire]:
+    """The blocks with ids that are unique in this request, and the arguments that the history has now."""
+    own = iter(calls)
     return [_call(next(own)) if block["type"] == "tool_use" else block for block in blocks]

@@ -11,10 +11,9 @@ from urllib.parse import quote, urlencode
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield_azure.config import AzureConfig
-from jackfield_backend.keys import KeyRule, find_key
+from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_chat_completions import ChatCompletionsModel, ChatServer, Dialect, ServerProfile
-from jackfield_chat_completions.model import HEADERS, PATH
-from jackfield_http import checked_url
+from jackfield_chat_completions.model import PATH
 
 KEY_VARIABLE = "AZURE_OPENAI_API_KEY"
 TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - its name
@@ -39,6 +38,8 @@ class AzureChat(ChatCompletionsModel):
         dialect=Dialect(send_reasoning=False),
         where="azure_deployment, azure_endpoint and api_version",
     )
+    key_rule: ClassVar[KeyRule] = KEY_RULE
+    url_setting: ClassVar[str] = "azure_endpoint"
     config: AzureConfig
 
     def server(self) -> ChatServer:
@@ -48,28 +49,23 @@ class AzureChat(ChatCompletionsModel):
             ConfigError: There is no endpoint, or a key as well as a token.
             MissingSecretError: There is neither.
         """
-        endpoint = self._endpoint()
-        secret, let_in = self._credentials(endpoint)
-        headers = {**HEADERS, **let_in}
+        endpoint = self.given_url()
+        if endpoint is None:
+            raise ConfigError(
+                f"backend {self.backend} needs an address: set azure_endpoint, or the environment variable "
+                f"{ENDPOINT_VARIABLE}, as in https://NAME.openai.azure.com"
+            )
+        key, headers = self._credentials(endpoint)
         if endpoint.endswith(VERSIONLESS_PATH):
-            return ChatServer(endpoint + PATH, headers, self.dialect(self.profile), secret)
+            return ChatServer(endpoint + PATH, headers, key, self.dialect(self.profile))
         version = self.config.api_version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
         deployment = self.config.azure_deployment or self.config.model
         base_url, query = _sdk_settings(endpoint, deployment, version)
         dialect = replace(self.profile.dialect, stream_usage=version >= FIRST_VERSION_WITH_USAGE)
         profile = replace(self.profile, dialect=dialect)
-        return ChatServer(f"{base_url}{PATH}?{urlencode(query)}", headers, self.dialect(profile), secret)
+        return ChatServer(f"{base_url}{PATH}?{urlencode(query)}", headers, key, self.dialect(profile))
 
-    def _endpoint(self) -> str:
-        url = self.config.server_url or os.environ.get(ENDPOINT_VARIABLE)
-        if not url:
-            raise ConfigError(
-                f"backend {self.backend} needs an address: set azure_endpoint, or the environment variable "
-                f"{ENDPOINT_VARIABLE}, as in https://NAME.openai.azure.com"
-            )
-        return checked_url(url, setting="azure_endpoint")
-
-    def _credentials(self, endpoint: str) -> tuple[str, Mapping[str, str]]:
+    def _credentials(self, endpoint: str) -> tuple[FoundKey, Mapping[str, str]]:
         """The secret, and the header that carries it. What is configured wins over secrets, and of those a token."""
         if self.config.api_key and self.config.azure_ad_token:
             raise ConfigError("api_key and azure_ad_token are both set: Azure takes one, leave the other out")
@@ -80,12 +76,11 @@ class AzureChat(ChatCompletionsModel):
             settings=self.host.settings,
         )
         if token.value:
-            return token.value, {"authorization": f"Bearer {token.value}"}
-        found = self.find_key(endpoint, KEY_RULE)
-        if token.withheld and not found.value:
-            found = token
-        key = found.or_missing(KEY_VARIABLE, needed_by=f"backend {self.backend}")
-        return key, {"api-key": key}
+            return token, {"authorization": f"Bearer {token.value}"}
+        key = self.find_key(endpoint)
+        if token.withheld and not key.value:
+            key = token
+        return key, {"api-key": key.or_missing(needed_by=f"backend {self.backend}")}
 
 
 def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Mapping[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
 from jackfield.errors import (
@@ -21,10 +21,7 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield_backend.refusals import Secrets, retry_after_s, shown
-from jackfield_http import class_of_status, request_id_of
-
-ErrorClass = type[ModelServiceError]
+from jackfield_http import ErrorClass, Failures, class_of_status
 
 # By how a code begins; the first that fits.
 _CODES: tuple[tuple[str, ErrorClass], ...] = (
@@ -58,101 +55,68 @@ _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("inappropriate content", ContentFilterError),
     ("model not exist", ModelNotFoundError),
 )
-_ADVICE: dict[ErrorClass, str] = {
-    ContextLengthError: "shorten the history, or set max_input_tokens",
+_ADVICE: Mapping[ErrorClass, str] = {
     ContentFilterError: "the provider's inspection refused the content: change it",
     ModelAuthError: "check the key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
     ModelNotFoundError: "check the model's name, and that the key's region has it",
-    RateLimitedError: "wait, or send less at once",
-    ModelOverloadedError: "the server failed: try again",
-    ModelRequestError: "change the request",
 }
 _OTHER_ENDPOINT = "the model is at the other endpoint: set endpoint to 'multimodal', or to 'text'"
 
 
-def error_of_response(
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    backend: str,
-    *,
-    key: str | Secrets = "",
-    now: datetime | None = None,
-) -> ModelServiceError:
+def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServiceError:
     """The error that an HTTP answer means.
 
     Args:
+        failures: The errors of the request.
         status: Not 2xx.
-        headers: Names in lower case.
         body: What was read of it: a JSON object, an event of a stream, or anything.
-        backend: Who asks.
-        key: The secrets that were sent; they are taken out of the server's text.
-        now: In place of the present, for `Retry-After` as a date.
     """
-    problem = _problem_in(body)
-    return _error(
-        f"{backend}: HTTP {status}",
-        problem,
-        backend=backend,
-        key=key,
+    problem = _Problem.of(_problem_in(body))
+    error_class = class_of(status, problem.code or "", problem.text)
+    return failures.refused(
+        error_class,
+        problem.text,
         status=status,
-        retry_after_s=retry_after_s(headers, now or datetime.now(UTC)),
-        request_id=_text(problem.get("request_id")) or request_id_of(headers),
+        code=problem.code,
+        advice=problem.advice(error_class),
+        request_id=problem.request_id,
     )
 
 
-def error_in_answer(
-    problem: Mapping[str, Any],
-    backend: str,
-    *,
-    status: int | None,
-    key: str | Secrets = "",
-    request_id: str | None = None,
-) -> ModelServiceError:
+def error_in_answer(failures: Failures, problem: Mapping[str, Any], *, status: int | None) -> ModelServiceError:
     """The error that an object with a code means that came in place of an answer, or of the rest of it.
 
     Args:
+        failures: The errors of the request.
         problem: With `code` and `message`.
-        backend: Who asks.
         status: What the event itself gives as its status; the response's was 200.
-        key: The secrets that were sent.
-        request_id: If the object has none.
     """
-    said = f"{backend}: error in the answer"
-    return _error(
-        said,
-        problem,
-        backend=backend,
-        key=key,
+    said = _Problem.of(problem)
+    error_class = class_of(status or 500, said.code or "", said.text)
+    return failures.in_answer(
+        error_class,
+        said.text,
         status=status,
-        request_id=_text(problem.get("request_id")) or request_id,
+        code=said.code,
+        advice=said.advice(error_class),
+        request_id=said.request_id,
     )
 
 
-def _error(
-    said: str,
-    problem: Mapping[str, Any],
-    *,
-    backend: str,
-    key: str | Secrets,
-    status: int | None,
-    retry_after_s: float | None = None,
-    request_id: str | None = None,
-) -> ModelServiceError:
-    code = _text(problem.get("code"))
-    text = _text(problem.get("message")) or ""
-    error_class = class_of(status or 500, code or "", text)
-    advice = _OTHER_ENDPOINT if "url error" in text.lower() else _ADVICE[error_class]
-    if status is not None and 300 <= status < 400:
-        text, advice = "the server redirects", "set base_url to where it is now"
-    return error_class(
-        f"{said}: {shown(text, key) or shown(code or '', key) or 'no reason given'} ({advice})",
-        backend=backend,
-        code=shown(code, key) if code else None,
-        status=status,
-        retry_after_s=retry_after_s,
-        request_id=shown(request_id, key) if request_id else None,
-    )
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """What DashScope says of an error."""
+
+    text: str
+    code: str | None
+    request_id: str | None
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> _Problem:
+        return cls(_text(wire.get("message")) or "", _text(wire.get("code")), _text(wire.get("request_id")))
+
+    def advice(self, error_class: ErrorClass) -> str | None:
+        return _OTHER_ENDPOINT if "url error" in self.text.lower() else _ADVICE.get(error_class)
 
 
 def class_of(status: int, code: str, text: str) -> ErrorClass:

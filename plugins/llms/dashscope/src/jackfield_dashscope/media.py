@@ -30,11 +30,6 @@ def media_part(item: ContentItem) -> dict[str, Any]:
     return {kind: _address(value, kind)}
 
 
-def is_local(item: ContentItem) -> bool:
-    """Whether sending the item means reading a file."""
-    return media.is_local(item, remote=REMOTE)
-
-
 def _address(value: str, kind: str) -> str:
     return media.address_of(value, kind, max_bytes=MAX_FILE_BYTES, remote=REMOTE)
 

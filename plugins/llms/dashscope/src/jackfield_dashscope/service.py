@@ -8,15 +8,14 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from jackfield.errors import ModelResponseError, ModelServiceError
+from jackfield.errors import ModelServiceError
 from jackfield.models.retry import asked_again
 from jackfield.settings import Settings
 from jackfield.tracebacks import LocalsForgotten
-from jackfield_backend.refusals import Secrets
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
-from jackfield_dashscope.server import Access
-from jackfield_http import Reply, json_bytes, request_id_of
+from jackfield_dashscope.server import find_server
+from jackfield_http import Access, Failures, Post, Reply, json_bytes
 
 AnswerT = TypeVar("AnswerT")
 
@@ -47,7 +46,7 @@ class Service(Generic[AnswerT]):
         self._decoder = msgspec.json.Decoder(answers)
         self._config = config
         self._backend = backend
-        self._access = Access(config, backend=backend, name=name, settings=settings)
+        self._access = Access(lambda: find_server(config, needed_by=name, settings=settings()), backend=backend)
 
     async def ask(self, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> AnswerT:
         """Ask, and again where that may succeed and is allowed.
@@ -73,27 +72,21 @@ class Service(Generic[AnswerT]):
             return await self._ask_once(body)
 
     async def _ask_once(self, body: bytes) -> AnswerT:
-        server = await self._access.server()
-        headers = server.headers_for(extra=self._config.extra_headers)
-        secrets = server.secrets_with(self._config.extra_headers)
-        url, timeout_s = server.base + self._path, self._config.request_timeout
-        reply = await server.http.exchange("POST", url, body, headers, timeout_s=timeout_s)
+        server, extra = await self._access.opened(), self._config.extra_headers
+        post = Post(body, server.server.url + self._path)
+        reply = await server.exchange(post, extra=extra, timeout_s=self._config.request_timeout)
+        failures = server.failures(self._backend, reply.headers, extra=extra)
         if reply.status >= 300:
-            raise error_of_response(reply.status, reply.headers, reply.body, self._backend, key=secrets)
+            raise error_of_response(failures, reply.status, reply.body)
         try:
             return self._decoder.decode(reply.body)
         except (ValueError, RecursionError) as error:
-            raise self._no_answer(reply, secrets) from error
+            raise _no_answer(reply, failures) from error
 
-    def _no_answer(self, reply: Reply, key: Secrets) -> ModelServiceError:
-        """The error for another form: an error that calls itself a success, or what is none of DashScope's."""
-        said = reply.json(key)
-        request_id = request_id_of(reply.headers)
-        if isinstance(said, dict) and said.get("code"):
-            return error_in_answer(said, self._backend, status=None, key=key, request_id=request_id)
-        return ModelResponseError(
-            f"{self._backend}: the server sent what is no part of DashScope's protocol: check base_url",
-            backend=self._backend,
-            status=reply.status,
-            request_id=request_id,
-        )
+
+def _no_answer(reply: Reply, failures: Failures) -> ModelServiceError:
+    """The error for another form: an error that calls itself a success, or what is none of DashScope's."""
+    said = reply.json(failures.secrets)
+    if isinstance(said, dict) and said.get("code"):
+        return error_in_answer(failures, said, status=None)
+    return failures.wrong("the server sent what is no part of DashScope's protocol: check base_url")

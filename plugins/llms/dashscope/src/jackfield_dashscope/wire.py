@@ -13,9 +13,7 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backend.history import Answer, Call, Result, parts_of
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.media import media_part
-from jackfield_http import json_bytes
-
-Wire = dict[str, Any]
+from jackfield_http import Wire, json_bytes
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from jackfield.config import LLMConfig
-from jackfield.models.base import name_of_server
+from jackfield_backend.keys import KeyRule
 from jackfield_chat_completions import PROFILES, ChatCompletionsModel, ChatServer, ServerProfile
 from jackfield_chat_completions.model import PATH
 from jackfield_openai.config import OpenAIConfig
-from jackfield_openai.sdk import KEY_VARIABLE, given_url, is_openai, key_of, sdk_settings
+from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, is_openai, sdk_server
 
 
 class OpenAIChat(ChatCompletionsModel):
@@ -17,13 +17,9 @@ class OpenAIChat(ChatCompletionsModel):
 
     backend: ClassVar[str] = "openai"
     config_class: ClassVar[type[LLMConfig]] = OpenAIConfig
+    key_rule: ClassVar[KeyRule] = KEY_RULE
     profile: ClassVar[ServerProfile] = ServerProfile(key=KEY_VARIABLE)
     config: OpenAIConfig
-
-    @property
-    def server_name(self) -> str:
-        """See `BaseChatModel`; the environment may say where it is, too."""
-        return name_of_server(self.backend, given_url(self.config))
 
     def server_profile(self) -> ServerProfile:
         """The kind of server that the configuration names; any, if it names none."""
@@ -34,8 +30,6 @@ class OpenAIChat(ChatCompletionsModel):
         if self.config.named_profile not in (None, PROFILES["openai"]):
             # Without the SDK, which would send organization, project and key of OpenAI.
             return super().server()
-        url = given_url(self.config)
-        found = key_of(url, self.config, self.host, self.backend)
-        base_url, headers = sdk_settings(found, url, organization=self.config.organization, project=self.config.project)
-        profile = PROFILES["openai"] if is_openai(base_url) else self.profile
-        return ChatServer(base_url + PATH, headers, self.dialect(profile), found.value, found.withheld)
+        asked = sdk_server(PATH, self, self.config)
+        profile = PROFILES["openai"] if is_openai(asked.url) else self.profile
+        return ChatServer(asked.url, asked.headers, asked.key, self.dialect(profile))

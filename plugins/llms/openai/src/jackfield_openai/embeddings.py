@@ -6,15 +6,13 @@ import array
 import binascii
 import math
 import sys
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from pydantic import Field, SecretStr
 
-from jackfield import sync
 from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
 from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
@@ -22,11 +20,10 @@ from jackfield.plugins.host import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.batches import embed_in_batches
-from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH
 from jackfield_chat_completions.profiles import ServerName
-from jackfield_http import HeaderPairs, HTTPClient, header_pairs, json_bytes
+from jackfield_http import Access, Post, Server, json_bytes
 from jackfield_openai.backend import OpenAIChat
 
 PATH = "/embeddings"
@@ -75,13 +72,10 @@ class _Answer(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    url: str
-    variable: str  # that the key may be set in
-    withheld: str
-    secrets: Secrets
-    headers: HeaderPairs = field(repr=False)
-    client: HTTPClient
+class _Server(Server):
+    """Where the texts go, and whether the server takes a word for the form of vectors (`as_base64`)."""
+
+    as_base64: bool = True
 
 
 class OpenAIEmbedder(Embedder):
@@ -109,22 +103,10 @@ class OpenAIEmbedder(Embedder):
         with LocalsForgotten():  # a key may be among them
             super().__init__(cfg, **settings)
         self._host = host
-        self._start()
-
-    def _start(self) -> None:
-        self._lock = threading.Lock()
-        self._opened: _Opened | None = None
-        self._takes_base64 = self.config.encoding_format == "base64"
+        self._access = Access(self._server, backend=self.backend)
 
     def __repr__(self) -> str:
         return f"<OpenAIEmbedder {self.space}>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"config": self.config, "_host": self._host}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._start()
 
     @property
     def space(self) -> str:
@@ -153,10 +135,7 @@ class OpenAIEmbedder(Embedder):
 
     async def aclose(self) -> None:
         """See `Embedder`; the next call takes the key as it is then."""
-        with self._lock:
-            opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.client.aclose()
+        await self._access.aclose()
 
     # --- one request ---
 
@@ -165,30 +144,17 @@ class OpenAIEmbedder(Embedder):
             return await self._ask(batch)
 
     async def _ask(self, batch: Sequence[str]) -> Embedded:
-        # In a thread: it may import the SDK, which takes most of a second, in which the event loop has others to serve.
-        opened = self._opened
-        if opened is None:
-            opened = await sync.shared_in_worker(self._open)
-        as_base64 = self._takes_base64
-        body = json_bytes(self._body(batch, as_base64=as_base64))
-        reply = await opened.client.exchange(
-            "POST", opened.url, body, opened.headers, timeout_s=self.config.request_timeout
-        )
-        if reply.status >= 300:
-            refusal = error_of_response(
-                reply.status,
-                reply.headers,
-                reply.body,
-                self.backend,
-                key=opened.secrets,
-                variable=opened.variable,
-                withheld=opened.withheld,
-            )
-            if as_base64 and isinstance(refusal, ModelRequestError) and "encoding_format" in str(refusal):
-                self._takes_base64 = False
-                return await self._ask(batch)
-            raise refusal
-        return self._read(reply.body, len(batch))
+        opened, extra = await self._access.opened(), self.config.extra_headers
+        as_base64 = opened.server.as_base64
+        post = Post(json_bytes(self._body(batch, as_base64=as_base64)))
+        reply = await opened.exchange(post, extra=extra, timeout_s=self.config.request_timeout)
+        if reply.status < 300:
+            return self._read(reply.body, len(batch))
+        refusal = error_of_response(opened.failures(self.backend, reply.headers, extra=extra), reply.status, reply.body)
+        if as_base64 and isinstance(refusal, ModelRequestError) and "encoding_format" in str(refusal):
+            self._access.change(opened, replace(opened.server, as_base64=False))
+            return await self._ask(batch)
+        raise refusal
 
     def _body(self, batch: Sequence[str], *, as_base64: bool) -> Mapping[str, Any]:
         return {
@@ -200,21 +166,17 @@ class OpenAIEmbedder(Embedder):
             **self.config.extra_body,
         }
 
-    def _open(self) -> _Opened:
-        with LocalsForgotten(), self._lock:  # a key is among them
-            opened = self._opened
-            if opened is None:
-                config = self.config
-                # Which server and which key: as the backend decides it, environment variables included.
-                same = {name: value for name in _OF_THE_SERVER if (value := getattr(config, name)) is not None}
-                backend = OpenAIChat(same, processors=(), host=self._host or default_host())
-                chat, variable = backend.server(), backend.server_profile().key
-                url = chat.url.removesuffix(CHAT_PATH) + PATH
-                headers = header_pairs(chat.headers, {"accept": "application/json"}, extra=config.extra_headers)
-                secrets = Secrets(chat.key, headers={**chat.headers, **config.extra_headers})
-                client = HTTPClient(url, backend=self.backend)
-                opened = self._opened = _Opened(url, variable, chat.withheld, secrets, headers, client)
-            return opened
+    def _server(self) -> _Server:
+        """Which server and which key: as the backend decides it, environment variables included."""
+        config = self.config
+        same = {name: value for name in _OF_THE_SERVER if (value := getattr(config, name)) is not None}
+        chat = OpenAIChat(same, processors=(), host=self._host or default_host()).server()
+        return _Server(
+            chat.url.removesuffix(CHAT_PATH) + PATH,
+            {**chat.headers, "accept": "application/json"},
+            chat.key,
+            as_base64=config.encoding_format == "base64",
+        )
 
     # --- its answer ---
 

@@ -5,14 +5,14 @@ Requests and answers do not go through the SDK's pydantic models, which cost mor
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from jackfield.config import LLMConfig
-from jackfield.plugins.host import PluginHost
-from jackfield.tracebacks import LocalsForgotten
-from jackfield_backend.keys import FoundKey, KeyRule, find_key
-from jackfield_http import NO_KEY, checked_url
+from jackfield_backend.keys import KeyRule
+from jackfield_http import NO_KEY, Server
+from jackfield_http.backend import HTTPBackend
+from jackfield_http.server import ServerT
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -20,65 +20,60 @@ OPENAI_HOST = "api.openai.com"
 KEY_RULE = KeyRule(KEY_VARIABLE, (OPENAI_HOST, f".{OPENAI_HOST}"), URL_VARIABLE)
 
 
-def given_url(config: LLMConfig) -> str | None:
-    """The base URL that the configuration, else the environment gives; None for OpenAI's.
-
-    Raises:
-        ConfigError: It is none.
-    """
-    with LocalsForgotten():  # one that is refused may have a password in it
-        url = config.server_url or os.environ.get(URL_VARIABLE)
-        return checked_url(url) if url else None
-
-
-def key_of(url: str | None, config: LLMConfig, host: PluginHost, backend: str) -> FoundKey:
-    """The key: the configured one, else the secret if it may go there, else the word that stands for no key.
-
-    Args:
-        url: The base URL; None for OpenAI's.
-        config: What may have a key.
-        host: Where the secret is looked up.
-        backend: Who asks, for errors.
-
-    Raises:
-        MissingSecretError: There is none, and OpenAI needs it.
-        ConfigError: No header can carry it.
-    """
-    found = find_key(url, KEY_RULE, configured=config.api_key, settings=host.settings)
-    if url is None or is_openai(url):
-        found.or_missing(KEY_VARIABLE, needed_by=f"backend {backend}")
-    return found if found.value else FoundKey(NO_KEY, found.withheld)
-
-
 def is_openai(url: str) -> bool:
     """Whether a URL is at OpenAI itself."""
     return urlsplit(url).hostname == OPENAI_HOST
 
 
-def sdk_settings(
-    key: FoundKey, base_url: str | None, *, organization: str | None = None, project: str | None = None
-) -> tuple[str, dict[str, str]]:
-    """The base URL, without a slash at its end, and the headers that the SDK would use; names in lower case."""
+class Account(Protocol):
+    """The settings that say who pays."""
+
+    @property
+    def organization(self) -> str | None:
+        """As configured."""
+
+    @property
+    def project(self) -> str | None:
+        """As configured."""
+
+
+def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Server:
+    """The server that the SDK would ask, with its headers, names in lower case.
+
+    Args:
+        path: Of the endpoint, behind the base URL.
+        backend: Who asks. Where it has no key, a server that is not OpenAI's gets the word for no key.
+        account: Who pays.
+
+    Raises:
+        MissingSecretError: There is no key, and OpenAI needs it.
+        ConfigError: The key that is set is not for OpenAI's address.
+    """
     import httpx2
     import openai
 
+    url = backend.given_url()
+    key = backend.find_key(url, needed=url is None or is_openai(url))
     client = openai.AsyncOpenAI(
-        api_key=key.value,
-        base_url=base_url,
-        organization=organization,
-        project=project,
+        api_key=key.value or NO_KEY,
+        base_url=url,
+        organization=account.organization,
+        project=account.project,
         max_retries=0,
         # It sends nothing; with one of its own, the SDK would load certificates for it.
         http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
     )
-    headers = {
-        name.lower(): value
-        for name, value in {**client.default_headers, **client.auth_headers}.items()
-        if isinstance(value, str)  # the others are the SDK's marks for headers left out
-    }
-    # The SDK also describes the machine (system, architecture, Python): nobody asked for that.
-    told = {name: value for name, value in headers.items() if not name.startswith("x-stainless-")}
+    headers = _told({**client.default_headers, **client.auth_headers})
     if key.withheld:  # what belongs to it in the environment stays here, too
-        given = {"openai-organization": organization, "openai-project": project}
-        told = {name: value for name, value in told.items() if given.get(name, value) is not None}
-    return str(client.base_url).rstrip("/"), {**told, "accept-encoding": "identity"}  # what arrives is read as it is
+        given = {"openai-organization": account.organization, "openai-project": account.project}
+        headers = {name: value for name, value in headers.items() if given.get(name, value) is not None}
+    return Server(str(client.base_url).rstrip("/") + path, headers, key)
+
+
+def _told(headers: Mapping[str, object]) -> dict[str, str]:
+    """The headers without the SDK's marks for those left out, and without what it says of the machine.
+
+    System, architecture and Python: nobody asked for that.
+    """
+    lowered = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
+    return {name: value for name, value in lowered.items() if not name.startswith("x-stainless-")}

@@ -25,7 +25,9 @@ from jackfield.errors import (
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import ModelResponse, Usage
 from jackfield.models import fold
-from jackfield_openai.responses.answer import AnswerReader
+from jackfield_backend.refusals import Secrets
+from jackfield_http import Failures
+from jackfield_openai.responses.answer import ResponsesReader
 from jackfield_openai.responses.items import said_by, said_in
 
 Wire = dict[str, Any]
@@ -72,7 +74,7 @@ def outputs(draw: st.DrawFn) -> list[Wire]:
 
 
 def read(data: bytes, *cuts: int) -> list[ModelEvent]:
-    reader = AnswerReader("openai_responses", server="here")
+    reader = ResponsesReader(Failures("openai_responses"), server="here")
     places = [0, *sorted(cut for cut in cuts if 0 < cut < len(data)), len(data)]
     pieces = [data[start:end] for start, end in pairwise(places)]
     return [*(event for piece in pieces for event in reader.feed(piece)), *reader.finish()]
@@ -84,7 +86,7 @@ def answer(data: bytes, *cuts: int) -> ModelResponse:
 
 def failure(data: bytes) -> tuple[ModelServiceError, str]:
     """The error that reading ends with, and the text before it."""
-    reader = AnswerReader("openai_responses", key="sk-SECRET")
+    reader = ResponsesReader(Failures("openai_responses", Secrets("sk-SECRET")))
     seen: list[ModelEvent] = []
     with pytest.raises(ModelServiceError) as caught:
         seen.extend(chain(reader.feed(data), reader.finish()))  # which keeps what came before the error
@@ -172,7 +174,7 @@ def test_a_tale_that_stops_short_is_completed_from_the_whole_item(
 @given(output=outputs())
 def test_a_server_that_does_not_stream_gives_the_same_answer(told: Told, output: list[Wire]) -> None:
     usage = {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
-    reader = AnswerReader("openai_responses", server="here")
+    reader = ResponsesReader(Failures("openai_responses"), server="here")
     whole = [*reader.whole(json.dumps(told.response(output, usage=usage)).encode()), *reader.finish()]
     assert reader.done
     assert fold(whole, "openai_responses") == answer(told.bytes_of(told.all(output, usage=usage)))
@@ -201,7 +203,7 @@ def test_nothing_that_a_server_sends_is_more_than_an_error_of_the_service(events
     with suppress(ModelServiceError):
         answer(data)
     with suppress(ModelServiceError):
-        fold(AnswerReader("openai_responses").whole(json.dumps(response).encode()))
+        fold(ResponsesReader(Failures("openai_responses")).whole(json.dumps(response).encode()))
 
 
 # --- one by one ---
@@ -245,7 +247,7 @@ def test_a_refusal_is_text(told: Told) -> None:
 
 def test_text_is_passed_on_before_its_item_is_complete(told: Told) -> None:
     item = told.message("hello")
-    reader = AnswerReader("openai_responses")
+    reader = ResponsesReader(Failures("openai_responses"))
     events = [told.created(), told.added(item, 0), *told.deltas(item, 0, 5)]
     assert list(reader.feed(told.bytes_of(events))) == [TextDelta("hello")]
 
@@ -462,7 +464,7 @@ def test_a_failure_has_its_class_by_its_code(
     problem = {"code": code, "message": "because sk-SECRET is\nwrong"}
     failed = told.response([], "failed", error=problem)
     if form == "whole":
-        reader = AnswerReader("openai_responses", key="sk-SECRET")
+        reader = ResponsesReader(Failures("openai_responses", Secrets("sk-SECRET")))
         with pytest.raises(ModelServiceError) as caught:
             reader.whole(json.dumps(failed).encode())
         error = caught.value
@@ -481,7 +483,7 @@ def test_a_failure_has_its_class_by_its_code(
 
 @pytest.mark.parametrize("status", ["queued", "in_progress", "cancelled"])
 def test_an_answer_that_is_not_there_is_an_error(told: Told, status: str) -> None:
-    reader = AnswerReader("openai_responses")
+    reader = ResponsesReader(Failures("openai_responses"))
     with pytest.raises(ModelResponseError, match=status):
         reader.whole(json.dumps(told.response([], status)).encode())
 

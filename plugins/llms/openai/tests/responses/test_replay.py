@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
 from jackfield.models import fold
-from jackfield_openai.responses.answer import AnswerReader
+from jackfield_http import Failures
+from jackfield_openai.responses.answer import ResponsesReader
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import input_items
 
@@ -25,7 +26,7 @@ NEXT = Message("user", "and then?")
 
 
 def answer(told: Told, output: Sequence[Wire], server: str = HERE, **completed: Any) -> list[Message]:
-    reader = AnswerReader("openai_responses", server=server)
+    reader = ResponsesReader(Failures("openai_responses"), server=server)
     data = told.bytes_of(told.all(output, **completed))
     messages = fold([*reader.feed(data), *reader.finish()], "openai_responses").messages
     # As a caller keeps them who writes his histories into files.

@@ -16,7 +16,7 @@ from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
 from jackfield_backend.history import NO_RESULT
 from jackfield_openai.responses.config import ResponsesConfig
-from jackfield_openai.responses.wire import reads_files, request_body
+from jackfield_openai.responses.wire import request_body
 
 Wire = dict[str, Any]
 
@@ -220,22 +220,6 @@ def test_a_file_that_is_not_there_is_named_without_its_folder(tmp_path: Path) ->
     with pytest.raises(UnsupportedInputError, match=r"the file 'no\.pdf' cannot be read") as caught:
         items(Message("user", [ContentItem(file=str(tmp_path / "no.pdf"))]), files=True)
     assert str(tmp_path) not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("item", "files", "reads"),
-    [
-        (ContentItem(image="a.png"), False, True),
-        (ContentItem(image="http://h/a.png"), False, False),
-        (ContentItem(file="a.pdf"), False, False),
-        (ContentItem(file="a.pdf"), True, True),
-        (ContentItem(file="http://h/a.pdf"), True, False),
-        (ContentItem(text="a.png"), True, False),
-    ],
-)
-def test_only_what_is_on_disk_is_read_there(item: ContentItem, files: bool, reads: bool) -> None:
-    request = ChatRequest("m", (Message("user", "hi"), Message("user", [item])))
-    assert reads_files(request, ResponsesConfig(model="m", files=files)) is reads
 
 
 def test_pictures_of_a_result_stand_in_the_result() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-import msgspec
-
-from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import (
     FunctionCallDelta,
     MediaDelta,
@@ -18,53 +15,34 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FinishReason, Usage
-from jackfield_backend.refusals import Secrets, shown
-from jackfield_http import SSE_END, Halves, SSEDecoder, json_piece
+from jackfield_http import AnswerReader, Failures, Wire, count_of
 from jackfield_openai.responses.errors import error_of_failure
 from jackfield_openai.responses.growing import Channel, GrowingItem, Items
 from jackfield_openai.responses.items import Item, arguments_of, call_id_of, image_of, parts_of
 
-_DONE = b"[DONE]"
-_decode = msgspec.json.Decoder().decode
 # Why an answer stopped short.
 _REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
-class AnswerReader:
-    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+class ResponsesReader(AnswerReader):
+    """Reads an answer of the Responses API.
 
     A server tells everything up to three times: in pieces, in the whole item, and in the whole response. Whatever comes
     first counts, and the later ones only for what is missing.
 
     Args:
-        backend: Who asks, for errors.
+        failures: The errors of this request.
         server: Who is asked; it is put beside the items that a later request needs back.
-        key: The secrets that were sent; they are taken out of what errors show.
-        variable: The environment variable that it may be set in, for the advice in errors.
-        request_id: The server's id of the request, for errors.
         patience_s: For how many seconds there may be comments without an event; None for the default.
-
-    Attributes:
-        done: Whether the answer is complete; nothing after that is read.
     """
 
-    def __init__(
-        self,
-        backend: str,
-        *,
-        server: str = "",
-        key: str | Secrets = "",
-        variable: str = "",
-        request_id: str | None = None,
-        patience_s: float | None = None,
-    ) -> None:
-        self._backend = backend
+    advice: ClassVar[str] = "check base_url, and that it has the Responses API"
+    texts: ClassVar[frozenset[str]] = frozenset({"delta"})
+    end_mark: ClassVar[bytes | None] = b"[DONE]"
+
+    def __init__(self, failures: Failures, *, server: str = "", patience_s: float | None = None) -> None:
+        super().__init__(failures, patience_s=patience_s)
         self._server = server
-        self._key = key
-        self._variable = variable
-        self._request_id = request_id
-        self._sse = SSEDecoder(patience_s=patience_s)
-        self._halves: Halves | None = None  # once a piece had half a character
         self._items = Items()
         self._text = Channel()
         self._reasoning = Channel()
@@ -74,44 +52,23 @@ class AnswerReader:
         self._usage: Usage | None = None
         self._reason: FinishReason = "stop"
         self._provider_reason = ""
-        self._began = False
-        self.done = False
+        self._complete = False
 
-    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
-        """The events that a piece of the stream completes.
+    @property
+    def complete(self) -> bool:
+        """See `AnswerReader`."""
+        return self._complete
 
-        Raises:
-            ModelServiceError: It holds an error, or what is no event; the events before that come first.
-        """
-        for data in self._sse.feed(piece):
-            if self.done or data == _DONE:
-                return
-            yield from self._event(data)
+    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+        if "output" not in wire:
+            self._raise_if_error(wire)
+            raise ValueError("an answer without output")
+        return self._response(wire)
 
-    def whole(self, body: bytes) -> list[ModelEvent]:
-        """The events of an answer that is one `response` object."""
-        response = self._object(body)
-        self._began = True
-        if "output" not in response:
-            self._raise_if_error(response)
-            raise self._unreadable(body)
-        return self._read(self._response, response, body)
+    def _held_back(self) -> list[ModelEvent]:
+        return [*super()._held_back(), *([] if self._complete else self._told())]
 
-    def finish(self) -> Iterator[ModelEvent]:
-        """The last events.
-
-        Raises:
-            ModelServiceError: The stream ended before the answer did.
-        """
-        if not self.done:
-            yield from self.feed(SSE_END)
-        if not self._began:
-            raise self._error("the server sent no answer: check base_url, and that it has the Responses API")
-        if self._halves is not None:
-            yield from self._halves.rest()
-        if not self.done:
-            yield from self._told()
-            raise self._error("the stream ended in the middle of the answer; try again")
+    def _last(self) -> Iterator[ModelEvent]:
         if self._usage is not None:
             yield UsageReported(self._usage)
         output = self._items.output()
@@ -120,37 +77,23 @@ class AnswerReader:
 
     # --- one event ---
 
-    def _event(self, data: bytes) -> list[ModelEvent]:
-        event = self._object(data)
-        self._began = True
-        return self._read(self._events_of, event, data)
-
-    def _read(
-        self, read: Callable[[Mapping[str, Any]], list[ModelEvent]], value: Mapping[str, Any], data: bytes
-    ) -> list[ModelEvent]:
-        try:
-            events = read(value)
-            return events if self._halves is None else self._halves.mended(events)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._unreadable(data) from error
-
-    def _events_of(self, event: Mapping[str, Any]) -> list[ModelEvent]:
-        match event.get("type"):
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        match wire.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                return self._text_delta(event)
+                return self._text_delta(wire)
             case "response.reasoning_text.delta":
-                return self._reasoning_delta(event, "content")
+                return self._reasoning_delta(wire, "content")
             case "response.reasoning_summary_text.delta":
-                return self._reasoning_delta(event, "summary")
+                return self._reasoning_delta(wire, "summary")
             case "response.function_call_arguments.delta":
-                return self._call(self._items.of(event), {}, arguments_of(event["delta"]))
+                return self._call(self._items.of(wire), {}, arguments_of(wire["delta"]))
             case "response.function_call_arguments.done":
-                return self._call(self._items.of(event), event)
+                return self._call(self._items.of(wire), wire)
             case "response.output_item.added":
-                return self._item_added(event)
+                return self._item_added(wire)
             case "response.output_item.done":
-                return self._item_done(event)
-        return self._about_all(event)
+                return self._item_done(wire)
+        return self._about_all(wire)
 
     def _about_all(self, event: Mapping[str, Any]) -> list[ModelEvent]:
         """An event that is about the answer, not about an item of it."""
@@ -170,34 +113,7 @@ class AnswerReader:
 
     def _raise_if_error(self, event: Mapping[str, Any]) -> None:
         if event.get("type") == "error" or event.get("error"):
-            said = event.get("error") or event
-            raise error_of_failure(
-                said, self._backend, key=self._key, variable=self._variable, request_id=self._request_id
-            )
-
-    def _object(self, data: bytes) -> dict[str, Any]:
-        try:
-            value = _decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            value = self._odd_json(data)
-        if not isinstance(value, dict):
-            raise self._unreadable(data)
-        return value
-
-    def _odd_json(self, data: bytes) -> Any:
-        try:
-            value = json_piece(data, ("delta",))
-        except ValueError as error:
-            raise self._unreadable(data) from error
-        self._halves = self._halves or Halves()
-        return value
-
-    def _unreadable(self, data: bytes) -> ModelServiceError:
-        sent = shown(data[:1000].decode("utf-8", "replace"), self._key, 80)
-        return self._error(f"the server sent what is no part of an answer: {sent!r}; does it have the Responses API?")
-
-    def _error(self, text: str) -> ModelServiceError:
-        return ModelResponseError(f"{self._backend}: {text}", backend=self._backend, request_id=self._request_id)
+            raise error_of_failure(self.failures, event.get("error") or event)
 
     # --- pieces ---
 
@@ -265,14 +181,16 @@ class AnswerReader:
     def _head(self, response: Mapping[str, Any]) -> None:
         self._id = str(response.get("id") or "") or self._id
         self._model = str(response.get("model") or self._model)
-        self._created = _count(response.get("created_at")) or self._created
+        self._created = count_of(response.get("created_at")) or self._created
 
     def _response(self, response: Mapping[str, Any]) -> list[ModelEvent]:
         """The end of the answer."""
         status = response.get("status") or "completed"
         if status not in ("completed", "incomplete"):
             self._raise_if_error(response)
-            raise self._error(f"the answer ended as {status!r}: try again, and do not ask for it in the background")
+            raise self.failures.wrong(
+                f"the answer ended as {status!r}: try again, and do not ask for it in the background"
+            )
         self._head(response)
         missing = self._items.missing(response.get("output") or ())
         events = [event for item, wire in missing for event in self._finish_item(item, wire)]
@@ -281,7 +199,7 @@ class AnswerReader:
         details = response.get("incomplete_details") or {}
         self._provider_reason = str(details.get("reason") or status) if status == "incomplete" else status
         self._reason = self._reason_of(status)
-        self.done = True
+        self._complete = self.done = True
         return [*events, *self._told()]
 
     def _reason_of(self, status: str) -> FinishReason:
@@ -314,14 +232,10 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
     """The counts of a `usage` object; what is missing or no count is 0."""
     details = wire.get("input_tokens_details") or {}
     return Usage(
-        prompt_tokens=_count(wire.get("input_tokens")),
-        completion_tokens=_count(wire.get("output_tokens")),
-        total_tokens=_count(wire.get("total_tokens")),
-        cached_tokens=_count(details.get("cached_tokens")),
-        cache_write_tokens=_count(details.get("cache_write_tokens")),
-        reasoning_tokens=_count((wire.get("output_tokens_details") or {}).get("reasoning_tokens")),
+        prompt_tokens=count_of(wire.get("input_tokens")),
+        completion_tokens=count_of(wire.get("output_tokens")),
+        total_tokens=count_of(wire.get("total_tokens")),
+        cached_tokens=count_of(details.get("cached_tokens")),
+        cache_write_tokens=count_of(details.get("cache_write_tokens")),
+        reasoning_tokens=count_of((wire.get("output_tokens_details") or {}).get("reasoning_tokens")),
     )
-
-
-def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 from jackfield.jsontext import dumps
@@ -46,18 +47,23 @@ def said_by(items: Sequence[Item]) -> Said:
 def said_in(messages: Sequence[Message]) -> Said | None:
     """What the messages of an answer say; None if they hold what no answer of this backend does."""
     reasoning = [message.reasoning_content for message in messages if message.reasoning_content]
-    items = [item for message in messages for item in message.items]
+    items = list(chain.from_iterable(message.items for message in messages))
     images = [item.image for item in items if item.image is not None]
     texts = [item.text for item in items if item.text is not None]
     if len(images) + len(texts) < len(items) or not all(isinstance(thought, str) for thought in reasoning):
         return None
-    calls = ((message.function_id or "", message.function_call) for message in messages)
     return Said(
         text="".join(texts),
         reasoning="".join(map(str, reasoning)),
-        calls=tuple((call_id, call.name, call.arguments) for call_id, call in calls if call is not None),
+        calls=tuple(_calls_in(messages)),
         images=tuple(images),
     )
+
+
+def _calls_in(messages: Sequence[Message]) -> Iterator[tuple[str, str, str]]:
+    for message in messages:
+        if (call := message.function_call) is not None:
+            yield message.function_id or "", call.name, call.arguments
 
 
 def texts_of(item: Item) -> Iterator[str]:

@@ -17,13 +17,12 @@ from typing import Any
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
-from jackfield.models.media import MAX_FILE_BYTES, address_of, is_local, notes_of, path_of
+from jackfield.models.media import MAX_FILE_BYTES, address_of, notes_of, path_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backend.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
+from jackfield_http import Wire
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.items import Item, said_by, said_in
-
-Wire = dict[str, Any]
 
 
 def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
@@ -46,16 +45,6 @@ def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
     if request.functions:
         body |= _choice(request.config)
     return _joined(body | _options(request.config, config), request.config.extra_body)
-
-
-def reads_files(request: ChatRequest, config: ResponsesConfig) -> bool:
-    """Whether making the body means reading files."""
-    contents = (message.content for message in request.messages if not isinstance(message.content, str))
-    return any(
-        is_local(item) or (config.files and item.file is not None and path_of(item.file) is not None)
-        for content in contents
-        for item in content
-    )
 
 
 def _instructions(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
@@ -139,7 +128,7 @@ def input_items(messages: Sequence[Message], config: ResponsesConfig, server: st
         if isinstance(part, Message):
             items.append(_said(part.role, _content(part, files=config.files)))
         else:
-            items += _answer_items(part, config, server, sent_ids)
+            items += [*_answer_items(part, config, server, sent_ids), *_results(part)]
     return items
 
 
@@ -148,7 +137,7 @@ def _said(role: str, content: str | list[Wire]) -> Wire:
 
 
 def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids: set[str]) -> Iterator[Item]:
-    """What the model said, one answer after the other, then the results of its calls; `sent_ids` grows."""
+    """What the model said, one answer after the other; `sent_ids` grows."""
     calls = iter(answer.calls)
     for _, run in itertools.groupby(answer.messages, key=lambda message: message.origin):
         messages = list(run)
@@ -158,6 +147,10 @@ def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids
         # An answer that stands twice in a history is kept once: servers refuse two items with one id.
         yield from _rendered(messages, own_calls) if kept is None or ids & sent_ids else kept
         sent_ids |= ids
+
+
+def _results(answer: Answer) -> Iterator[Item]:
+    """The results of an answer's calls, and those that no call asked for."""
     for call in answer.calls:
         yield {"type": "function_call_output", "call_id": call.id, "output": _output(call.result)}
     for stray in answer.strays:

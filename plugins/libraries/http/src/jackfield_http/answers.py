@@ -1,0 +1,153 @@
+"""Answers that are JSON objects, in a stream or alone: what readers of all protocols share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, TypeAlias
+
+import msgspec
+
+from jackfield.errors import ModelServiceError
+from jackfield.events import ModelEvent
+from jackfield_http.failures import Failures
+from jackfield_http.halves import Halves
+from jackfield_http.jsonbytes import json_piece
+from jackfield_http.sse import DataLineDecoder, SSEDecoder
+
+Wire: TypeAlias = dict[str, Any]
+"""An object as a server sent it."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+class AnswerReader(ABC):
+    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+
+    A protocol writes `_read`, `_last` and `complete`.
+
+    Args:
+        failures: The errors of this request.
+        patience_s: For how many seconds there may be comments without an event; None for the default.
+
+    Attributes:
+        done: Whether nothing follows; nothing is read after that.
+        advice: What to do about a server that sends something else.
+        texts: The keys of objects whose texts go on in the next one, and may be cut in the middle of a character.
+        decoder: What finds the events of a stream.
+        end_mark: What stands behind the last object of a stream, if it is no object; None for no such mark.
+    """
+
+    advice: ClassVar[str] = "check base_url"
+    texts: ClassVar[frozenset[str]] = frozenset()
+    decoder: ClassVar[type[SSEDecoder | DataLineDecoder]] = SSEDecoder
+    end_mark: ClassVar[bytes | None] = None
+
+    def __init__(self, failures: Failures, *, patience_s: float | None = None) -> None:
+        self.failures = failures
+        self.done = False
+        self._events = self.decoder(patience_s=patience_s)
+        self._halves: Halves | None = None  # once an object had half a character
+        self._began = False
+
+    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
+        """The events that a piece of the stream completes.
+
+        Raises:
+            ModelServiceError: It holds an error, or what is no part of an answer; the events before that come first.
+        """
+        found = self._events.feed(piece)
+        if len(found) == 1 and found[0] != self.end_mark and not self.done:  # nearly always: it needs no generator
+            return iter(self._parsed(found[0], self._read))
+        return self._fed(found)
+
+    def whole(self, body: bytes) -> list[ModelEvent]:
+        """The events of an answer that is one object, which some servers send although asked for a stream.
+
+        Raises:
+            ModelServiceError: As for `feed`.
+        """
+        return self._parsed(body, self._read_whole)
+
+    def finish(self) -> Iterator[ModelEvent]:
+        """The last events.
+
+        Raises:
+            ModelServiceError: The stream ended before the answer did.
+        """
+        if not self.done:
+            yield from self._fed(self._events.end())
+        yield from self._held_back()
+        if not self.complete:
+            text = "the stream ended in the middle of the answer; try again"
+            raise self.failures.wrong(text if self._began else f"the server sent no answer: {self.advice}")
+        yield from self._last()
+
+    @property
+    def enough(self) -> bool:
+        """Whether what may still follow is not worth waiting for."""
+        return self.done
+
+    # --- what a protocol writes ---
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether the end of the answer has come."""
+
+    @abstractmethod
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        """The events of one object; what is missing or of another type in it may raise what Python raises."""
+
+    @abstractmethod
+    def _last(self) -> Iterable[ModelEvent]:
+        """What comes once and last: the usage and `ModelFinished`."""
+
+    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+        """The events of an answer that is one object."""
+        return self._read(wire)
+
+    def _held_back(self) -> list[ModelEvent]:
+        """What was held back until the end."""
+        return [] if self._halves is None else self._halves.rest()
+
+    # --- one object ---
+
+    def _fed(self, events: Iterable[bytes]) -> Iterator[ModelEvent]:
+        end_mark, read = self.end_mark, self._read
+        for data in events:
+            if data == end_mark:
+                self.done = True
+            if self.done:
+                return
+            yield from self._parsed(data, read)
+
+    def _parsed(self, data: bytes, read: Callable[[Wire], list[ModelEvent]]) -> list[ModelEvent]:
+        try:
+            wire = _decode(data)
+        except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
+            wire = self._odd_json(data)
+        if not isinstance(wire, dict):
+            raise self._unreadable(data)
+        self._began = True
+        try:
+            events = read(wire)
+            return events if self._halves is None else self._halves.mended(events)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self._unreadable(data) from error
+
+    def _odd_json(self, data: bytes) -> Any:
+        try:
+            wire = json_piece(data, self.texts)
+        except ValueError as error:
+            raise self._unreadable(data) from error
+        self._halves = self._halves or Halves()
+        return wire
+
+    def _unreadable(self, data: bytes) -> ModelServiceError:
+        return self.failures.unreadable(data, advice=self.advice)
+
+
+def count_of(value: object) -> int:
+    """A count as servers write it; 0 for what is none."""
+    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0

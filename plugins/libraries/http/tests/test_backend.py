@@ -1,0 +1,330 @@
+"""A backend over HTTP writes where, what and how to read it; the rest is here, once."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.config import LLMConfig
+from jackfield.errors import (
+    ConfigError,
+    MissingSecretError,
+    ModelAuthError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelServiceError,
+)
+from jackfield.events import ModelEvent, ModelFinished, TextDelta
+from jackfield.messages import ContentItem, Message
+from jackfield.plugins.host import PluginHost
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield.settings import Settings
+from jackfield_backend.keys import FoundKey, KeyRule
+from jackfield_backend.refusals import Secrets
+from jackfield_http import (
+    Access,
+    AnswerReader,
+    DataLineDecoder,
+    Failures,
+    Post,
+    Server,
+    Wire,
+    class_of_status,
+    count_of,
+    given_url,
+    json_bytes,
+)
+from jackfield_http.backend import Exchange, HTTPBackend, reads_files
+from jackfield_testkit import replies
+from jackfield_testkit.server import FakeOpenAI
+
+HELLO = [Message("user", "hello")]
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Server):
+    """A server, and the word that it wants."""
+
+    word: str = "old"
+
+
+class SaidReader(AnswerReader):
+    """`{"say": text}`, and at the end `{"bye": true}`."""
+
+    advice: ClassVar[str] = "check that it says"
+    texts: ClassVar[frozenset[str]] = frozenset({"say"})
+    end_mark: ClassVar[bytes | None] = b"[DONE]"
+    complete = False
+
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        self.complete = "bye" in wire
+        return [TextDelta(wire["say"])] if "say" in wire else []
+
+    def _last(self) -> list[ModelEvent]:
+        return [ModelFinished("stop")]
+
+
+class ImpatientReader(SaidReader):
+    decoder = DataLineDecoder
+
+    @property
+    def enough(self) -> bool:
+        return self.complete
+
+
+class AcmeConfig(LLMConfig):
+    images: bool = True
+    context_tokens: int | None = None
+
+
+class Acme(HTTPBackend[Place]):
+    backend: ClassVar[str] = "acme"
+    config_class: ClassVar[type[LLMConfig]] = AcmeConfig
+    key_rule: ClassVar[KeyRule] = KeyRule("ACME_API_KEY", ("api.acme.example",), "ACME_URL")
+    reader_class: ClassVar[type[SaidReader]] = SaidReader
+    posted_in: threading.Thread | None = None
+
+    def server(self) -> Place:
+        url = self.given_url() or "https://api.acme.example"
+        key = self.find_key(url, needed=True)
+        return Place(f"{url}/say", {"authorization": f"Bearer {key.value}"}, key)
+
+    def post(self, request: ChatRequest, server: Place) -> Post:
+        self.posted_in = threading.current_thread()
+        return Post(json_bytes({"word": server.word}), headers={"x-word": server.word})
+
+    def reader(self, exchange: Exchange[Place]) -> SaidReader:
+        return self.reader_class(exchange.failures, patience_s=exchange.patience_s)
+
+    def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
+        return failures.refused(class_of_status(status), body.decode(), status=status)
+
+    def otherwise(self, request: ChatRequest, server: Place, status: int, body: bytes) -> Place | None:
+        return replace(server, word="new") if b"say new" in body and server.word == "old" else None
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+def make(server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Acme]]:
+    for name in ("ACME_API_KEY", "ACME_URL", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    made: list[Acme] = []
+
+    def acme(made_class: type[Acme] = Acme, **config: Any) -> Acme:
+        settings = {
+            "model": "m",
+            "base_url": server.url,
+            "api_key": "sk-do-not-show",
+            "generate_cfg": {"max_retries": 0},
+        }
+        made.append(made_class({**settings, **config}, host=PluginHost(Settings())))
+        return made[-1]
+
+    yield acme
+    for model in made:
+        sync.run(model.aclose())
+
+
+def events(*data: str) -> replies.Reply:
+    return replies.raw("".join(f"data: {one}\n\n" for one in data).encode(), {"Content-Type": "text/event-stream"})
+
+
+def ask(model: Acme, messages: list[Message] = HELLO) -> str:
+    return sync.run(model.acomplete(messages)).get_content()
+
+
+# --- asking ---
+
+
+def test_what_a_backend_writes_is_asked_and_read(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply(events('{"say": "good "}', '{"say": "day"}', '{"bye": true}', "[DONE]", '{"say": "!"}'))
+    assert ask(make()) == "good day"
+    (request,) = server.requests
+    assert (request.path, request.json) == ("/v1/say", {"word": "old"})
+    headers = {"authorization": "Bearer sk-do-not-show", "x-word": "old", "accept-encoding": "identity"}
+    assert headers.items() <= dict(request.headers.items()).items()
+
+
+def test_an_answer_of_one_object_is_read_too(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply(replies.raw(b'{"say": "whole", "bye": true}', {"Content-Type": "application/json; charset=utf-8"}))
+    assert ask(make()) == "whole"
+
+
+def test_a_character_in_two_objects_is_one(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply(events('{"say": "\\ud83d"}', '{"say": "\\ude00"}', '{"bye": true}'))
+    assert ask(make()) == "\U0001f600"
+
+
+@pytest.mark.parametrize("data", ['{"say": 1', '{"say": "\\x"}', "[]", "null", '"text"'])
+def test_what_is_no_part_of_an_answer_is_shown_with_what_to_check(
+    server: FakeOpenAI, make: Callable[..., Acme], data: str
+) -> None:
+    server.reply(events('{"say": "so"}', data))
+    with pytest.raises(ModelResponseError, match=r"no part of an answer.*; check that it says") as caught:
+        ask(make())
+    assert caught.value.partial_text == "so"
+
+
+@pytest.mark.parametrize(("data", "told"), [((), "no answer: check that"), (('{"say": "so"}',), "in the middle")])
+def test_an_answer_without_its_end_is_an_error(
+    server: FakeOpenAI, make: Callable[..., Acme], data: tuple[str, ...], told: str
+) -> None:
+    server.reply(events(*data))
+    with pytest.raises(ModelResponseError, match=told):
+        ask(make())
+
+
+def test_what_is_not_worth_waiting_for_is_read_if_it_is_there(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    class Impatient(Acme):
+        reader_class: ClassVar[type[SaidReader]] = ImpatientReader
+
+    server.reply(events('{"say": "a", "bye": true}'), events('{"say": "b", "bye": true}'))
+    model = make(Impatient)
+    assert [ask(model), ask(model)] == ["a", "b"]
+    assert server.connections == 1
+
+
+def test_a_refused_word_is_replaced_for_this_call_and_later_ones(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply(replies.error(400, "say new"), events('{"bye": true}'), events('{"bye": true}'))
+    model = make()
+    ask(model)
+    ask(model)
+    assert [request.json["word"] for request in server.requests] == ["old", "new", "new"]
+    server.reply(replies.error(400, "say new"))
+    with pytest.raises(ModelRequestError):
+        ask(model)
+
+
+def test_files_are_read_in_a_worker_thread_and_nothing_else_is(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.default = events('{"bye": true}')
+    model = make()
+
+    async def posted_elsewhere(item: ContentItem) -> bool:
+        await model.acomplete([Message("user", [item])])
+        return model.posted_in is not threading.current_thread()
+
+    assert not asyncio.run(posted_elsewhere(ContentItem(text="a.png")))
+    assert asyncio.run(posted_elsewhere(ContentItem(image="a.png")))
+
+
+@pytest.mark.parametrize(
+    ("item", "reads"),
+    [
+        (ContentItem(image="a.png"), True),
+        (ContentItem(image="http://h/a.png"), False),
+        (ContentItem(file="a.pdf"), True),
+        (ContentItem(file="http://h/a.pdf"), False),
+        (ContentItem(text="a.png"), False),
+    ],
+)
+def test_only_what_is_on_disk_is_read_there(item: ContentItem, reads: bool) -> None:
+    assert reads_files(ChatRequest("m", (Message("user", "hi"), Message("user", [item])))) is reads
+
+
+def test_facts_are_the_settings_that_are_called_so(make: Callable[..., Acme]) -> None:
+    assert make(context_tokens=7).facts == replace(ModelFacts(), images=True, context_tokens=7)
+
+
+# --- the server ---
+
+
+def test_the_key_of_the_environment_goes_to_the_provider_alone(
+    make: Callable[..., Acme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(MissingSecretError, match="ACME_API_KEY"):
+        make(api_key=None).server()
+    monkeypatch.setenv("ACME_API_KEY", "sk-environment")
+    assert make(api_key=None, base_url=None).server().key.value == "sk-environment"
+    with pytest.raises(ConfigError, match=r"ACME_API_KEY is not sent to elsewhere\.example"):
+        make(api_key=None, base_url="https://elsewhere.example").server()
+    monkeypatch.setenv("ACME_URL", "https://elsewhere.example/v1/")
+    model = make(api_key=None, base_url=None)
+    assert (model.server().url, model.server().key.value) == ("https://elsewhere.example/v1/say", "sk-environment")
+    assert model.server_name == "acme@elsewhere.example"
+
+
+def test_an_address_is_given_by_the_configuration_else_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = KeyRule("K", url_variable="ACME_URL")
+    monkeypatch.delenv("ACME_URL", raising=False)
+    assert given_url(None, rule) is None
+    monkeypatch.setenv("ACME_URL", "http://environment/")
+    assert (given_url(None, rule), given_url("http://set", rule)) == ("http://environment", "http://set")
+    assert given_url("", KeyRule("K")) is None
+    with pytest.raises(ConfigError, match="endpoint must begin with"):
+        given_url("ftp://h", rule, setting="endpoint")
+
+
+def test_a_server_is_found_once_however_many_ask_at_once_and_again_after_closing() -> None:
+    found: list[Server] = []
+
+    def find() -> Server:
+        found.append(Server("http://127.0.0.1:1"))
+        return found[-1]
+
+    async def ask_and_close() -> None:
+        access = Access(find, backend="acme")
+        opened = await asyncio.gather(*(access.opened() for _ in range(8)))
+        assert len(found) == 1
+        assert len(set(map(id, opened))) == 1
+        await access.aclose()
+        assert (await access.opened()).server is found[1]
+
+    asyncio.run(ask_and_close())
+
+
+def find_nowhere() -> Server:
+    return Server("http://127.0.0.1:1", {"x-api-key": "sk-do-not-show"}, FoundKey("sk-do-not-show"))
+
+
+def test_an_access_is_pickled_without_what_it_found() -> None:
+    access = Access(find_nowhere, backend="acme")
+    opened = asyncio.run(access.opened())
+    assert "sk-do-not-show" not in repr(opened)
+    pickled = pickle.dumps(access)
+    assert b"sk-do-not-show" not in pickled
+    assert asyncio.run(pickle.loads(pickled).opened()).server == opened.server
+
+
+# --- errors ---
+
+
+def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> None:
+    now = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+    headers = {"x-request-id": "req sk-do-not-show", "retry-after": "Thu, 01 Jan 2026 12:00:07 GMT"}
+    failures = Failures("acme", Secrets("sk-do-not-show"), headers, FoundKey(variable="ACME_API_KEY"), now)
+    error = failures.refused(ModelAuthError, "bad\nkey SK-DO-NOT-SHOW", status=401, code="no sk-do-not-show")
+    assert str(error) == (
+        "acme: HTTP 401: bad key [key] (check the key (api_key, ACME_API_KEY), its rights, and the account's quota "
+        "and balance)"
+    )
+    assert (error.code, error.request_id, error.retry_after_s) == ("no [key]", "req [key]", 7)
+    cut = failures.in_answer(ModelRequestError, "", code="odd", status=422, advice="do it", request_id="its own")
+    assert str(cut) == "acme: error in the answer: odd (do it)"
+    assert (cut.status, cut.request_id, cut.retry_after_s) == (422, "its own", None)
+    assert "sk-do-not-show" not in repr(failures)
+    assert "[key]" in str(failures.unreadable(b"sk-do-not-show \xff", advice="look"))
+
+
+def test_a_redirect_and_a_key_that_was_withheld_have_advice_of_their_own() -> None:
+    failures = Failures("acme", key=FoundKey(withheld="ACME_API_KEY is not sent there"))
+    assert "(set base_url to where it is now)" in str(failures.refused(ModelRequestError, "x", status=302))
+    assert "(ACME_API_KEY is not sent there)" in str(failures.refused(ModelAuthError, "x", status=401))
+    assert "not sent" not in str(failures.refused(ModelRequestError, "x", status=400))
+
+
+@pytest.mark.parametrize(("value", "count"), [(3, 3), (2.9, 2), (0, 0), (-1, 0), ("3", 0), (None, 0), (2**63, 0)])
+def test_a_count_that_is_none_is_0(value: object, count: int) -> None:
+    assert count_of(value) == count
