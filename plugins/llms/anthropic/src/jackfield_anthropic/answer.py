@@ -184,7 +184,7 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
         total_tokens=prompt + output,
         cached_tokens=cached,
         cache_write_tokens=written,
-        reasoning_tokens=_count((wire.get("output_tokens_details") or {}).get("thinking_tokens")),
+        reasoning_tokens=count_of((wire.get("output_tokens_details") or {}).get("thinking_tokens")),
     )
 
 
