@@ -363,21 +363,23 @@ def _assistant_from_openai(
     content = message.get("content") or message.get("refusal")
     if content or not (calls or reasoning):
         yield as_message({**kept, "content": content, "reasoning_content": None})
-    for call in calls:
-        match call:
-            case {"function": {"name": str(name), **function}}:
-                call_id = str(call.get("id") or "")
-                names[call_id] = name
-                function_call = FunctionCall(name, str(function.get("arguments") or ""))
-                yield Message(
-                    ASSISTANT,
-                    "",
-                    name=message.get("name"),
-                    function_call=function_call,
-                    extra={"function_id": call_id} if call_id else None,
-                )
-            case _:
-                raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
+    yield from (_call_from_openai(call, message.get("name"), names) for call in calls)
+
+
+def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> Message:
+    """An entry of `tool_calls` as a message; the tool's name is kept in `names`, for the call's result."""
+    match call:
+        case {"function": {"name": str(name), **function}}:
+            call_id = str(call.get("id") or "")
+            names[call_id] = name
+            return Message(
+                ASSISTANT,
+                "",
+                name=name_of_agent,
+                function_call=FunctionCall(name, str(function.get("arguments") or "")),
+                extra={"function_id": call_id} if call_id else None,
+            )
+    raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
 
 
 def _item_from_openai(part: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ _KNOWN_KEYS = ("allow", "block", "enabled", "local", "order", "prefer", "safe", 
 ENABLED_KINDS = ("processor", "observer")
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
+_VARIABLES = {"allow": _ALLOW_VARIABLE, "safe": "JACKFIELD_SAFE", "block": "JACKFIELD_PLUGINS_BLOCK"}
 CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
@@ -200,32 +201,21 @@ def _merged(
     """One whole out of layers by origin, the strongest first."""
     origins: dict[str, str] = {}
     first: dict[str, Any] = {}
-    block: set[str] = set()
     enabled: dict[str, None] = {}
     prefer: dict[str, str] = {}
     options: dict[str, Mapping[str, Any]] = {}
     for origin, layer in layers.items():
-        for key, value in layer.items():
-            if first.setdefault(key, value) is value and key == "allow":
-                origins[key] = origin if origin != _ENVIRONMENT else _ALLOW_VARIABLE
-        if layer.get("safe"):
-            origins.setdefault("safe", origin if origin != _ENVIRONMENT else "JACKFIELD_SAFE")
-        for name in layer.get("block", ()):
-            for form in _forms(name):
-                block.add(form)
-                origins.setdefault(f"block:{form}", origin if origin != _ENVIRONMENT else "JACKFIELD_PLUGINS_BLOCK")
-        for name in map(enabled_form, layer.get("enabled", ())):
-            enabled[name] = None
-            origins.setdefault(f"enabled:{name}", origin)
-        for name, distribution in layer.get("prefer", {}).items():
-            prefer.setdefault(name, distribution)
-            origins.setdefault(f"prefer:{name}", origin)
-        for name, given in layer.get("settings", {}).items():
-            options.setdefault(enabled_form(name), given)
+        for said in _sayings(layer):
+            variable = _VARIABLES.get(said.partition(":")[0])
+            origins.setdefault(said, variable if variable and origin == _ENVIRONMENT else origin)
+        first = {**layer, **first}
+        enabled.update(dict.fromkeys(map(enabled_form, layer.get("enabled", ()))))
+        prefer = {**layer.get("prefer", {}), **prefer}
+        options = {**{enabled_form(name): given for name, given in layer.get("settings", {}).items()}, **options}
     allow = first.get("allow")
     return Settings(
         allow=None if allow is None else frozenset(map(normalise, allow)),
-        block=frozenset(block),
+        block=frozenset(form for layer in layers.values() for name in layer.get("block", ()) for form in _forms(name)),
         enabled=tuple(enabled),
         order=tuple(first.get("order", ())),
         prefer=prefer,
@@ -237,6 +227,17 @@ def _merged(
         local=local,
         _secrets=secrets,
     )
+
+
+def _sayings(layer: Mapping[str, Any]) -> Iterator[str]:
+    """What a layer says, as `Settings.origins` calls it."""
+    if "allow" in layer:
+        yield "allow"
+    if layer.get("safe"):
+        yield "safe"
+    yield from (f"block:{form}" for name in layer.get("block", ()) for form in _forms(name))
+    yield from (f"enabled:{enabled_form(name)}" for name in layer.get("enabled", ()))
+    yield from (f"prefer:{name}" for name in layer.get("prefer", {}))
 
 
 def _narrowed(settings: Settings, project: Project) -> Settings:

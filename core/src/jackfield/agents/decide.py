@@ -10,7 +10,7 @@ from typing import TypeAlias
 from jackfield.agents.limits import Spent, limit_reached
 from jackfield.config import Limits
 from jackfield.events import StopReason
-from jackfield.messages import ASSISTANT, FUNCTION, Message
+from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
 from jackfield.models.pairing import results_of
 from jackfield.tools.executor import CANCELLED_TEXT, PlannedCall
 
@@ -64,17 +64,13 @@ def decide(
             history can write a call.
         answered: Ids of such calls for which somebody has said yes or no.
     """
-    calls = open_calls(history)
-    if calls:
+    if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        given = not spent.turns
-        waiting = tuple(
-            planned
-            for planned in calls
-            if (given and not resume)
-            or (planned.call.name in needs_approval and not (given and planned.call_id in answered))
-        )
+        if spent.turns:  # its own model's: nobody has answered yet
+            waiting = _unanswered(calls, needs_approval, frozenset())
+        else:
+            waiting = _unanswered(calls, needs_approval, answered) if resume else calls
         return Pause(waiting) if waiting else RunTools(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
@@ -82,31 +78,44 @@ def decide(
     return Finish(reached) if reached else AskModel()
 
 
+def _unanswered(
+    calls: Sequence[PlannedCall], needs_approval: Container[str], answered: Container[str]
+) -> tuple[PlannedCall, ...]:
+    return tuple(one for one in calls if one.call.name in needs_approval and one.call_id not in answered)
+
+
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     """The calls at the end of a history that have no result yet, each with an id of its own.
 
     Only the last turn is looked at; ids of earlier turns may be the same.
     """
-    end = len(history)
-    while end and history[end - 1].role == FUNCTION:
-        end -= 1
-    start = end
-    while start and history[start - 1].role == ASSISTANT:
-        start -= 1
+    end = _start_of(FUNCTION, history, len(history))
+    start = _start_of(ASSISTANT, history, end)
     calls = [message for message in history[start:end] if message.function_call]
     given_results = history[end:]
     if not calls or _answered_in_order(calls, given_results):
         return ()
-    results = results_of(calls, given_results)
     taken = {message.function_id for message in history[start:]}
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     planned: dict[str, PlannedCall] = {}
-    for index, (message, result) in enumerate(zip(calls, results, strict=True)):
+    for index, (message, result) in enumerate(zip(calls, results_of(calls, given_results), strict=True)):
         if result is None and message.function_call:
-            given = message.function_id
-            call_id = next(fresh) if given is None or given in planned else given
+            given = _id_of(message, planned)
+            call_id = next(fresh) if given is None else given
             planned[call_id] = PlannedCall(index, call_id, message.function_call)
     return tuple(planned.values())
+
+
+def _id_of(call: Message, others: Container[str]) -> str | None:
+    """The id of a call, if it has one of its own."""
+    return None if call.function_id in others else call.function_id
+
+
+def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
+    """Where the messages of a role begin that stand before a place."""
+    while end and history[end - 1].role == role:
+        end -= 1
+    return end
 
 
 def _answered_in_order(calls: Sequence[Message], results: Sequence[Message]) -> bool:

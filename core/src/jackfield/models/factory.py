@@ -98,11 +98,8 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     """The backend, in Qwen-Agent's order: a setting only one has, the server's address, the model's name."""
     if special := backend_with_key(key for key, value in values.items() if value):
         return special
-    for key in ("api_base", "base_url", "model_server"):
-        if str(values.get(key) or "").startswith(("http://", "https://")):
-            return COMPATIBLE_SERVER
-        if _looks_like_an_address(str(values.get(key) or "")):
-            raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
+    if any(_is_address(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
+        return COMPATIBLE_SERVER
     model = str(values.get("model") or "")
     backend, colon, _ = model.partition(":")
     installed = some_of(names) or f"none; try pip install {FIRST_BACKEND}"
@@ -115,6 +112,15 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     raise ConfigError(
         f"which backend has the model {model!r}? Write backend:model, or set model_type. Installed: {installed}"
     )
+
+
+def _is_address(key: str, value: Any) -> bool:
+    text = str(value or "")
+    if text.startswith(("http://", "https://")):
+        return True
+    if _looks_like_an_address(text):
+        raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
+    return False
 
 
 def _looks_like_an_address(text: str) -> bool:

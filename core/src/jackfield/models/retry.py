@@ -125,37 +125,60 @@ class Retry(Processor):
         return self._repeat(request, call_next)
 
     async def _repeat(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        loop = asyncio.get_running_loop()
-        ends_at = None if request.config.deadline is None else loop.time() + request.config.deadline
+        deadline = _Deadline(request)
         attempt = 1
         while True:
             produced = False
             last: ModelEvent | None = None
             try:
-                inner = call_next(request)
-                # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
-                async with closing(inner if ends_at is None else interruptible(inner, ends_at=ends_at)) as events:
+                async with closing(deadline.over(call_next(request))) as events:
                     async for event in events:
                         if not produced:
                             produced = not isinstance(event, _NOT_THE_ANSWER)
                         last = event
                         yield event
-                if not isinstance(last, ModelFinished):
-                    raise ModelResponseError(f"{request.model} ended its answer in the middle")
+                if isinstance(last, ModelFinished):
+                    return
+                raise ModelResponseError(f"{request.model} ended its answer in the middle")
             except Interrupted as error:
-                raise ModelTimeoutError(
-                    f"{request.model}: no complete answer in {request.config.deadline:g} s; "
-                    f"raise `deadline` or ask for less"
-                ) from error
+                raise deadline.passed() from error
             except ModelServiceError as error:
-                may_reset = not produced or not request.metadata.get(ONLY_BEFORE_OUTPUT)
-                wait_s = _wait_before_another(error, attempt, request.config, self._jitter()) if may_reset else None
-                if wait_s is None or (ends_at is not None and loop.time() + wait_s >= ends_at):
+                wait_s = self._wait_s(request, error, attempt, produced=produced)
+                if wait_s is None or not deadline.is_after(wait_s):
                     raise
                 yield RetryScheduled(attempt, wait_s, str(error))
                 if produced:
                     yield StreamReset(str(error))
                 await self._sleep(wait_s)
                 attempt += 1
-            else:
-                return
+
+    def _wait_s(self, request: ChatRequest, error: ModelServiceError, attempt: int, *, produced: bool) -> float | None:
+        """How long to wait before another attempt; None if there will be none."""
+        if produced and request.metadata.get(ONLY_BEFORE_OUTPUT):
+            return None
+        return _wait_before_another(error, attempt, request.config, self._jitter())
+
+
+class _Deadline:
+    """When the answer to a request must be complete, if anybody has said so."""
+
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        self._now = asyncio.get_running_loop().time
+        self._at = None if request.config.deadline is None else self._now() + request.config.deadline
+
+    def over(self, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+        """The events up to the deadline, where `Interrupted` is raised."""
+        # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
+        return events if self._at is None else interruptible(events, ends_at=self._at)
+
+    def is_after(self, wait_s: float) -> bool:
+        """Whether there is time left after a wait."""
+        return self._at is None or self._now() + wait_s < self._at
+
+    def passed(self) -> ModelTimeoutError:
+        """What is raised when it has passed."""
+        return ModelTimeoutError(
+            f"{self._request.model}: no complete answer in {self._request.config.deadline:g} s; "
+            f"raise `deadline` or ask for less"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import get_args
@@ -61,15 +61,7 @@ def placed_in_order(processors: Iterable[Processor], order: Sequence[str] = ()) 
 def _placed_inside(members: Sequence[Processor], listed: frozenset[str]) -> list[Placed]:
     """The members of one phase; what two listed ones wish of each other does not count."""
     by_name = {processor.name: processor for processor in members}
-    edges: dict[str, dict[str, str]] = {name: {} for name in by_name}
-    for processor in members:
-        others = by_name.keys() - (listed if processor.name in listed else ())
-        for earlier in processor.after:
-            if earlier in others:
-                edges[processor.name][earlier] = f"inside of {earlier} ({processor.name} says after={earlier!r})"
-        for later in processor.before:
-            if later in others:
-                edges[later][processor.name] = f"inside of {processor.name} ({processor.name} says before={later!r})"
+    edges = _edges(by_name, listed)
     sorter = TopologicalSorter({name: set(earlier) for name, earlier in edges.items()})
     try:
         sorter.prepare()
@@ -85,6 +77,25 @@ def _placed_inside(members: Sequence[Processor], listed: frozenset[str]) -> list
             placed.append(Placed(by_name[name], reasons))
         sorter.done(*ready)
     return placed
+
+
+def _edges(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, dict[str, str]]:
+    """For each member those that it stands inside of, and why."""
+    edges: dict[str, dict[str, str]] = {name: {} for name in by_name}
+    for name, processor in by_name.items():
+        free = by_name.keys() - (listed if name in listed else ())
+        for inner, outer, why in _wishes(processor):
+            if (inner if outer == name else outer) in free:
+                edges[inner][outer] = f"inside of {outer} ({name} says {why})"
+    return edges
+
+
+def _wishes(processor: Processor) -> Iterator[tuple[str, str, str]]:
+    """What a processor says of its place: who stands inside of whom, and in which words."""
+    for earlier in processor.after:
+        yield processor.name, earlier, f"after={earlier!r}"
+    for later in processor.before:
+        yield later, processor.name, f"before={later!r}"
 
 
 def _as_listed(chain: list[Placed], order: Sequence[str]) -> list[Placed]:

@@ -159,16 +159,21 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
     approval = given.pop("approval", None)
     if approval is not None and approval not in get_args(Approval):
         raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', not {approval!r}")
-    for flag in _FLAGS:
-        if not isinstance(given.get(flag, True), bool):
-            raise ConfigError(f"tool {name!r}: {flag!r} must be true or false, not {given[flag]!r}")
-    if approval == "never" and given.get("needs_approval"):
+    if approval == "never" and given.get("needs_approval") is True:
         raise ConfigError(f"tool {name!r}: 'needs_approval' and approval='never' contradict each other; leave one out")
+    return SafetySettings(Safety(**{key: _read(key, value, name) for key, value in given.items()}), approval), own
+
+
+def _read(key: str, value: Any, name: str) -> Any:
+    """A value of a setting that makes calls stricter."""
     try:
-        if "effects" in given:
-            given["effects"] = _effects(given["effects"], name)
-        if "timeout_s" in given:
-            given["timeout_s"] = _seconds(given["timeout_s"], name)
+        match key:
+            case "effects":
+                return _effects(value, name)
+            case "timeout_s":
+                return _seconds(value, name)
     except BrokenPluginError as error:
         raise ConfigError(str(error)) from None
-    return SafetySettings(Safety(**given), approval), own
+    if not isinstance(value, bool):
+        raise ConfigError(f"tool {name!r}: {key!r} must be true or false, not {value!r}")
+    return value

@@ -41,11 +41,7 @@ async def embed_in_batches(
         ValueError: A text is empty, or `texts` is a text.
         ModelResponseError: Vectors are of different lengths, or of another one.
     """
-    if isinstance(texts, str):
-        raise ValueError("texts is one text: put it into a list")
-    empty = next((index for index, text in enumerate(texts) if not text), None)
-    if empty is not None:
-        raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
+    _check_texts(texts)
     starts = iter(range(0, len(texts), size))
     parts: dict[int, Embedded] = {}
     free = asyncio.Semaphore(concurrency)
@@ -69,7 +65,20 @@ async def embed_in_batches(
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     vectors = tuple(vector for start in sorted(parts) for vector in parts[start].vectors)
-    lengths = sorted({len(vector) for vector in vectors})
+    _check_lengths(sorted({len(vector) for vector in vectors}), dimension, backend)
+    return Embedded(vectors, sum((part.usage for part in parts.values()), Usage()))
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise ValueError("texts is one text: put it into a list")
+    empty = next((index for index, text in enumerate(texts) if not text), None)
+    if empty is not None:
+        raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
+
+
+def _check_lengths(lengths: Sequence[int], dimension: int | None, backend: str) -> None:
+    """Check of what lengths the vectors are, each length named once."""
     if len(lengths) > 1 or lengths == [0]:
         raise _wrong(backend, f"sent vectors of different lengths, or empty ones ({', '.join(map(str, lengths))})")
     if dimension and lengths and lengths != [dimension]:
@@ -78,7 +87,6 @@ async def embed_in_batches(
             f"sent vectors of {lengths[0]} numbers, where {dimension} were asked for: "
             "the model has one dimension; leave out `dimension`",
         )
-    return Embedded(vectors, sum((part.usage for part in parts.values()), Usage()))
 
 
 def _wrong(backend: str, what: str) -> ModelResponseError:

@@ -182,17 +182,22 @@ class DocumentReader:
             or _by_magic(specs, data)
             or _by_media_type(specs, path, data)
         )
-        if len(fitting) > 1:
-            preferred = normalise(self._plugins.settings.prefer.get(f"parser.{suffix}", ""))
-            fitting = [row for row in fitting if row.distribution == preferred] or fitting
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            raise DocParserError(
-                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
-                f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
-            )
-        raise DocParserError(self._absence(path, specs))
+        match self._preferred(fitting, suffix):
+            case [row]:
+                return row
+            case []:
+                raise DocParserError(self._absence(path, specs))
+        raise DocParserError(
+            f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
+            f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
+        )
+
+    def _preferred(self, fitting: list[Row], suffix: str) -> list[Row]:
+        """Of several, the one that is preferred, if that is said."""
+        if len(fitting) < 2:
+            return fitting
+        preferred = normalise(self._plugins.settings.prefer.get(f"parser.{suffix}", ""))
+        return [row for row in fitting if row.distribution == preferred] or fitting
 
     def _absence(self, path: str, specs: list[tuple[Row, ParserSpec]]) -> str:
         suffix = _suffix(path)

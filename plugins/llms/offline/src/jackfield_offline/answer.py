@@ -5,7 +5,7 @@ Every quotation is a piece of a passage, letter by letter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jackfield.config import Lang
@@ -80,17 +80,20 @@ def write_answer(turn: Turn, lang: Lang) -> Answer:
     used = [filling.sentence for filling in turn.origins]
     found = [sentence for sentence in best_sentences(turn.topic, turn.documents) if sentence not in used]
     parts = [_result(message, texts) for message in turn.results]
-    if turn.origins:
-        parts.append("\n".join([texts["origins"], *(f"- {_origin(filling, texts)}" for filling in turn.origins)]))
+    parts += _listed(texts["origins"], [_origin(filling, texts) for filling in turn.origins])
     if turn.problem:
         parts.append(_problem(turn.problem, turn.offered, texts))
-    if found:
-        parts.append("\n".join([texts["quotes"], *(f"- {_quotation(sentence, texts)}" for sentence in found)]))
+    parts += _listed(texts["quotes"], [_quotation(sentence, texts) for sentence in found])
     if not parts:
         parts.append(texts["nothing" if turn.documents.sentences else "no_documents"])
     parts.append(texts["about_me"])
     quotes = dict.fromkeys(sentence.text[:MAX_QUOTE_CHARS] for sentence in (*used, *found))
     return Answer("\n\n".join(parts), tuple(quotes))
+
+
+def _listed(title: str, entries: Sequence[str]) -> list[str]:
+    """A title with a list below it; nothing without entries."""
+    return ["\n".join([title, *(f"- {entry}" for entry in entries)])] if entries else []
 
 
 def best_sentences(words: str, library: Library) -> list[Sentence]:

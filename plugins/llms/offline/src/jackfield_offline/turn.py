@@ -43,14 +43,14 @@ def read_turn(request: ChatRequest) -> Turn:
     of those before it, and is a problem when there are none to wait for."""
     messages = request.messages
     asked = max((index for index, message in enumerate(messages) if message.role == USER), default=-1)
-    question, directives = parse_message(messages[asked].get_text_content()) if asked >= 0 else ("", [])
+    question, directives = parse_message("" if asked < 0 else messages[asked].get_text_content())
     made = _calls_since(messages, asked)
     followed = [call.name for _, call in made] == [directive.tool for directive in directives[: len(made)]]
     pending = directives[len(made) :] if followed else []
     ready, problem = _next_calls(request, pending)
     return Turn(
         question=question,
-        topic=question or " ".join(directive.template for directive in directives if not directive.slots),
+        topic=question or _asked_of_tools(directives),
         documents=_documents(messages, asked),
         results=tuple(message for message in messages[asked + 1 :] if _is_result(message)),
         origins=_origins(request, directives, made) if followed else (),
@@ -58,6 +58,10 @@ def read_turn(request: ChatRequest) -> Turn:
         problem=problem,
         offered=tuple(str(schema["name"]) for schema in request.functions),
     )
+
+
+def _asked_of_tools(directives: Sequence[Directive]) -> str:
+    return " ".join(directive.template for directive in directives if not directive.slots)
 
 
 def _calls_since(messages: Sequence[Message], asked: int) -> list[tuple[int, FunctionCall]]:

@@ -117,19 +117,24 @@ def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
     if not (before.size and line.size):
         return _begins_block_by_text(before, text)
     step = before.last - line.first
-    if layout.rows[place - 1] or layout.rows[place]:
-        return not (layout.rows[place - 1] and layout.rows[place] and step < 3 * line.size)
+    are_rows = layout.rows[place - 1 : place + 1]
+    if any(are_rows):
+        return not all(are_rows) or step >= 3 * line.size
     if abs(before.size - line.size) > 0.12 * max(before.size, line.size):
         return True
-    ended = _ends_sentence(before)
     if step < -0.5 * line.size:  # further up: the next column
-        return ended or text[:1].isupper()
+        return _ends_sentence(before) or text[:1].isupper()
     if step > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
         return True
+    return _ends_sentence(before) and _looks_like_a_first(before, line, is_second=is_second)
+
+
+def _looks_like_a_first(before: Line, line: Line, *, is_second: bool) -> bool:
+    """Whether a line has a number, or begins elsewhere than the one above it, as the first of a paragraph does."""
     indent = line.left - before.left
     # The second line of a paragraph stands left of an indented first one.
     moved = indent > 0.8 * line.size or (indent < -0.8 * line.size and not is_second)
-    return ended and (moved or bool(_NUMBERED.match(text)))
+    return moved or bool(_NUMBERED.match(line.text.lstrip()))
 
 
 def _begins_block_by_text(before: Line, text: str) -> bool:

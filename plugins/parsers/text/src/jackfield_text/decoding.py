@@ -132,11 +132,7 @@ def _short_latin(data: bytes) -> str | None:
 def _chinese_or_korean(data: bytes) -> str | None:
     """GB18030 or CP949 if the bytes look like it. That they can be decoded proves nothing: almost any can."""
     sample = data[:_SAMPLE_BYTES]
-    runs = [run for run in _HIGH_BYTES.finditer(sample) if run.end() < len(sample) or len(sample) == len(data)]
-    even = sum((run.end() - run.start()) % 2 == 0 for run in runs)
-    # Characters are pairs of high bytes: in Cyrillic and Greek every other word is odd, and in Big5 and Shift JIS the
-    # second byte is often a low one.
-    if b"\0" in data or even < 0.9 * len(runs):
+    if b"\0" in data or not _is_of_pairs(sample, is_all=len(sample) == len(data)):
         return None
     leads = [pair[0] for pair in _PAIR.findall(sample)]
     kana = sum(lead in (0xA4, 0xA5) for lead in leads)
@@ -145,6 +141,15 @@ def _chinese_or_korean(data: bytes) -> str | None:
         return None  # EUC-JP, or no letters
     # The syllables of Korean end where the characters of Chinese have just begun.
     return "cp949" if len(letters) >= 20 and max(letters) <= 0xC8 else "gb18030"
+
+
+def _is_of_pairs(sample: bytes, *, is_all: bool) -> bool:
+    """Whether high bytes come in pairs, as the characters of Chinese and Korean do.
+
+    In Cyrillic and Greek every other word is odd, and in Big5 and Shift JIS the second byte is often a low one.
+    """
+    lengths = [run.end() - run.start() for run in _HIGH_BYTES.finditer(sample) if is_all or run.end() < len(sample)]
+    return sum(length % 2 == 0 for length in lengths) >= 0.9 * len(lengths)
 
 
 def _detected(data: bytes) -> str | None:

@@ -57,17 +57,22 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
         chosen: The name of a call that has arguments alone.
     """
     json_text, code = _parted(text)
-    values = _strict_values(json_text)
-    if values is None and mend:
-        value = mended(json_text)
-        values = None if value is None else [value]
-    entries = [entry for value in values or [] for entry in (value if isinstance(value, list) else [value])]
+    entries = _entries(json_text, mend=mend)
     calls = [_call_in_value(entry, _content_of(code), chosen) for entry in entries]
     found = [call for call in calls if call is not None]
     # Half of a list would be silently lost.
     if found and len(found) == len(entries):
         return found
     return _calls_in_ruins(text) if mend else []
+
+
+def _entries(json_text: str, *, mend: bool) -> list[Any]:
+    """The values in a text, those of lists apart; [] if it is no JSON."""
+    values = _strict_values(json_text)
+    if values is None and mend:
+        value = mended(json_text)
+        values = None if value is None else [value]
+    return [entry for value in values or [] for entry in (value if isinstance(value, list) else [value])]
 
 
 def raw_arguments(text: str) -> str:

@@ -82,13 +82,10 @@ class LinkFinder:
             begins = opening.start() if kind == "bare" else opening.end()
             match = _UP_TO[mark if kind != "bare" and mark in "<\"'" else kind].match(text, begins)
             assert match is not None  # noqa: S101 - it takes nothing, too
-            goes_on = match.end() == len(text) and not complete
-            may = self._may(match[0], kind, goes_on=goes_on)
+            may = self._may(match[0], kind, goes_on=match.end() == len(text) and not complete)
             if may is not _May.PASS:
-                end = match.end()
-                if kind == "bare" and may is _May.NOT_PASS:
-                    shown = _SHOWN.match(text, begins)
-                    end = max(opening.end(), shown.end() if shown else 0)
+                is_shown = kind == "bare" and may is _May.NOT_PASS
+                end = _end_of_what_is_shown(text, begins) if is_shown else match.end()
                 return Found(opening.start(), max(end, opening.end()), begins - opening.start())
             start = opening.end()
         return None
@@ -164,3 +161,8 @@ class LinkFinder:
 def _readings(address: str) -> tuple[str, str]:
     """How an address may be read: a backslash is a slash to a browser, and less than that to Markdown."""
     return address.replace("\\", "/"), address.replace("\\", "")
+
+
+def _end_of_what_is_shown(text: str, begins: int) -> int:
+    shown = _SHOWN.match(text, begins)
+    return shown.end() if shown else begins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from jackfield.config import Lang
 from jackfield.errors import ConfigError, ContentFilterError
@@ -104,13 +104,11 @@ class OutputGuardrail(Processor):
                 return
             spent = attempt.cost
             rule = self._rules.by_name[violation.rule]
-            again = rule.action == "retry" and tries[rule.name] < rule.retries
-            if not again and rule.replacement is None:
-                raise _blocked(rule)
-            yield _told(rule, "retry" if again else "replace", request.lang)
+            follows = _what_follows(rule, tries[rule.name])
+            yield _told(rule, follows, request.lang)
             if attempt.inspection.passed:
                 yield StreamReset(f"rule {rule.name}")
-            if not again:
+            if follows == "replace":
                 break
             tries[rule.name] += 1
             asked = _with_note(request, rule, violation)
@@ -185,6 +183,19 @@ class _Attempt:
     def cost(self) -> Usage:
         """What it cost, with everything before it and with judges."""
         return (self.reported or Usage()) + self.before + self.inspection.spent
+
+
+def _what_follows(rule: Rule, tries: int) -> Literal["retry", "replace"]:
+    """What follows on an answer that does not keep a rule, after so many tries.
+
+    Raises:
+        ContentFilterError: Nothing stands in its place.
+    """
+    if rule.action == "retry" and tries < rule.retries:
+        return "retry"
+    if rule.replacement is None:
+        raise _blocked(rule)
+    return "replace"
 
 
 def _blocked(rule: Rule) -> ContentFilterError:

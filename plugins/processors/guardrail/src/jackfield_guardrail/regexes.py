@@ -43,27 +43,25 @@ def _repeats_repeats(regex: str) -> bool:
     atomic = [False]
     before = False  # whether there is a repeat in the piece that was read last
     for token in _TOKEN.finditer(regex):
-        if token["open"]:
-            kind = token["kind"] or ""
-            if kind.endswith(")") or kind.startswith("P="):  # flags for the whole, or a reference: no group is open
-                before = False
-                continue
+        repeats, before = before, False
+        if _opens_a_group(token):
             inside.append(False)
-            atomic.append(kind == ">")
-            before = False
+            atomic.append(token["kind"] == ">")
         elif token["close"] and len(inside) > 1:
-            repeats, keeps = inside.pop(), atomic.pop()
-            before = repeats and not keeps
+            keeps = atomic.pop()
+            before = inside.pop() and not keeps
             inside[-1] = inside[-1] or before
-        elif token["repeat"]:
-            if _is_long(token) and token["suffix"] != "+":
-                if before:
-                    return True
-                inside[-1] = True
-            before = False
-        else:
-            before = False
+        elif token["repeat"] and _is_long(token) and token["suffix"] != "+":
+            if repeats:
+                return True
+            inside[-1] = True
     return False
+
+
+def _opens_a_group(token: re.Match[str]) -> bool:
+    """Whether a group begins here: flags for the whole, and references, stand in parentheses, too."""
+    kind = token["kind"] or ""
+    return bool(token["open"]) and not (kind.endswith(")") or kind.startswith("P="))
 
 
 def _is_long(repeat: re.Match[str]) -> bool:

@@ -115,20 +115,22 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
             check.name, check.action, check.replacement, check.retries, _hints("whole", check.hint, name=check.name)
         )
     whole = [(config.name, made) for config in configs if (made := _whole(config, host))]
+    functions = ((check.name, FunctionCheck(check.function)) for check in checks)
+    required, schemas = _names_with(configs, "require"), _names_with(configs, "json_schema")
     return Rules(
         by_name=by_name,
         watches={part: _watches(configs, part) for part in ("text", "reasoning", "arguments")},
-        required=tuple(config.name for config in configs if config.require is not None),
+        required=required,
         lengths=tuple((config.name, config.max_length) for config in configs if config.max_length is not None),
-        checks=(
-            *((name, made) for name, (made, _) in whole),
-            *((check.name, FunctionCheck(check.function)) for check in checks),
-        ),
-        final=frozenset(
-            config.name for config in configs if config.require is not None or config.json_schema is not None
-        ),
+        checks=(*((name, made) for name, (made, _) in whole), *functions),
+        final=frozenset((*required, *schemas)),
         models=tuple(model for _, (_, model) in whole if model),
     )
+
+
+def _names_with(configs: Sequence[RuleConfig], check: str) -> tuple[str, ...]:
+    """The names of the rules that make a check."""
+    return tuple(config.name for config in configs if getattr(config, check) is not None)
 
 
 def _rule(config: RuleConfig) -> Rule:

@@ -88,20 +88,23 @@ def _has_more_than_text(message: Message) -> bool:
 def _rewritten(message: Message, rules: _Rules) -> Message:
     """The message, or a new one if anything is to be said or left out."""
     before = message.items
-    if message.role in (SYSTEM, USER):
-        texts = [item.text for item in before if item.text is not None]
-        new = [item for item in before if item.type in rules.listed and not is_mentioned(item, texts)]
-        mentions = [mention(item, rules.lang) for item in new]
-        items = [item for item in before if item.type not in rules.left_out]
-        if mentions:
-            items = _with_text_first(note(mentions, rules.lang), items)
-    else:
-        items = [
-            ContentItem(text=mention(item, rules.lang)) if item.type in rules.left_out else item for item in before
-        ]
+    items = (_with_note if message.role in (SYSTEM, USER) else _with_mentions)(before, rules)
     if items == before:
         return message
     return message.replace(content=items[0].text if len(items) == 1 and items[0].text is not None else items)
+
+
+def _with_note(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
+    """What a person says: a note at its beginning lists what is new."""
+    texts = [item.text for item in before if item.text is not None]
+    new = [item for item in before if item.type in rules.listed and not is_mentioned(item, texts)]
+    items = [item for item in before if item.type not in rules.left_out]
+    return _with_text_first(note([mention(item, rules.lang) for item in new], rules.lang), items) if new else items
+
+
+def _with_mentions(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
+    """What a model or a tool says: a mention stands in the place of what is left out."""
+    return [ContentItem(text=mention(item, rules.lang)) if item.type in rules.left_out else item for item in before]
 
 
 def _with_text_first(text: str, items: Sequence[ContentItem]) -> list[ContentItem]:

@@ -64,17 +64,21 @@ def unknown_names(tree: ast.AST, index: Index) -> Iterator[str]:
     for node in _running(tree):
         match node:
             case ast.ImportFrom(module=str(module), level=0) if _is_core(module):
-                yield from (name for name in (f"{module}.{one.name}" for one in node.names) if not _has(index, name))
+                used = [f"{module}.{one.name}" for one in node.names]
             case ast.Import():
-                for one in node.names:
-                    if _is_core(one.name):
-                        aliases[one.asname or one.name.partition(".")[0]] = one.name if one.asname else "jackfield"
-                        if one.name not in index:
-                            yield one.name
+                aliases |= _aliases_of(node)
+                used = [one.name for one in node.names if _is_core(one.name)]
             case ast.Attribute():
-                dotted = _dotted(node, aliases)
-                if dotted and not _has(index, dotted):
-                    yield dotted
+                used = [dotted] if (dotted := _dotted(node, aliases)) else []
+            case _:
+                continue
+        yield from (name for name in used if not _has(index, name))
+
+
+def _aliases_of(node: ast.Import) -> dict[str, str]:
+    """What an import calls modules of the core."""
+    core = [one for one in node.names if _is_core(one.name)]
+    return {one.asname or "jackfield": one.name if one.asname else "jackfield" for one in core}
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:

@@ -240,15 +240,15 @@ class Reply:
 
     def _events(self, writer: Writer) -> list[bytes]:
         events = [writer.event(chunk) for chunk in self.chunks[: self.ends_after]]
-        if (self.ends_after is None or self.ends_after > len(self.chunks)) and (last := writer.last()):
-            events.append(last)
+        if len(events) != self.ends_after:  # which are all of them
+            events += _if_any(writer.last())
         if self.malformed_at is not None and self.malformed_at <= len(events):
             events.insert(self.malformed_at, writer.malformed)
         if self.comments:
             events = [piece for event in events for piece in (writer.comment, event)]
-        if self.done and self.ends_after is None and (done := writer.done()):
-            events.append(done)
-        return events if self.newline == b"\n" else [event.replace(b"\n", self.newline) for event in events]
+        if self.done and self.ends_after is None:
+            events += _if_any(writer.done())
+        return [event.replace(b"\n", self.newline) for event in events]
 
     def _recut(self, whole: list[bytes]) -> list[bytes]:
         if not self._is_recut:
@@ -486,6 +486,10 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
     return [content[start : start + chars] for start in range(0, len(content), chars)]
 
 
+def _if_any(piece: bytes) -> list[bytes]:
+    return [piece] if piece else []
+
+
 def wire_json(value: Any) -> bytes:
     """A value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
     # As servers of Chinese models send it: UTF-8 is what can be cut in the middle.
@@ -502,15 +506,18 @@ def folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
     finish_reason = None
     for choice in (c for event in events if not isinstance(event, str) for c in event.get("choices") or ()):
         finish_reason = choice.get("finish_reason") or finish_reason
-        delta = choice.get("delta") or {}
-        for key in ("content", "reasoning_content", "reasoning"):
-            if delta.get(key):
-                message[key] = (message.get(key) or "") + delta[key]
-        for part in delta.get("tool_calls") or ():
-            _add_call_part(calls, part)
+        _add_delta(message, calls, choice.get("delta") or {})
     if calls:
         message["tool_calls"] = [calls[index] for index in sorted(calls)]
     return message, finish_reason
+
+
+def _add_delta(message: dict[str, Any], calls: dict[int, dict[str, Any]], delta: Mapping[str, Any]) -> None:
+    for key in ("content", "reasoning_content", "reasoning"):
+        if delta.get(key):
+            message[key] = (message.get(key) or "") + delta[key]
+    for part in delta.get("tool_calls") or ():
+        _add_call_part(calls, part)
 
 
 def _add_call_part(calls: dict[int, dict[str, Any]], part: Mapping[str, Any]) -> None:

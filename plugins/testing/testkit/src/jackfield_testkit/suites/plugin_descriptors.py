@@ -33,19 +33,25 @@ def _names(spec: ComponentSpec) -> Iterator[str]:
         yield f"{spec.name!r:.80} is no name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
     yield from (f"{name!r} is no environment variable" for name in spec.secrets if not _VARIABLE.fullmatch(name))
     yield from (f"{word!r} is no effect: use {', '.join(sorted(EFFECTS))}" for word in set(spec.effects) - EFFECTS)
-    for what, target in (("target", spec.target), ("config", spec.config), ("check", spec.check)):
-        if (target or what == "target") and not _TARGET.fullmatch(target):
-            yield f"its {what} {target!r} is not module:name"
-    for address in spec.requires:
-        kind, dot, name = address.partition(".")
-        if kind not in KINDS or not dot or not NAME.fullmatch(name):
-            yield f"it requires {address!r}, which is not kind.name"
+    yield from _addresses(spec)
     known = [field.name for field in fields(spec)]
     for key in spec.extra:
         near = difflib.get_close_matches(key, known, n=1)
         # What is near to nothing may be the keyword of a newer core.
         if near:
             yield f"it says {key!r}, which no core knows; is {near[0]!r} meant?"
+
+
+def _addresses(spec: ComponentSpec) -> Iterator[str]:
+    """What is wrong with where it says that things are."""
+    named = {"target": spec.target, "config": spec.config, "check": spec.check}
+    for what, target in named.items():
+        if (target or what == "target") and not _TARGET.fullmatch(target):
+            yield f"its {what} {target!r} is not module:name"
+    for address in spec.requires:
+        kind, dot, name = address.partition(".")
+        if kind not in KINDS or not dot or not NAME.fullmatch(name):
+            yield f"it requires {address!r}, which is not kind.name"
 
 
 def _texts(spec: ComponentSpec) -> Iterator[str]:
