@@ -127,9 +127,10 @@ def table(ours: Mapping[str, float], qwen: Mapping[str, float] | None) -> str:
     lines = [
         "# What the minimal install costs",
         "",
-        '`pip install "jackfield[openai]"` is the core and one backend. This is what it takes to run an agent that',
-        "calls a tool once, against a server on the same machine; written by `make size`, not by hand. CPU is that",
-        "of a whole process above bare Python, the median of some; it says more beside the other column than alone.",
+        '`pip install "jackfield[openai]"` is the core and one backend, without the commands that manage an',
+        "installation (those are the extra `cli`). This is what it takes to run an agent that calls a tool once,",
+        "against a server on the same machine; written by `make size`, not by hand. CPU is that of a whole process",
+        "above bare Python, the median of some; it says more beside the other column than alone.",
         "",
         "| | Jackfield |" + (" Qwen-Agent | ratio |" if qwen else ""),
         "|---|---|" + ("---|---|" if qwen else ""),

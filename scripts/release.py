@@ -29,6 +29,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from jackfield.defaults import MANAGER
+
 ROOT = Path(__file__).resolve().parent.parent
 TAG = re.compile(r"(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)-v(?P<version>\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)")
 HEADING = re.compile(r"^## (?P<version>\d\S*)(?: — (?P<date>\d{4}-\d\d-\d\d|unreleased))?$", re.MULTILINE)
@@ -172,7 +174,7 @@ def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, 
         # What a distribution needs of ours and is not released now: beside it, and not among what is published.
         beside = Path(folder)
         for source in wanted:
-            for name in needs(source, ours):
+            for name in (*needs(source, ours), *needs(ours[MANAGER], ours)):
                 if not list(out.glob(f"{ours[name].package}-*.whl")) and not list(
                     beside.glob(f"{ours[name].package}-*.whl")
                 ):
@@ -199,14 +201,18 @@ def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path
     Raises:
         ReleaseError: It cannot be installed or imported, or the doctor finds something.
     """
-    packages = {ours[name].package for name in needs(source, ours)}
-    mine = [wheel for wheel in wheels if wheel.name.partition("-")[0] in packages]
+    mine, doctor = (
+        [wheel for wheel in wheels if wheel.name.partition("-")[0] in {ours[name].package for name in names}]
+        for names in (needs(source, ours), needs(ours[MANAGER], ours))
+    )
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder, "venv")
         python = environment / "bin/python"
         run(["uv", "venv", "--quiet", "--python", sys.executable, environment])
-        run(["uv", "pip", "install", "--quiet", "--python", python, "--constraints", ROOT / "constraints.txt", *mine])
+        install = ["uv", "pip", "install", "--quiet", "--python", python, "--constraints", ROOT / "constraints.txt"]
+        run([*install, *mine])
         run([python, "-I", "-c", f"import {source.package}"], cwd=folder)
+        run([*install, *doctor])  # which a plugin need not require
         said = run(
             [python, "-I", "-m", "jackfield", "plugins", "doctor", "--deep", "--json"], cwd=folder, may_fail=True
         )

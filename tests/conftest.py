@@ -243,6 +243,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 
 @pytest.fixture(scope="session")
+def wheels_for_authors(wheels: Mapping[str, Path]) -> list[Path]:
+    """The wheels that authors of plugins have: the kit, the template, and what these and the plugins of it need."""
+    needed = ("", "-backend", "-documents", "-http", "-manage", "-new", "-testkit")
+    return [wheels[f"jackfield{name}"] for name in needed]
+
+
+@pytest.fixture(scope="session")
 def mypy(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The type checker as made plugins run it; the core is read once, not by each test that needs it."""
     cache = shared_folder(tmp_path_factory) / "mypy"

@@ -10,18 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import packaging
 import pytest
 from packaging.requirements import Requirement
 
+from jackfield.defaults import MANAGER
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
+PACKAGING = Path(packaging.__file__).parent.parent
 # Prints, sorted, what a distribution needs by its own metadata and by that of what it needs.
 DECLARED = """
 import json, sys
 from importlib import metadata
+sys.path.append(sys.argv.pop(1))  # a distribution need not require `packaging`
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -362,6 +366,16 @@ server.shutdown()
 """,
         "Hello from afar",
     ),
+    "jackfield-manage": Job(
+        """
+from pathlib import Path
+from jackfield.cli.main import main
+Path("agent.yaml").write_text("llm: offline:extractive\\nfiles: [report.pdf]\\nagent: assistant\\n")
+commands = (["requirements", "agent.yaml"], ["plugins", "doctor"], ["plugins", "freeze"], ["trust"])
+print([main(command) for command in commands], Path("jackfield-plugins.lock").is_file())
+""",
+        "[0, 0, 0, 0] True",
+    ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
     "jackfield-new": Job(
         """
@@ -510,26 +524,6 @@ def does_its_job(
     return do
 
 
-@pytest.fixture
-def installed(
-    make_environment: Callable[[str], Any], wheels: Mapping[str, Path], distributions: list[Any]
-) -> Callable[..., Any]:
-    """Makes an environment with a distribution of ours from its wheel, and with those of ours that it requires."""
-    by_name = {one.name: one for one in distributions}
-
-    def ours_needed(name: str) -> set[str]:
-        requirements = by_name[name].metadata["project"]["dependencies"]
-        needed = {required for text in requirements if (required := Requirement(text).name) in by_name}
-        return {name}.union(*map(ours_needed, needed))
-
-    def install(*names: str) -> Any:
-        environment = make_environment("clean")
-        environment.install(*(wheels[one] for one in sorted(set().union(*map(ours_needed, names)))))
-        return environment
-
-    return install
-
-
 def test_every_distribution_has_a_job(distributions: list[Any]) -> None:
     assert set(JOBS) == {one.name for one in distributions}
 
@@ -543,11 +537,15 @@ def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     does_its_job: Callable[[Any, str], None],
 ) -> None:
     environment = make_view(distribution.name)
-    declared = json.loads(execute([environment.python, "-I", "-c", DECLARED, distribution.name], env=clean_env).stdout)
+    declared = json.loads(
+        execute([environment.python, "-I", "-c", DECLARED, PACKAGING, distribution.name], env=clean_env).stdout
+    )
     assert environment.installed() == set(declared)
     # In an environment of its own nothing undeclared can be imported: what loads here declares all it needs.
     execute([environment.python, "-I", "-c", f"import {distribution.package}"], env=clean_env)
     job = JOBS[distribution.name]
+    if distribution.name != MANAGER:
+        environment.link(MANAGER)
     doctor = [environment.script("jackfield"), "plugins", "doctor", "--deep", "--json"]
     findings = json.loads(execute(doctor, cwd=tmp_path, env=clean_env, check=not job.lacks).stdout)
     ours = [one for one in findings if one["distribution"] == distribution.name]
@@ -612,9 +610,9 @@ def oldest_for(
 
 
 def test_the_core_alone_says_what_to_install(
-    installed: Callable[..., Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
+    make_view: Callable[..., Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
 ) -> None:
-    environment = installed("jackfield")
+    environment = make_view("jackfield")
     jackfield = environment.script("jackfield")
     said = execute([jackfield, "--version"], cwd=tmp_path, env=clean_env).stdout
     assert said.startswith("jackfield 0.")
@@ -622,6 +620,8 @@ def test_the_core_alone_says_what_to_install(
     for words, wanted in (
         (["run", "-m", "openai:m", "Hi"], "jackfield-openai"),
         (["new", "tool", "x"], "jackfield-new"),
+        (["plugins", "doctor"], MANAGER),
+        (["requirements", "agent.yaml"], MANAGER),
     ):
         asked = execute([jackfield, *words], cwd=tmp_path, env=clean_env, check=False)
         assert asked.returncode == 1
@@ -629,14 +629,30 @@ def test_the_core_alone_says_what_to_install(
         assert "Traceback" not in asked.stderr
 
 
+def test_the_extra_cli_is_the_core_and_the_manager(
+    make_environment: Callable[[str], Any],
+    wheels: Mapping[str, Path],
+    distributions: list[Any],
+    execute: Callable[..., Any],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    ours = {one.name for one in distributions}
+    environment = make_environment("cli")
+    environment.install("--find-links", wheels[MANAGER].parent, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")
+    assert environment.installed() & ours == {"jackfield", MANAGER}
+    doctor = execute([environment.script("jackfield"), "plugins", "doctor"], cwd=tmp_path, env=clean_env).stdout
+    assert doctor.startswith(f"{MANAGER} ")
+
+
 def test_the_core_and_one_backend_run_an_agent_against_a_server(
-    installed: Callable[..., Any],
+    make_view: Callable[..., Any],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
     model_server: FakeOpenAI,
 ) -> None:
-    environment = installed("jackfield-openai")
+    environment = make_view("jackfield-openai")
     done = execute([environment.python, "-I", "-c", AGENT, model_server.url], cwd=tmp_path, env=clean_env)
     assert done.stdout == "It is 42.\n"
     sent = model_server.requests[-1].json["messages"]
@@ -644,9 +660,9 @@ def test_the_core_and_one_backend_run_an_agent_against_a_server(
 
 
 def test_a_removed_plugin_is_gone_and_nothing_else_is(
-    installed: Callable[..., Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
+    make_view: Callable[..., Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
 ) -> None:
-    environment = installed("jackfield-openai")
+    environment = make_view("jackfield-openai")
     listing = [environment.script("jackfield"), "plugins", "list", "--json"]
     before = json.loads(execute(listing, cwd=tmp_path, env=clean_env).stdout)["plugins"]
     assert {row["distribution"] for row in before} == {"jackfield-openai"}

@@ -37,7 +37,8 @@ def release(execute: Callable[..., Any], root: Path, clean_env: dict[str, str]) 
 def copy(root: Path, tmp_path: Path) -> Path:
     """A copy of the repository with the core and one plugin, to spoil."""
     folder = tmp_path / "copy"
-    for name in ("core", "plugins/llms/offline", "scripts", "plugins/agents/assistant", "plugins/tools/retrieval"):
+    plugins = ("llms/offline", "agents/assistant", "tools/retrieval", "commands/manage")
+    for name in ("core", "scripts", *(f"plugins/{one}" for one in plugins)):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "dist", "tests")
         shutil.copytree(root / name, folder / name, ignore=ignored)
     shutil.copy(root / "constraints.txt", folder)

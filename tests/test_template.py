@@ -153,7 +153,7 @@ def test_the_template_travels_as_files_in_both_archives(
 @pytest.mark.timeout(600)
 def test_made_plugins_are_built_installed_used_and_removed(
     make_environment: Callable[[str], Any],
-    wheels: Mapping[str, Path],
+    wheels_for_authors: list[Path],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
@@ -161,9 +161,7 @@ def test_made_plugins_are_built_installed_used_and_removed(
 ) -> None:
     environment = make_environment("fresh")
     # From wheels, as those get it who have no copy of the repository.
-    environment.install(
-        *(wheels[name] for name in ("jackfield", "jackfield-http", "jackfield-testkit", "jackfield-new"))
-    )
+    environment.install(*wheels_for_authors)
     program = environment.script("jackfield")
     dist = tmp_path / "dist"
     folders = []
@@ -183,7 +181,7 @@ def test_made_plugins_are_built_installed_used_and_removed(
     made_names = {f"jackfield-tide-{folder.name.replace('_', '-')}" for folder in folders}
     said = execute([program, "plugins", "doctor", "--deep", "--json"], cwd=tmp_path, env=clean_env).stdout
     found = {one["distribution"]: one["status"] for one in json.loads(said)}
-    assert found.keys() == made_names | {"jackfield-new"}
+    assert found.keys() == made_names | {"jackfield-new", "jackfield-manage"}
     # A processor acts only for who has named it: `inactive`. `slow` is the doctor's word for a busy machine, too; that
     # describing is cheap is what PluginSuite has tested.
     assert set(found.values()) <= {"ok", "slow", "inactive"}
@@ -191,7 +189,10 @@ def test_made_plugins_are_built_installed_used_and_removed(
 
     execute([uv, "pip", "uninstall", "--quiet", "--python", environment.python, "jackfield-tide-tool"])
     listed = json.loads(execute([program, "plugins", "list", "--json"], cwd=tmp_path, env=clean_env).stdout)["plugins"]
-    assert {one["distribution"] for one in listed} == made_names - {"jackfield-tide-tool"} | {"jackfield-new"}
+    assert {one["distribution"] for one in listed} == made_names - {"jackfield-tide-tool"} | {
+        "jackfield-new",
+        "jackfield-manage",
+    }
     missed = [environment.python, "-c", examples_of([tmp_path / "tool"])]
     gone = execute(missed, cwd=tmp_path, env=clean_env, check=False)
     assert "no tool 'tide_tool' is installed" in gone.stderr
