@@ -384,6 +384,9 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
         assert done.returncode == 0, done.stderr
         assert "my-tools@project" in done.stdout
     assert not marker.exists()
+    done = command_line("plugins", "info", "my-tools@project")
+    assert "offers: tool.shout" in done.stdout
+    assert "broken" not in done.stdout
     done = command_line("plugins", "doctor", "my-tools@project")
     assert (done.returncode, "ok" in done.stdout) == (0, True), done.stdout
     (command_line.folder / "my_tools.py").write_text("1 / 0")

@@ -55,7 +55,7 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
 
 
 def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str]:
-    state = host.why_not(row) or _state_of_source(row, host) or state_of(stands)
+    state = host.why_not(row) or state_of_source(row, host) or state_of(stands)
     return {
         "kind": row.kind,
         "name": row.name,
@@ -65,7 +65,7 @@ def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str
     }
 
 
-def _state_of_source(row: Row, host: PluginHost) -> str:
+def state_of_source(row: Row, host: PluginHost) -> str:
     """When it is asked what it offers, if that is not known before; else ''."""
     if not row.is_source:
         return ""

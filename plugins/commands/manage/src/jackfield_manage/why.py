@@ -217,5 +217,5 @@ def _absence(name: str, settings: Settings, catalog: Catalog) -> str:
     told = "".join(f"; {key.partition(':')[0]} in {settings.origins[key]} names it" for key in rules)
     if publishers:
         return f"nothing called {name!r:.200} is installed{told}. Install it: jackfield plugins install {publishers[0]}"
-    names = sorted({row.distribution for row in catalog.rows} | {row.name for row in catalog.rows})
+    names = sorted({row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source})
     return f"nothing called {name!r:.200} is installed{told}{closest(name, names)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jackfield.cli.parser import Parser
-from jackfield.cli.plugins import add_list_options, print_rows, row_facts, state_of
+from jackfield.cli.plugins import add_list_options, print_rows, row_facts, state_of, state_of_source
 from jackfield.cli.tables import print_json, print_table, printable
 from jackfield.plugins.acting import standings
 from jackfield.plugins.catalog import Row
@@ -145,6 +145,8 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
     spec = None if reason else answer["specs"].get(row.id)
     if reason:
         facts["state"] = reason
+    elif row.is_source and not answer["errors"]:
+        facts |= {"state": state_of_source(row, host), "offers": [] if row.is_installed else list(answer["specs"])}
     elif spec is None:
         errors = [error for error in answer["errors"] if row.distribution in error] or answer["errors"]
         facts |= {"state": "broken", "why": errors[0] if errors else ""}
@@ -165,6 +167,8 @@ def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str,
 
 
 def _distribution_facts(row: Row) -> dict[str, Any]:
+    if not row.is_installed:
+        return {"location": row.location}
     from jackfield_manage.conformance import read_conformance
     from jackfield_manage.distributions import read_distribution
 
