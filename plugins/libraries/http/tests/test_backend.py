@@ -75,9 +75,10 @@ class SaidReader(AnswerReader):
 class ImpatientReader(SaidReader):
     decoder = DataLineDecoder
 
-    @property
-    def enough(self) -> bool:
-        return self.complete
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        events = super()._read(wire)
+        self.enough = self.complete
+        return events
 
 
 class AcmeConfig(LLMConfig):

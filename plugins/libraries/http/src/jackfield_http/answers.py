@@ -32,6 +32,7 @@ class AnswerReader(ABC):
 
     Attributes:
         done: Whether nothing follows; nothing is read after that.
+        enough: Whether what may still follow is not worth waiting for: it is read if it is there.
         advice: What to do about a server that sends something else.
         texts: The keys of objects whose texts go on in the next one, and may be cut in the middle of a character.
         decoder: What finds the events of a stream.
@@ -46,6 +47,7 @@ class AnswerReader(ABC):
     def __init__(self, failures: Failures, *, patience_s: float | None = None) -> None:
         self.failures = failures
         self.done = False
+        self.enough = False
         self._events = self.decoder(patience_s=patience_s)
         self._halves: Halves | None = None  # once an object had half a character
         self._began = False
@@ -82,11 +84,6 @@ class AnswerReader(ABC):
             text = "the stream ended in the middle of the answer; try again"
             raise self.failures.wrong(text if self._began else f"the server sent no answer: {self.advice}")
         yield from self._last()
-
-    @property
-    def enough(self) -> bool:
-        """Whether what may still follow is not worth waiting for."""
-        return self.done
 
     # --- what a protocol writes ---
 

@@ -168,7 +168,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
                 async for piece in response.pieces:
                     for event in reader.feed(piece):
                         yield event
-                    if reader.enough:
+                    if reader.done or reader.enough:
                         break
                 for event in await _end(reader, response):
                     yield event

@@ -57,11 +57,6 @@ class DashScopeReader(AnswerReader):
         """See `AnswerReader`; what may follow is the usage."""
         return bool(self._reason)
 
-    @property
-    def enough(self) -> bool:
-        """See `AnswerReader`."""
-        return bool(self._reason)
-
     def _last(self) -> Iterator[ModelEvent]:
         if self._usage is not None:
             yield UsageReported(usage_of(self._usage))
@@ -102,6 +97,7 @@ class DashScopeReader(AnswerReader):
     def _note_reason(self, reason: str | None) -> None:
         if reason and reason != "null":  # the word stands for: not yet
             self._reason = reason
+            self.enough = True
 
     def _read_message(self, message: Mapping[str, Any], events: list[ModelEvent]) -> None:
         if reasoning := message.get("reasoning_content"):
