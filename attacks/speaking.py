@@ -14,9 +14,8 @@ from jackfield import sync
 from jackfield.agents import Agent
 from jackfield.events import RunEvent, RunFinished
 from jackfield.messages import ASSISTANT, FUNCTION, Message
-from jackfield.models import BaseChatModel
-from jackfield.models.retry import Retry
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.models import BaseChatModel, Retry
+from jackfield.plugins import PluginHost, default_host
 from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.responses import FakeResponses
 from jackfield_testkit.server import FakeOpenAI

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jackfield.plugins.catalog import API, Row
-from jackfield.plugins.known import Known
+from jackfield.plugins import API, Known, Row
 from jackfield_manage.source import described_in_source
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -17,8 +17,7 @@ from jackfield.errors import (
     PluginBlockedError,
     PluginNotFoundError,
 )
-from jackfield.plugins import ToolSpec
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, ToolSpec
 from jackfield_testkit.site import FakeSite
 
 

@@ -81,7 +81,7 @@ for block in asyncio.run(DocumentReader().read({file!r})).blocks:
 """
 CORPUS = """
 import asyncio
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.retrieval import Block, Document
 from jackfield_documents import corpus_of
 texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
@@ -224,7 +224,7 @@ print(large.quick_chat("6 x 7?"))
     ),
     "jackfield-guardrail": Job(
         """
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 rules = [{"name": "links", "hosts": [], "action": "redact"}]
 guardrail = default_host().load("processor", "output_guardrail")(rules=rules)
@@ -296,7 +296,7 @@ print(model.requests[0].messages[0].content)
     ),
     "jackfield-cache": Job(
         """
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 cache = default_host().load("processor", "cache")(path="answers.sqlite")
 model = ScriptedModel([answer("Yes.")], processors=[cache])
@@ -327,7 +327,7 @@ print(model.requests[1].messages[-1].content)
     "jackfield-code-interpreter": Job(
         """
 import asyncio
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 
 async def main():
     tool = default_host().load("tool", "code_interpreter")()
@@ -404,7 +404,7 @@ print(agent.run_nonstream([{"role": "user", "content": "call add: 40 + 2"}])[-1]
     "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
     "jackfield-redaction": Job(
         """
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 redaction = default_host().load("processor", "redaction")()
 model = ScriptedModel([answer("Written to.")], processors=[redaction])
@@ -417,7 +417,7 @@ print("redacted" if "ann@example.org" not in sent and "Write to" in sent else se
     "jackfield-retrieval": Job(
         """
 import asyncio
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.tools import ToolContext
 tool = default_host().load("tool", "retrieval")()
 context = ToolContext(files=("tools.zh.md",))
@@ -479,7 +479,7 @@ print("the same" if said == model.quick_chat("abc") and set(said) <= set(letters
     ),
     "jackfield-truncation": Job(
         """
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 truncation = default_host().load("processor", "truncation")(context_tokens=1000)
 model = ScriptedModel([answer("Yes.")], processors=[truncation])

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from jackfield.agents.spec import load_agent_config
+from jackfield.agents import load_agent_config
 from jackfield.cli.main import _parser
-from jackfield.plugins.known import known_components
+from jackfield.plugins import known_components
 from jackfield.settings import load_settings
 from jackfield_manage.cli import parsers
 from jackfield_testkit.replies import text

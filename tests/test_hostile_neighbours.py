@@ -22,8 +22,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import PluginError
-from jackfield.plugins import ToolSpec
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import ToolSpec, scan
 from jackfield_manage.doctor import examine
 from jackfield_testkit.site import FakeSite
 
@@ -519,7 +518,7 @@ def test_a_place_on_the_path_that_is_none_costs_nothing(site: FakeSite, tmp_path
 
 SCAN_AS_NOBODY = """
 import os, sys
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import scan
 import encodings.idna, importlib_metadata
 if os.getuid() == 0:
     os.setuid(65534)  # root may read everything
@@ -553,7 +552,7 @@ def test_what_may_not_be_read_costs_nothing_else(open_folder: Path) -> None:
 
 SCAN_WHILE_REMOVING = """
 import shutil, sys
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import scan
 
 folder, victims = sys.argv[1], sys.argv[2:]
 

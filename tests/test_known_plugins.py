@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import PluginNotFoundError
-from jackfield.plugins.host import PluginHost
-from jackfield.plugins.known import known_components
+from jackfield.plugins import PluginHost, known_components
 from jackfield.settings import Settings
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jackfield import Message, create_agent, get_chat_model, sync
-from jackfield.agents.spec import load_agent_config
+from jackfield.agents import load_agent_config
 from jackfield.errors import JackfieldError
 from jackfield.messages import ContentItem
 from jackfield_manage.python_uses import python_uses

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError, PluginNotFoundError
-from jackfield.plugins import ToolSpec
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, ToolSpec
 from jackfield.settings import Settings
 from jackfield_testkit.site import FakeSite
 

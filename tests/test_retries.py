@@ -8,7 +8,7 @@ import pytest
 from jackfield.plugins.descriptors import KINDS
 
 from jackfield.config import DEFAULT_RETRIES, GenerateConfig
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 
 
 def configurations() -> dict[str, type]:

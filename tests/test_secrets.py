@@ -22,12 +22,11 @@ from urllib.parse import quote
 import pytest
 
 from jackfield import sync
-from jackfield.agents import create_agent
-from jackfield.agents.spec import load_agent_config
+from jackfield.agents import create_agent, load_agent_config
 from jackfield.config import AgentConfig
 from jackfield.errors import ConfigError, JackfieldError, ModelAuthError, ModelServiceError
 from jackfield.models import get_chat_model
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Chunk, Corpus, make_searcher
 from jackfield.settings import load_settings
 from jackfield_testkit import replies

@@ -9,12 +9,11 @@ from functools import partial
 
 from attacks.kind import Attempt, Kind, law
 from attacks.speaking import BACKENDS, model_of, run, says, server_of
-from jackfield.agents import FnCallAgent, create_agent
-from jackfield.agents.spec import load_agent_config
+from jackfield.agents import FnCallAgent, create_agent, load_agent_config
 from jackfield.messages import ContentItem, Message
 from jackfield.models import get_chat_model
 from jackfield.testing import ScriptedModel, answer
-from jackfield.tools.workspace import Workspace
+from jackfield.tools import Workspace
 from jackfield_testkit import replies
 
 URLS = (

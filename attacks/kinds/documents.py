@@ -15,7 +15,7 @@ from pathlib import Path
 from attacks.kind import Attempt, Kind, law
 from jackfield import sync
 from jackfield.errors import DocParserError
-from jackfield.retrieval.base import Document
+from jackfield.retrieval import Document
 from jackfield_documents.chunking import corpus_of
 from jackfield_documents.documents import DocumentReader
 

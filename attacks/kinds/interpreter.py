@@ -18,7 +18,7 @@ from typing import Any
 
 from attacks.kind import Attempt, Kind, law
 from jackfield import sync
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.tools import ToolContext, ToolResult
 
 KEY = "sk-host-4711-MARK"

@@ -14,7 +14,7 @@ from typing import Any
 from attacks.kind import Attempt, Kind, law
 from attacks.speaking import model_of, says
 from jackfield.errors import JackfieldError, ModelOverloadedError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings, load_settings
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI

@@ -27,7 +27,7 @@ from jackfield import sync
 from jackfield.errors import JackfieldError
 from jackfield.messages import Message
 from jackfield.models import BaseChatModel
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import load_settings
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attacks.kind import Attempt, Kind, law
 from attacks.speaking import server_of
-from jackfield.cli.render import Renderer
+from jackfield.cli import Renderer
 from jackfield.events import (
     ApprovalNeeded,
     PluginEvent,

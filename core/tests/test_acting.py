@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jackfield.models.base import load_processors
-from jackfield.plugins.acting import DEFAULT_CHAIN, standings
-from jackfield.plugins.host import PluginHost
+from jackfield.models import load_processors
+from jackfield.plugins import PluginHost, standings
+from jackfield.plugins._acting import DEFAULT_CHAIN
 from jackfield_manage.consent import description, news, summary
 from jackfield_manage.doctor import examine
 from jackfield_manage.why import why

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken, RunView, with_calls_closed
-from jackfield.agents.decide import AskModel, Finish, Pause, RunTools, decide, open_calls
-from jackfield.agents.limits import Spent
+from jackfield.agents._decide import AskModel, Finish, Pause, RunTools, decide, open_calls
+from jackfield.agents._limits import Spent
 from jackfield.config import Limits
 from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
 from jackfield.events import (
@@ -32,8 +32,7 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, FinishReason, FunctionCall, Usage
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import ToolContext
-from jackfield.tools.executor import PlannedCall
+from jackfield.tools import PlannedCall, ToolContext
 
 ASK = [{"role": "user", "content": "go"}]
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.plugins.catalog import GROUP, Catalog, scan
+from jackfield.plugins import Catalog, scan
+from jackfield.plugins._catalog import GROUP
 from jackfield.settings import normalise
 
 Listed = set[tuple[str, str, str, str]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.cli.approval import lines_of_call, load_run, save_run
+from jackfield.cli._approval import lines_of_call, load_run, save_run
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall, Message
 

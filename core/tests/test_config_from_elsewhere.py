@@ -9,7 +9,7 @@ import pytest
 from jackfield import get_chat_model
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError
-from jackfield.models.factory import backend_of
+from jackfield.models import backend_of
 
 NAMES = ("openai", "qwen_dashscope", "qwenvl_dashscope")
 

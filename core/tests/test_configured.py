@@ -15,8 +15,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Preprocessor, Processor
 from jackfield.request import ChatRequest
-from jackfield.retrieval import Corpus, Document, Embedded, Embedder, Hit, Parser, Searcher
-from jackfield.retrieval.base import Purpose
+from jackfield.retrieval import Corpus, Document, Embedded, Embedder, Hit, Parser, Purpose, Searcher
 from jackfield.tokens import Tokenizer
 from jackfield.tools import BaseTool
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jackfield
-from jackfield.plugins.known import known_components
+from jackfield.plugins import known_components
 from jackfield_testkit.command_line import CommandLine, bare_environment
 from jackfield_testkit.site import FakeSite
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jackfield.errors import BrokenPluginError
 from jackfield.hookspecs import HOOKS
 from jackfield.plugins import ComponentSpec, ToolSpec
-from jackfield.plugins.faults import MAX_SCHEMA_BYTES, fault_of
+from jackfield.plugins._faults import MAX_SCHEMA_BYTES, fault_of
 
 NO_TEXT = (5, None, b"x", ["x"])
 

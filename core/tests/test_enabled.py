@@ -20,8 +20,7 @@ from jackfield.errors import (
 )
 from jackfield.events import RunEvent
 from jackfield.models import BaseChatModel
-from jackfield.plugins import ToolSpec
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, ToolSpec
 from jackfield.runs import Observer
 from jackfield.settings import Settings, load_settings
 from jackfield.testing import ScriptedModel, answer

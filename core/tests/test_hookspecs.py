@@ -17,8 +17,9 @@ from jackfield.errors import BrokenPluginError
 from jackfield.events import ModelEvent
 from jackfield.hooks import Hook
 from jackfield.hookspecs import HOOKS, KINDS, hooks_of
-from jackfield.plugins import ToolSpec, hook, registration
-from jackfield.plugins.faults import fault_of
+from jackfield.plugins import ToolSpec, hook
+from jackfield.plugins import _registration as registration
+from jackfield.plugins._faults import fault_of
 from jackfield.testing import answer
 
 MARKER = "import pluggy\nfrom jackfield.plugins import ToolSpec, hook\nmarker = pluggy.HookimplMarker('jackfield')\n"

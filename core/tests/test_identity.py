@@ -20,10 +20,8 @@ import pytest
 
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.models import get_chat_model
-from jackfield.plugins import ToolSpec
-from jackfield.plugins.acting import DEFAULT_CHAIN
-from jackfield.plugins.catalog import scan
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, ToolSpec, scan
+from jackfield.plugins._acting import DEFAULT_CHAIN
 from jackfield.testing import ScriptedModel
 from jackfield_manage.consent import description, news
 from jackfield_manage.doctor import examine

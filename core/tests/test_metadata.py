@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.plugins import metadata
-from jackfield.plugins.metadata import read_file
+from jackfield.plugins import _metadata as metadata
+from jackfield.plugins import read_file
 
 
 def test_a_file_and_an_entry_of_an_archive_are_read_alike(tmp_path: Path) -> None:

@@ -45,9 +45,17 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
-from jackfield.models import BaseChatModel, BlockingChatModel, Retry, fold, get_chat_model
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT, asked_again, delay_s
-from jackfield.plugins.host import PluginHost
+from jackfield.models import (
+    ONLY_BEFORE_OUTPUT,
+    BaseChatModel,
+    BlockingChatModel,
+    Retry,
+    asked_again,
+    fold,
+    get_chat_model,
+)
+from jackfield.models._retry import delay_s
+from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls

@@ -16,8 +16,7 @@ from jackfield.errors import (
     PluginBlockedError,
     PluginNotFoundError,
 )
-from jackfield.plugins import ComponentSpec, SearcherSpec, ToolSpec
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import ComponentSpec, PluginHost, SearcherSpec, ToolSpec
 from jackfield.settings import Settings, load_settings
 
 GOOD_TOOL = """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, projects
 from jackfield.errors import AmbiguousPluginError, ConfigError, JackfieldError, PluginBlockedError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.projects import find_file
 from jackfield.settings import Settings, load_project, load_settings
 from jackfield.testing import ScriptedModel, answer

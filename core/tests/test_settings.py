@@ -13,8 +13,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.policy import why_not
+from jackfield.plugins import Row
+from jackfield.plugins._policy import why_not
 from jackfield.settings import Settings, closest, load_settings, normalise
 
 SECRET = "sk-" + "SECRET"

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.models.stops import StopSearch
-from jackfield.models.thoughts import ThoughtSplitter
+from jackfield.models import StopSearch, ThoughtSplitter
 from jackfield.tags import Tags
 
 # Few characters, so that tags overlap, contain each other and nearly come.

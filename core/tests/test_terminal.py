@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.cli.render import Renderer
-from jackfield.cli.terminal import Terminal, shown_name, shown_text
+from jackfield.cli import Renderer
+from jackfield.cli._terminal import Terminal, shown_name, shown_text
 from jackfield.events import RunEvent, TextDelta
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"

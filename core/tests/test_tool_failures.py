@@ -16,9 +16,8 @@ from jackfield.errors import ToolServiceError
 from jackfield.events import RunFinished, ToolFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import ToolContext, ToolExecutor, ToolResult
-from jackfield.tools import executor as executor_module
-from jackfield.tools.executor import PlannedCall
+from jackfield.tools import PlannedCall, ToolContext, ToolExecutor, ToolResult
+from jackfield.tools import _executor as executor_module
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -15,8 +15,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import ApprovalNeeded, RunFinished, ToolFinished
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import PluginTool, ToolContext, ToolExecutor, find_tool
-from jackfield.tools.executor import PlannedCall
+from jackfield.tools import PlannedCall, PluginTool, ToolContext, ToolExecutor, find_tool
 
 ASK = [Message("user", "go")]
 GO = PlannedCall(0, "c0", FunctionCall("act", "{}"))

@@ -20,9 +20,19 @@ from jackfield import tool
 from jackfield.errors import BrokenPluginError, ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.tools import BaseTool, FunctionTool, ToolContext, ToolExecutor, ToolResult, find_tool
-from jackfield.tools.executor import PlannedCall, cut_middle
-from jackfield.tools.schema import ArgumentChecker, check_tool_name, check_tool_schema
+from jackfield.tools import (
+    ArgumentChecker,
+    BaseTool,
+    FunctionTool,
+    PlannedCall,
+    ToolContext,
+    ToolExecutor,
+    ToolResult,
+    check_tool_name,
+    check_tool_schema,
+    find_tool,
+)
+from jackfield.tools._executor import cut_middle
 
 Event = ToolStarted | ToolProgress | ToolFinished
 
@@ -527,7 +537,7 @@ def test_the_exception_is_in_the_log_with_its_traceback(caplog: pytest.LogCaptur
         raise KeyError("nothing there")
 
     result(fail)
-    (record,) = [record for record in caplog.records if record.name == "jackfield.tools.executor"]
+    (record,) = [record for record in caplog.records if record.name == "jackfield.tools._executor"]
     assert record.exc_info is not None
     assert record.exc_info[0] is KeyError
 

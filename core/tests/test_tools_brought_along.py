@@ -13,8 +13,7 @@ from jackfield import BaseTool, FnCallAgent, Message, sync
 from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem, FunctionCall, as_messages
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import ToolContext, says_if_not_awaited
-from jackfield.tools.executor import call_tool
+from jackfield.tools import ToolContext, call_tool, says_if_not_awaited
 
 ASK = [{"role": "user", "content": "go"}]
 

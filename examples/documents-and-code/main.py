@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield import JackfieldError, create_agent, sync
-from jackfield.cli.render import Renderer
+from jackfield.cli import Renderer
 from jackfield.events import PluginEvent, RunFinished
 
 DOCUMENTS = Path(__file__).parent / "documents"

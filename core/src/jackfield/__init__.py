@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jackfield.errors import JackfieldError
     from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse, Usage
     from jackfield.models import BaseChatModel, get_chat_model
-    from jackfield.plugins.host import PluginHost
+    from jackfield.plugins import PluginHost
     from jackfield.request import ChatRequest, ModelFacts
     from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
 
@@ -37,7 +37,7 @@ _HOME = {
     "Message": "messages",
     "ModelFacts": "request",
     "ModelResponse": "messages",
-    "PluginHost": "plugins.host",
+    "PluginHost": "plugins",
     "RAGConfig": "config",
     "ToolContext": "tools",
     "ToolResult": "tools",

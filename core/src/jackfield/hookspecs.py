@@ -191,7 +191,7 @@ def embedders() -> list[EmbedderSpec]:
     return []
 
 
-@provisional("jackfield.runs.observers:Observer")
+@provisional("jackfield.runs._observers:Observer")
 def observers() -> list[ObserverSpec]:
     """Offer observers, which see the events of each run. Called when one of them is enabled.
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import ConfigError
-from jackfield.models.factory import backend_of
+from jackfield.models import backend_of
 
 URL = "http://127.0.0.1:1/v1"
 

@@ -9,15 +9,8 @@ import pytest
 
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem, Message
-from jackfield.models.media import (
-    address_of,
-    is_local,
-    media_type_of,
-    notes_of,
-    path_of,
-    read_media,
-    without_foreign_paths,
-)
+from jackfield.models import address_of, is_local, media_type_of, notes_of, path_of, read_media
+from jackfield.models._media import without_foreign_paths
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 WAV = b"RIFF\x24\0\0\0WAVEfmt "

@@ -13,7 +13,7 @@ from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.jsonschemas import response_format, strictly
 from jackfield.messages import Usage
-from jackfield.models.structured import ANSWER_TOOL
+from jackfield.models._structured import ANSWER_TOOL
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.events import ReasoningDelta, TextDelta
-from jackfield.models.thoughts import ThoughtSplitter
+from jackfield.models import ThoughtSplitter
 
 CASES = {
     # What the model wrote, whether the prompt opened a thought, the reasoning, the text.

@@ -1,10 +1,11 @@
 """Agents: a model, tools and a way to use them."""
 
-from jackfield.agents.base import Agent, AgentOptions, ToolEntry
-from jackfield.agents.create import create_agent
-from jackfield.agents.decide import with_calls_closed
-from jackfield.agents.fncall import BasicAgent, FnCallAgent
-from jackfield.agents.run import Event, Response, Run, RunView
+from jackfield.agents._base import Agent, AgentOptions, ToolEntry
+from jackfield.agents._create import create_agent
+from jackfield.agents._decide import with_calls_closed
+from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.agents._run import Event, Response, Run, RunView
+from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
 
 __all__ = [
@@ -19,5 +20,7 @@ __all__ = [
     "RunView",
     "ToolEntry",
     "create_agent",
+    "load_agent_config",
+    "text_of",
     "with_calls_closed",
 ]

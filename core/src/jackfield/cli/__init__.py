@@ -1,1 +1,42 @@
-"""The command line."""
+"""The command line: what commands of plugins may use of it, too. `main` is its beginning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jackfield._lazy import fetching
+
+if TYPE_CHECKING:
+    from jackfield.cli._parser import Parser
+    from jackfield.cli._plugins import add_list_options, print_rows, row_facts, state_of, state_of_source
+    from jackfield.cli._render import Renderer
+    from jackfield.cli._tables import print_json, print_table, printable
+
+__all__ = [
+    "Parser",
+    "Renderer",
+    "add_list_options",
+    "print_json",
+    "print_rows",
+    "print_table",
+    "printable",
+    "row_facts",
+    "state_of",
+    "state_of_source",
+]
+
+__getattr__, __dir__ = fetching(
+    __name__,
+    {
+        "Parser": "cli._parser",
+        "Renderer": "cli._render",
+        "add_list_options": "cli._plugins",
+        "print_json": "cli._tables",
+        "print_rows": "cli._plugins",
+        "print_table": "cli._tables",
+        "printable": "cli._tables",
+        "row_facts": "cli._plugins",
+        "state_of": "cli._plugins",
+        "state_of_source": "cli._plugins",
+    },
+)

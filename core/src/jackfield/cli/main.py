@@ -11,16 +11,16 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jackfield.cli.parser import Parser
-from jackfield.cli.terminal import guarded, shown_name, unguarded
+from jackfield.cli._parser import Parser
+from jackfield.cli._terminal import guarded, shown_name, unguarded
 from jackfield.defaults import MANAGER
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginNotFoundError
 from jackfield.settings import closest
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
-    from jackfield.plugins.catalog import Row
-    from jackfield.plugins.host import PluginHost
+    from jackfield.plugins._catalog import Row
+    from jackfield.plugins._host import PluginHost
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +67,7 @@ def _run_own_command(words: Sequence[str]) -> int:
     if not options.command:
         parser.print_help()
         return 0
-    from jackfield.plugins.host import default_host
+    from jackfield.plugins._host import default_host
 
     _tell_news(default_host())
     handler: Callable[[argparse.Namespace], int] = options.handler
@@ -123,8 +123,8 @@ def _tell_news(host: PluginHost) -> None:
 
 
 def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
-    from jackfield.plugins.host import default_host
-    from jackfield.plugins.known import known_distribution
+    from jackfield.plugins._host import default_host
+    from jackfield.plugins._known import known_distribution
 
     host = default_host()
     if known_distribution("command", command) == MANAGER:
@@ -175,7 +175,7 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
 
 
 def _absence(command: str, names: Sequence[str]) -> str:
-    from jackfield.plugins.known import install_hint
+    from jackfield.plugins._known import install_hint
 
     near = closest(command, [*_OWN_COMMANDS, *names])
     return f"there is no command {command!r}{near}{install_hint('command', command)}"
@@ -229,7 +229,7 @@ def _parser(given: Sequence[str]) -> Parser:
 
 
 def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
-    from jackfield.cli.plugins import add_list_options
+    from jackfield.cli._plugins import add_list_options
 
     parser.epilog = f"All other commands about plugins come with {MANAGER}:\n  pip install {MANAGER}"
     parser.set_defaults(handler=_lazily("plugins", "list_plugins"), kind=None, json=False)

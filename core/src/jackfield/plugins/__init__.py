@@ -1,12 +1,14 @@
-"""What authors of plugins import: the `hook` decorators and the descriptors. It loads nothing heavy.
+"""What authors of plugins import, and how plugins are found.
 
-A light module (the one an entry point names) imports the standard library and this package, nothing else.
+A light module (the one an entry point names) imports the standard library and this package, nothing else: nothing heavy
+is loaded before it is used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jackfield._lazy import fetching
 
 if TYPE_CHECKING:
     from jackfield import hookspecs as hook
@@ -28,33 +30,94 @@ if TYPE_CHECKING:
         ToolSpec,
         in_language,
     )
+    from jackfield.plugins._acting import acting_by_default, acts_by_default, standing, standings
+    from jackfield.plugins._catalog import API, Catalog, Problem, Row, misspelt_groups, scan
+    from jackfield.plugins._host import PluginHost, default_host
+    from jackfield.plugins._imports import specs_of_import
+    from jackfield.plugins._known import Known, install_hint, known_components, parser_of_extension
+    from jackfield.plugins._metadata import read_file
+    from jackfield.plugins._policy import is_incompatible
+    from jackfield.plugins._registration import RegistrationManager
 
 __all__ = [
+    "API",
     "AgentSpec",
     "CallFormatSpec",
+    "Catalog",
     "CommandSpec",
     "ComponentSpec",
     "EmbedderSpec",
+    "Known",
     "LLMSpec",
     "ObserverSpec",
     "ParserSpec",
+    "PluginHost",
     "PostprocessorSpec",
     "PreprocessorSpec",
+    "Problem",
     "ProcessorSpec",
+    "RegistrationManager",
+    "Row",
     "SearcherSpec",
     "Texts",
     "TokenizerSpec",
     "ToolSpec",
+    "acting_by_default",
+    "acts_by_default",
+    "default_host",
     "hook",
     "in_language",
+    "install_hint",
+    "is_incompatible",
+    "known_components",
+    "misspelt_groups",
+    "parser_of_extension",
+    "read_file",
+    "scan",
+    "specs_of_import",
+    "standing",
+    "standings",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # At first use, so that listing what is installed need not load pluggy.
-    if name not in __all__:
-        raise AttributeError(f"module 'jackfield.plugins' has no attribute {name!r}")
-    hookspecs, descriptors = "jackfield.hookspecs", "jackfield.descriptors"
-    value = import_module(hookspecs) if name == "hook" else getattr(import_module(descriptors), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = fetching(
+    __name__,
+    {
+        "API": "plugins._catalog",
+        "AgentSpec": "descriptors",
+        "CallFormatSpec": "descriptors",
+        "Catalog": "plugins._catalog",
+        "CommandSpec": "descriptors",
+        "ComponentSpec": "descriptors",
+        "EmbedderSpec": "descriptors",
+        "Known": "plugins._known",
+        "LLMSpec": "descriptors",
+        "ObserverSpec": "descriptors",
+        "ParserSpec": "descriptors",
+        "PluginHost": "plugins._host",
+        "PostprocessorSpec": "descriptors",
+        "PreprocessorSpec": "descriptors",
+        "Problem": "plugins._catalog",
+        "ProcessorSpec": "descriptors",
+        "RegistrationManager": "plugins._registration",
+        "Row": "plugins._catalog",
+        "SearcherSpec": "descriptors",
+        "Texts": "descriptors",
+        "TokenizerSpec": "descriptors",
+        "ToolSpec": "descriptors",
+        "acting_by_default": "plugins._acting",
+        "acts_by_default": "plugins._acting",
+        "default_host": "plugins._host",
+        "hook": "hookspecs.",
+        "in_language": "descriptors",
+        "install_hint": "plugins._known",
+        "is_incompatible": "plugins._policy",
+        "known_components": "plugins._known",
+        "misspelt_groups": "plugins._catalog",
+        "parser_of_extension": "plugins._known",
+        "read_file": "plugins._metadata",
+        "scan": "plugins._catalog",
+        "specs_of_import": "plugins._imports",
+        "standing": "plugins._acting",
+        "standings": "plugins._acting",
+    },
+)

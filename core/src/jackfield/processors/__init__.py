@@ -1,6 +1,6 @@
 """Processors: what stands between a caller and a backend."""
 
-from jackfield.processors.base import (
+from jackfield.processors._base import (
     CallFormat,
     CallFormatProcessor,
     CallNext,
@@ -13,7 +13,7 @@ from jackfield.processors.base import (
     StreamTransform,
     transformed,
 )
-from jackfield.processors.order import Placed, in_order, placed_in_order
+from jackfield.processors._order import Placed, in_order, placed_in_order
 
 __all__ = [
     "CallFormat",

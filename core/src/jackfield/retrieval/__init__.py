@@ -5,9 +5,10 @@ Parsers import this package in processes of their own, so it loads little.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jackfield.retrieval.base import (
+from jackfield._lazy import fetching
+from jackfield.retrieval._base import (
     Block,
     BlockKind,
     Chunk,
@@ -20,10 +21,11 @@ from jackfield.retrieval.base import (
     Purpose,
     Searcher,
     Vector,
+    shown_path,
 )
 
 if TYPE_CHECKING:
-    from jackfield.retrieval.searchers import make_searcher
+    from jackfield.retrieval._searchers import make_searcher
 
 __all__ = [
     "Block",
@@ -39,12 +41,8 @@ __all__ = [
     "Searcher",
     "Vector",
     "make_searcher",
+    "shown_path",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "make_searcher":
-        raise AttributeError(f"module 'jackfield.retrieval' has no attribute {name!r}")
-    from jackfield.retrieval.searchers import make_searcher  # at first use: it loads the host
-
-    return make_searcher
+# It loads the host, which parsers do not need.
+__getattr__, _ = fetching(__name__, {"make_searcher": "retrieval._searchers"})

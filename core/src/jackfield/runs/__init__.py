@@ -1,6 +1,6 @@
 """What belongs to runs of agents: what they open, and who is told of them."""
 
-from jackfield.runs.observers import Observer
-from jackfield.runs.resources import RunResources
+from jackfield.runs._observers import Observer
+from jackfield.runs._resources import RunResources
 
 __all__ = ["Observer", "RunResources"]

@@ -17,8 +17,8 @@ from jackfield.events import (
 )
 from jackfield.jsontext import dumps
 from jackfield.messages import Usage
-from jackfield.models.base import BaseChatModel
-from jackfield.plugins.host import PluginHost
+from jackfield.models._base import BaseChatModel
+from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 

@@ -1,20 +1,27 @@
 """Tools: what a model may call."""
 
-from jackfield.tools.awaiting import says_if_not_awaited
-from jackfield.tools.base import BaseTool, ToolContext, ToolResult
-from jackfield.tools.executor import ToolExecutor
-from jackfield.tools.function_tool import FunctionTool, tool
-from jackfield.tools.plugin_tool import PluginTool, find_tool
-from jackfield.tools.workspace import Workspace
+from jackfield.tools._awaiting import says_if_not_awaited
+from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor, call_tool
+from jackfield.tools._function_tool import FunctionTool, tool
+from jackfield.tools._plugin_tool import PluginTool, find_tool
+from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
+from jackfield.tools._workspace import Workspace
 
 __all__ = [
+    "REFUSED_TEXT",
+    "ArgumentChecker",
     "BaseTool",
     "FunctionTool",
+    "PlannedCall",
     "PluginTool",
     "ToolContext",
     "ToolExecutor",
     "ToolResult",
     "Workspace",
+    "call_tool",
+    "check_tool_name",
+    "check_tool_schema",
     "find_tool",
     "says_if_not_awaited",
     "tool",

@@ -12,7 +12,7 @@ import pytest
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import scan
 from jackfield_manage.consent import news
 from jackfield_manage.lock import Lock
 from jackfield_manage.packages import installed_plugin

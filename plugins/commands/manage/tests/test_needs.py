@@ -10,10 +10,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from jackfield import create_agent
-from jackfield.agents.spec import load_agent_config
+from jackfield.agents import load_agent_config
 from jackfield.config import AgentConfig
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginNotFoundError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_manage.cli.chains import requirement_lines
 from jackfield_manage.needs import Needs, needs_of, needs_of_python

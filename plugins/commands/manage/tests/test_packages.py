@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, PluginError
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import scan
 from jackfield_manage.packages import (
     Environment,
     Sources,

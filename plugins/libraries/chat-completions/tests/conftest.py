@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield import sync
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_chat_completions import ChatCompletionsModel, ServerProfile
 from jackfield_testkit.server import FakeOpenAI

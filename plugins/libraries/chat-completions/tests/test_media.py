@@ -9,7 +9,7 @@ import pytest
 
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
-from jackfield.models.media import is_local
+from jackfield.models import is_local
 from jackfield_chat_completions.media import media_part
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import DocParserError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, Reading, chunk_document, passages

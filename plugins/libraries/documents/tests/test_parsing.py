@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import DocParserError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits

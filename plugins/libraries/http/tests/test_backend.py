@@ -24,7 +24,7 @@ from jackfield.errors import (
 )
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, Message
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.settings import Settings
 from jackfield_backend.keys import FoundKey, KeyRule

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jackfield import sync
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_anthropic.backend import AnthropicChat
 from jackfield_testkit.anthropic import AnthropicMessages

@@ -20,7 +20,7 @@ from jackfield.errors import (
     RateLimitedError,
 )
 from jackfield.messages import Usage
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Embedded, Embedder
 from jackfield.settings import Settings
 from jackfield_dashscope.embedder import DashScopeEmbedder

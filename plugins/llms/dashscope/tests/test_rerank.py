@@ -9,7 +9,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelConnectionError, ModelResponseError, PluginNotFoundError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Chunk, Corpus, Hit
 from jackfield.settings import Settings
 from jackfield_dashscope.rerank import DashScopeRerank

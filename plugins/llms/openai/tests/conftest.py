@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jackfield import sync
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_openai.backend import OpenAIChat
 from jackfield_testkit.server import FakeOpenAI

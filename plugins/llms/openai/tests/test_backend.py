@@ -26,7 +26,7 @@ from jackfield.errors import (
 )
 from jackfield.events import ModelEvent, TextDelta
 from jackfield.messages import Message
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_chat_completions import PROFILES
 from jackfield_openai.backend import OpenAIChat

@@ -14,7 +14,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import ConfigError, MissingSecretError, ModelResponseError, RateLimitedError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Embedded
 from jackfield.settings import Settings
 from jackfield_openai.embeddings import OpenAIEmbedder

@@ -9,7 +9,7 @@ import pytest
 
 from jackfield.events import ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ModelResponse
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield_transformers.answer import AnswerReader, Reading
 
 END = 256

@@ -26,8 +26,7 @@ from jackfield.errors import (
 )
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, Message, ModelResponse
-from jackfield.models import BaseChatModel
-from jackfield.models.fold import fold
+from jackfield.models import BaseChatModel, fold
 from jackfield_transformers.loading import LoadedModel, can_sanitize
 
 Make = Callable[..., BaseChatModel]

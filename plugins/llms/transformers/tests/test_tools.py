@@ -13,8 +13,7 @@ from jackfield import sync
 from jackfield.errors import ModelRequestError
 from jackfield.events import FunctionCallDelta, ReasoningDelta, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Message
-from jackfield.models import BaseChatModel
-from jackfield.models.fold import fold
+from jackfield.models import BaseChatModel, fold
 from jackfield_call_formats.nous import NousFormat
 from jackfield_transformers.prompt import template_messages, template_tools
 

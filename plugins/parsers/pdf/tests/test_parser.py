@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import ConfigError, DocParserError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader
 from jackfield_pdf.parser import PdfParser

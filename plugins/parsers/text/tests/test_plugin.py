@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader
 

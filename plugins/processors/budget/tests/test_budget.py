@@ -18,9 +18,7 @@ from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, ModelRequestError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, RunFinished, StreamReset, TextDelta, UsageReported
 from jackfield.messages import Message, Usage
-from jackfield.models.factory import get_chat_model
-from jackfield.models.fold import fold
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT, Retry
+from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, fold, get_chat_model
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, calls

@@ -24,8 +24,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import Message, Usage
-from jackfield.models.fold import fold
-from jackfield.models.retry import Retry
+from jackfield.models import Retry, fold
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls

@@ -11,7 +11,7 @@ import time
 
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import FunctionCall, Message
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield.processors import CallFormat
 from jackfield.request import ChatRequest
 from jackfield_call_formats.nous import NousFormat

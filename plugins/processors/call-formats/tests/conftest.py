@@ -10,7 +10,7 @@ import pytest
 from jackfield.config import GenerateConfig
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import FunctionCall, Message, ModelResponse, as_messages
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield.processors import CallFormat
 from jackfield.request import ChatRequest
 from jackfield_call_formats.nous import NousFormat

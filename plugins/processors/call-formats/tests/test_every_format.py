@@ -21,7 +21,7 @@ from jackfield.events import (
     TextDelta,
 )
 from jackfield.messages import FINISH_REASONS, ContentItem, FunctionCall, Message
-from jackfield.models.fold import fold
+from jackfield.models import fold
 
 NAMES = ["nous", "nous with code", "qwen", "qwen3_coder", "react"]
 every_format = pytest.mark.parametrize("fmt", NAMES)

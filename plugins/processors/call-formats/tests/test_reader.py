@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jackfield.errors import ToolArgumentError
 from jackfield.events import FunctionCallDelta, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import FunctionCall, Usage
-from jackfield.models.fold import fold
+from jackfield.models import fold
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 F = ("f", '{"a": 1}')

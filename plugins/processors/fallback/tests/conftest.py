@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jackfield.events import ModelEvent
-from jackfield.models.base import BaseChatModel
+from jackfield.models import BaseChatModel
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel
 from jackfield_fallback.processor import Fallback

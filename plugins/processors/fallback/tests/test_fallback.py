@@ -41,9 +41,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import Usage
-from jackfield.models.factory import get_chat_model
-from jackfield.models.fold import fold
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT, Retry
+from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, fold, get_chat_model
 from jackfield.processors import CallFormatProcessor, Preprocessor, in_order
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.settings import Settings

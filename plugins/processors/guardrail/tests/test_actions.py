@@ -23,7 +23,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, ModelResponse, Usage
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_guardrail.processor import RULE_EVENT, OutputGuardrail

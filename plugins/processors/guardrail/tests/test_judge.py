@@ -10,7 +10,7 @@ from jackfield import sync
 from jackfield.errors import ConfigError, ContentFilterError, ModelOverloadedError, PluginNotFoundError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import Usage
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_guardrail.judging import Judge
 from jackfield_guardrail.processor import OutputGuardrail

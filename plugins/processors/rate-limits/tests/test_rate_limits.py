@@ -17,8 +17,7 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
 from jackfield.messages import Usage
-from jackfield.models.factory import get_chat_model
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT, Retry
+from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, get_chat_model
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer

@@ -13,8 +13,7 @@ import pytest
 from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, PluginEvent, ReasoningDelta, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse
-from jackfield.models.fold import fold
-from jackfield.models.retry import Retry
+from jackfield.models import Retry, fold
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Phase, Processor, in_order
 from jackfield.request import ChatRequest
 from jackfield_redaction.config import RedactionConfig

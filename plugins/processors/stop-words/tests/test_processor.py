@@ -21,9 +21,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, Message, Usage
-from jackfield.models import Retry
-from jackfield.models.fold import fold
-from jackfield.models.stops import STOPPED
+from jackfield.models import STOPPED, Retry, fold
 from jackfield.processors import Processor, in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel

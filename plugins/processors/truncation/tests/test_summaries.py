@@ -14,7 +14,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError
 from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, PluginEvent, TextDelta, UsageReported
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.streams import gathered

@@ -34,7 +34,7 @@ BROKEN = {
 """A processor of the zoo, and the test that is made for its fault; a figure tells two faults of one apart."""
 
 SUITES = """
-from jackfield.models.retry import Retry
+from jackfield.models import Retry
 from jackfield_testkit.suites import ProcessorSuite
 
 TEXTS = ["It is [secret], or [secre", "[secret][secret] [[secret] [sec"]

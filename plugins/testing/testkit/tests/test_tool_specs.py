@@ -13,8 +13,7 @@ import pytest
 
 from jackfield import FnCallAgent, tool
 from jackfield.errors import BrokenPluginError, ConfigError
-from jackfield.plugins import ToolSpec, hook
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, ToolSpec, hook
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext, find_tool
 from jackfield_testkit.site import site

@@ -17,7 +17,7 @@ import pytest
 from jackfield import sync
 from jackfield.agents import create_agent
 from jackfield.errors import ToolArgumentError, ToolServiceError
-from jackfield.runs.resources import RunResources
+from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
 from jackfield_code_interpreter import barriers, launch

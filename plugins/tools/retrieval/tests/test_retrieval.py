@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import ConfigError, DocParserError, PluginNotFoundError, ToolArgumentError
-from jackfield.plugins.host import default_host
+from jackfield.plugins import default_host
 from jackfield.tools import ToolContext, Workspace, find_tool
 from jackfield_retrieval.tool import RetrievalTool
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield_manage.answers import failed, read_answer
 
 TIMEOUT_S = 30.0

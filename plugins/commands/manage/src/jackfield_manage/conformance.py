@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from jackfield.plugins.catalog import Row
+from jackfield.plugins import Row
 
 FILE = "conformance.json"
 MAX_FILE_BYTES = 4 << 20

@@ -18,9 +18,7 @@ from typing import Any, Literal
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
-from jackfield.plugins.acting import standings
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, Row, standings
 from jackfield_manage.choices import write_whole
 from jackfield_manage.record import content_hash
 from jackfield_manage.source import Described, described_in_source

@@ -17,7 +17,7 @@ from typing import Any
 
 import importlib_metadata
 
-from jackfield.plugins.metadata import read_file
+from jackfield.plugins import read_file
 from jackfield.settings import normalise
 
 CORE = "jackfield"

@@ -13,10 +13,7 @@ from typing import Any, Literal
 
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins.acting import standings
-from jackfield.plugins.catalog import Problem, Row, misspelt_groups
-from jackfield.plugins.host import PluginHost
-from jackfield.plugins.policy import is_incompatible
+from jackfield.plugins import PluginHost, Problem, Row, is_incompatible, misspelt_groups, standings
 from jackfield.settings import ENABLED_KINDS, near, normalise
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers

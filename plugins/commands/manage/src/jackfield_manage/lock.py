@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jackfield.errors import PluginError
-from jackfield.plugins.catalog import Catalog, Row, scan
+from jackfield.plugins import Catalog, Row, scan
 from jackfield.settings import Settings, normalise
 from jackfield.version import __version__
 from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of

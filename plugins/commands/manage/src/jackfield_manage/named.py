@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from jackfield.errors import PluginNotFoundError
-from jackfield.plugins.catalog import Catalog, Row
-from jackfield.plugins.known import install_hint
+from jackfield.plugins import Catalog, Row, install_hint
 from jackfield.settings import closest, normalise
 
 

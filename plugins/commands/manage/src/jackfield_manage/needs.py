@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from jackfield.config import AgentConfig, RAGConfig
 from jackfield.defaults import DOCUMENTS_TOOL
 from jackfield.errors import ConfigError, PluginNotFoundError
-from jackfield.models.factory import backend_of
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
-from jackfield.plugins.known import known_components, parser_of_extension
+from jackfield.models import backend_of
+from jackfield.plugins import PluginHost, Row, known_components, parser_of_extension
 from jackfield.settings import closest, normalise
 from jackfield_manage.distributions import CORE
 from jackfield_manage.python_uses import PythonUses

@@ -21,8 +21,7 @@ from typing import Any, Literal
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError, PluginError
-from jackfield.plugins.catalog import Catalog
-from jackfield.plugins.known import known_components
+from jackfield.plugins import Catalog, known_components
 from jackfield.settings import normalise
 from jackfield_manage.distributions import CORE, Distribution
 from jackfield_manage.named import distributions_named, not_installed

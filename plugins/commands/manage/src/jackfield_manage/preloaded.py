@@ -27,7 +27,7 @@ from functools import partial
 from itertools import pairwise
 from typing import IO, Any
 
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield_manage.answers import answer_to, failed, read_answer
 from jackfield_manage.probe import BASES, describe, look_deep
 

@@ -17,13 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import jackfield.plugins.faults  # paid once by all plugins, so not counted for this one
-import jackfield.plugins.registration  # noqa: F401 - as above
+import jackfield.plugins._faults  # paid once by all plugins, so not counted for this one
+import jackfield.plugins._registration  # noqa: F401 - as above
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import ComponentSpec, PluginHost, Row
 from jackfield_manage.answers import answer_to, failed
 from jackfield_manage.watch import Watch
 
@@ -129,7 +127,7 @@ BASES = {
     "call_format": "jackfield.processors:CallFormat",
     "embedder": "jackfield.retrieval:Embedder",
     "llm": "jackfield.models:BaseChatModel",
-    "observer": "jackfield.runs.observers:Observer",
+    "observer": "jackfield.runs._observers:Observer",
     "parser": "jackfield.retrieval:Parser",
     "processor": "jackfield.processors:Processor",
     "searcher": "jackfield.retrieval:Searcher",

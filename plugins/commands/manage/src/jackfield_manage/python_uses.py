@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jackfield.agents.spec import text_of
+from jackfield.agents import text_of
 from jackfield.errors import ConfigError
 from jackfield_manage.source import Constants, UnknownValueError, name_called
 

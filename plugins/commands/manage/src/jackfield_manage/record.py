@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from jackfield.errors import PluginError
-from jackfield.plugins.metadata import read_file
+from jackfield.plugins import read_file
 from jackfield_manage.distributions import read_distribution
 
 _MAX_RECORD_BYTES = 16 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError, PluginError
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import scan
 from jackfield.settings import Settings
 from jackfield.version import __version__
 from jackfield_manage.choices import load_choices, write_choices

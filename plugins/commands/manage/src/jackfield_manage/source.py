@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.hookspecs import HOOKS
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.imports import specs_of_import
+from jackfield.plugins import Row, specs_of_import
 
 MAX_SOURCE_BYTES = 1 << 20
 _KIND_OF_CLASS = {hook.spec_class.__name__: hook.kind for hook in HOOKS.values()}

@@ -9,10 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jackfield.errors import PluginNotFoundError
-from jackfield.plugins.acting import standing
-from jackfield.plugins.catalog import Catalog, Problem, Row
-from jackfield.plugins.host import PluginHost
-from jackfield.plugins.known import known_components
+from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components, standing
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
 from jackfield_manage.named import distributions_named

@@ -8,8 +8,8 @@ from functools import partial
 
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
-from jackfield.models.retry import asked_again
-from jackfield.retrieval.base import Embedded
+from jackfield.models import asked_again
+from jackfield.retrieval import Embedded
 
 _WORKERS_PER_REQUEST = 4
 

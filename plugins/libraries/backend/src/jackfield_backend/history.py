@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import ASSISTANT, FUNCTION, ContentItem, FunctionCall, Message
-from jackfield.models.media import notes_of
-from jackfield.models.pairing import OpenCall, paired
+from jackfield.models import OpenCall, notes_of, paired
 
 NO_RESULT = "(no result: the call was not carried out)"
 RESULT_BELOW = "(the result is in the next message)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jackfield.messages import ContentItem
-from jackfield.models.media import address_of, path_of, read_media
+from jackfield.models import address_of, path_of, read_media
 
 _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
 

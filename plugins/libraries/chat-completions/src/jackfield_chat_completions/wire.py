@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jackfield.config import GenerateConfig
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
-from jackfield.models.media import notes_of
+from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backend.history import Answer, Result, parts_of
 from jackfield_chat_completions.media import media_part

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
-from jackfield.retrieval.base import Chunk, Corpus, Hit, shown_path
+from jackfield.retrieval import Chunk, Corpus, Hit, shown_path
 from jackfield.tokens import TokenCounter, estimate_tokens
 from jackfield_documents.chunking import page_line
 from jackfield_documents.cutting import head_that_fits

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from jackfield.retrieval.base import Block, Chunk, Corpus, Document
+from jackfield.retrieval import Block, Chunk, Corpus, Document
 from jackfield.tokens import TokenCounter, estimate_tokens
 from jackfield_documents.cutting import cut_to_fit, tail_from_a_sentence
 

@@ -16,11 +16,8 @@ from typing import Any
 
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
-from jackfield.plugins import ParserSpec
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost, default_host
-from jackfield.plugins.known import install_hint, parser_of_extension
-from jackfield.retrieval.base import Document, Parser, shown_path
+from jackfield.plugins import ParserSpec, PluginHost, Row, default_host, install_hint, parser_of_extension
+from jackfield.retrieval import Document, Parser, shown_path
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
 from jackfield_documents.keep import Kept

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from jackfield.retrieval.base import Chunk, Hit
+from jackfield.retrieval import Chunk, Hit
 
 
 def fuse(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from threading import Event, Lock
 from typing import Generic, TypeVar
 
-from jackfield.retrieval.base import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, cast, get_args
 from pydantic import SecretStr
 
 from jackfield.errors import DocParserError
-from jackfield.retrieval.base import Block, BlockKind, Document
+from jackfield.retrieval import Block, BlockKind, Document
 from jackfield_documents.parsing_process import read_frame, write_frame
 
 _PROCESSES = max(1, min(2, os.cpu_count() or 1))

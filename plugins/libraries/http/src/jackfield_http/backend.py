@@ -12,10 +12,8 @@ from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
-from jackfield.models import BaseChatModel
-from jackfield.models.base import name_of_server
-from jackfield.models.media import is_local, path_of
-from jackfield.plugins.host import PluginHost
+from jackfield.models import BaseChatModel, is_local, name_of_server, path_of
+from jackfield.plugins import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tracebacks import LocalsForgotten

@@ -10,7 +10,7 @@ from typing import Any
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message
-from jackfield.models import media
+from jackfield.models import _media as media
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_backend.history import Answer, Call, parts_of, text_of

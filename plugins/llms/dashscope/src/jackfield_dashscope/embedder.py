@@ -9,7 +9,7 @@ import msgspec
 
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.batches import embed_in_batches

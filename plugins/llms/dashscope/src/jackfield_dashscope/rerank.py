@@ -9,7 +9,7 @@ import msgspec
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_dashscope.config import RerankConfig
 from jackfield_dashscope.service import Service

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from jackfield.errors import ModelServiceError
-from jackfield.models.retry import asked_again
+from jackfield.models import asked_again
 from jackfield.settings import Settings
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_dashscope.config import ServiceConfig

@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr
 from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
 from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.batches import embed_in_batches

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jackfield import sync
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_openai.responses.backend import OpenAIResponses
 from jackfield_testkit.responses import FakeResponses

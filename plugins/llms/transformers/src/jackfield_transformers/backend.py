@@ -15,9 +15,8 @@ from jackfield.config import LLMConfig
 from jackfield.errors import BrokenPluginError, ModelRequestError, ModelTimeoutError
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
-from jackfield.plugins.host import PluginHost
-from jackfield.processors import CallFormat, Processor
-from jackfield.processors.base import transformed
+from jackfield.plugins import PluginHost
+from jackfield.processors import CallFormat, Processor, transformed
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.streams import closing
 from jackfield_transformers.answer import AnswerReader, Reading

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
-from jackfield.models.media import notes_of
+from jackfield.models import notes_of
 from jackfield.request import FunctionSchema
 from jackfield_backend.history import Answer, Result, parts_of, text_of
 

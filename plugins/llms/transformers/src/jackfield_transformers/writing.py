@@ -12,8 +12,7 @@ from typing import Any
 
 from jackfield.errors import ContextLengthError, ModelServiceError, UnsupportedInputError
 from jackfield.messages import ASSISTANT
-from jackfield.models.media import path_of, read_media
-from jackfield.models.thoughts import BEGIN
+from jackfield.models import BEGIN, path_of, read_media
 from jackfield.request import ChatRequest
 from jackfield_transformers.errors import BACKEND
 from jackfield_transformers.generation import TEMPLATE_OPTIONS

@@ -24,7 +24,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import Usage
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT
+from jackfield.models import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield.config import GenerateConfig, LLMConfig
-from jackfield.models.base import BaseChatModel
-from jackfield.models.factory import backend_of, get_chat_model
-from jackfield.plugins.host import PluginHost
+from jackfield.models import BaseChatModel, backend_of, get_chat_model
+from jackfield.plugins import PluginHost
 
 # What says how to speak to one server, or how patient and how talkative one model is: another has its own.
 _OF_ONE_MODEL = frozenset(

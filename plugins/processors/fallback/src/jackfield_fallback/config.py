@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from jackfield.config import Config, LLMConfig
-from jackfield.models.base import BaseChatModel
+from jackfield.models import BaseChatModel
 
 
 def _as_models(value: Any) -> Any:

@@ -11,9 +11,8 @@ from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelResponseError, ModelServiceError, PluginError
 from jackfield.events import ModelEvent, PluginEvent, StreamReset
-from jackfield.models.base import BaseChatModel
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.models import ONLY_BEFORE_OUTPUT, BaseChatModel
+from jackfield.plugins import PluginHost, default_host
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

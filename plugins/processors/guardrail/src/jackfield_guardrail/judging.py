@@ -10,8 +10,7 @@ from jackfield.config import Lang
 from jackfield.errors import JackfieldError
 from jackfield.events import ModelEvent
 from jackfield.messages import SYSTEM, USER, Message, Usage
-from jackfield.models.base import BaseChatModel
-from jackfield.models.fold import Fold
+from jackfield.models import BaseChatModel, Fold
 from jackfield.streams import closing
 from jackfield_guardrail.whole import Verdict
 

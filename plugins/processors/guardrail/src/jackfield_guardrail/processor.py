@@ -11,7 +11,7 @@ from jackfield.config import Lang
 from jackfield.errors import ConfigError, ContentFilterError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
 from jackfield.messages import USER, Message, Usage
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

@@ -8,9 +8,8 @@ from typing import Literal, TypeAlias
 
 from jackfield.config import Lang
 from jackfield.errors import ConfigError
-from jackfield.models.base import BaseChatModel
-from jackfield.models.factory import get_chat_model
-from jackfield.plugins.host import PluginHost
+from jackfield.models import BaseChatModel, get_chat_model
+from jackfield.plugins import PluginHost
 from jackfield_guardrail.config import NAME, Action, JudgeConfig, Part, RuleConfig
 from jackfield_guardrail.finding import Finder, RegexFinder
 from jackfield_guardrail.judging import Judge

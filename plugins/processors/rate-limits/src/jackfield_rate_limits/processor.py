@@ -15,7 +15,7 @@ from jackfield import sync
 from jackfield.errors import LimitReachedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, UsageReported
 from jackfield.messages import Usage
-from jackfield.models.retry import ONLY_BEFORE_OUTPUT
+from jackfield.models import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from jackfield.events import ModelEvent
-from jackfield.models.stops import until_stop
+from jackfield.models import until_stop
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield_stop_words.config import StopWordsConfig

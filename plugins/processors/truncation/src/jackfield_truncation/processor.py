@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from jackfield import sync
 from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import Usage
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext, Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

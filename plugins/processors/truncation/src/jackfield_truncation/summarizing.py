@@ -10,10 +10,8 @@ from jackfield import sync
 from jackfield.errors import ContextLengthError, ModelResponseError
 from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message, Usage
-from jackfield.models.base import BaseChatModel
-from jackfield.models.factory import get_chat_model
-from jackfield.models.fold import Fold
-from jackfield.plugins.host import PluginHost
+from jackfield.models import BaseChatModel, Fold, get_chat_model
+from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from jackfield.errors import ConfigError, PluginBlockedError, PluginError, PluginNotFoundError
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins import PluginHost, Row, default_host
 from jackfield.request import ChatRequest
 from jackfield.tokens import EstimatingTokenizer, TokenCounter, Tokenizer, estimate_tokens
 from jackfield_metering.counting import Counts, RequestCounter

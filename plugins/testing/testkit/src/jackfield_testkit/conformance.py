@@ -16,7 +16,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 import jackfield
-from jackfield.plugins.catalog import scan
+from jackfield.plugins import scan
 from jackfield_testkit.suites.base import Suite, suite_of
 
 FORMAT = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 
 

@@ -18,8 +18,7 @@ from typing import Any, cast
 
 import jackfield.plugins
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec
-from jackfield.plugins.registration import RegistrationManager
+from jackfield.plugins import ComponentSpec, RegistrationManager
 from jackfield_manage.watch import Watch
 
 

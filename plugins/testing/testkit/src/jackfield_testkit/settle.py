@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from jackfield.hookspecs import KINDS
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 
 THREADS = 8

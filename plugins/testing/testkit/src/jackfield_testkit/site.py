@@ -33,7 +33,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 
 GROUP = "jackfield.v1"

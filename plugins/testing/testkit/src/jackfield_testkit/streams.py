@@ -14,7 +14,7 @@ from typing import Any
 from jackfield import sync
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import ModelResponse
-from jackfield.models.fold import fold
+from jackfield.models import fold
 from jackfield.processors import Processor, StreamTransform
 from jackfield.request import ChatRequest
 from jackfield.streams import closing

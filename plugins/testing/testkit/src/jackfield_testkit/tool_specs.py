@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jackfield.plugins import ToolSpec
-from jackfield.tools import BaseTool
-from jackfield.tools.function_tool import FunctionTool
+from jackfield.tools import BaseTool, FunctionTool
 from jackfield_manage.source import Constants, UnknownValueError
 
 KEPT = ("secrets", "network", "requires", "check")

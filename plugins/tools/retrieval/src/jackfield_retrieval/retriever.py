@@ -9,7 +9,7 @@ from typing import Any
 
 from jackfield.config import RAGConfig
 from jackfield.errors import DocParserError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.retrieval import Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.sync import in_worker
 from jackfield_documents import DocumentReader, Kept, Passage, choose, corpus_of, fits_whole, fuse, passages

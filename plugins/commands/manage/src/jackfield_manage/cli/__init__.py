@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jackfield.cli.parser import Parser
+from jackfield.cli import Parser
 
 
 def parsers() -> dict[str, Parser]:

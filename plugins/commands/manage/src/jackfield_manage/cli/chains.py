@@ -7,13 +7,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jackfield.agents.spec import load_agent_config
-from jackfield.cli.parser import Parser
-from jackfield.cli.tables import print_json, print_table, printable
+from jackfield.agents import load_agent_config
+from jackfield.cli import Parser, print_json, print_table, printable
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.plugins.acting import acts_by_default, standings
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.plugins import PluginHost, acts_by_default, default_host, standings
 from jackfield.processors import Placed
 from jackfield_manage.cli.newcomers import tell_news
 from jackfield_manage.distributions import CORE, installed

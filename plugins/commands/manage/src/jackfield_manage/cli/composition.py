@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jackfield.cli.tables import print_json, printable
+from jackfield.cli import print_json, printable
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
 
@@ -90,8 +90,7 @@ def seconds(text: str) -> float:
 
 def install(options: argparse.Namespace) -> int:
     """Install plugins, say what they offer, and remember that somebody wanted those that were named."""
-    from jackfield.plugins.catalog import scan
-    from jackfield.plugins.host import PluginHost
+    from jackfield.plugins import PluginHost, scan
     from jackfield.settings import load_settings
     from jackfield_manage import packages
     from jackfield_manage.cli.newcomers import remember
@@ -119,7 +118,7 @@ def install(options: argparse.Namespace) -> int:
 
 def uninstall(options: argparse.Namespace) -> int:
     """Remove plugins."""
-    from jackfield.plugins.catalog import scan
+    from jackfield.plugins import scan
     from jackfield_manage import packages
 
     catalog = scan()
@@ -219,7 +218,7 @@ def bisect(options: argparse.Namespace) -> int:
 
 def _loadable() -> list[str]:
     """The distributions that may be the cause of something."""
-    from jackfield.plugins.host import PluginHost
+    from jackfield.plugins import PluginHost
 
     host = PluginHost()
     if host.settings.safe:

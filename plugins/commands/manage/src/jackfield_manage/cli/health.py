@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from jackfield.cli.tables import print_json, printable
+from jackfield.cli import print_json, printable
 from jackfield.errors import JackfieldError, PluginNotFoundError
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import ENABLED_KINDS, closest, normalise
 from jackfield_manage.apart import TIMEOUT_S
 from jackfield_manage.consent import Memory
@@ -97,7 +97,7 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
 
 
 def _put_in_order(host: PluginHost) -> None:
-    from jackfield.models.base import load_processors  # most installations enable none, and this imports much
+    from jackfield.models import load_processors  # most installations enable none, and this imports much
     from jackfield.processors import in_order
 
     in_order(load_processors((), host), host.settings.order)

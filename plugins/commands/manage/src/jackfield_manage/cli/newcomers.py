@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 
-from jackfield.cli.tables import printable
-from jackfield.plugins.host import PluginHost, default_host
+from jackfield.cli import printable
+from jackfield.plugins import PluginHost, default_host
 from jackfield.settings import load_settings
 from jackfield_manage.choices import load_choices, write_choices
 from jackfield_manage.consent import Memory, Newcomer, News, Seen, description, news, summary

@@ -6,13 +6,18 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jackfield.cli.parser import Parser
-from jackfield.cli.plugins import add_list_options, print_rows, row_facts, state_of, state_of_source
-from jackfield.cli.tables import print_json, print_table, printable
-from jackfield.plugins.acting import standings
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
-from jackfield.plugins.known import Known, known_components
+from jackfield.cli import (
+    Parser,
+    add_list_options,
+    print_json,
+    print_rows,
+    print_table,
+    printable,
+    row_facts,
+    state_of,
+    state_of_source,
+)
+from jackfield.plugins import Known, PluginHost, Row, known_components, standings
 from jackfield_manage.named import not_installed, rows_named
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jackfield.cli.tables import printable
+from jackfield.cli import printable
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
-from jackfield.plugins.acting import standing
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, Row, standing
 from jackfield.settings import ENABLED_KINDS, load_settings, normalise
 from jackfield_manage.choices import Choices, load_choices, write_choices
 from jackfield_manage.named import not_installed, rows_named

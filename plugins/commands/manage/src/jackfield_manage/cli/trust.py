@@ -7,11 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jackfield.cli.parser import Parser
-from jackfield.cli.tables import printable
+from jackfield.cli import Parser, printable
 from jackfield.errors import ConfigError
-from jackfield.plugins.acting import acting_by_default
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, acting_by_default
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
 from jackfield_manage.trust import agree, agreements, asked_for, denied_by, revoke

@@ -17,7 +17,7 @@ from typing import Any
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
-from jackfield.models.media import MAX_FILE_BYTES, address_of, notes_of, path_of
+from jackfield.models import MAX_FILE_BYTES, address_of, notes_of, path_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backend.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
 from jackfield_http import Wire

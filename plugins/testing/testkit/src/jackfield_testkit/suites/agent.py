@@ -33,8 +33,7 @@ from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usa
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import FunctionTool, ToolContext, tool
-from jackfield.tools.executor import REFUSED_TEXT
+from jackfield.tools import REFUSED_TEXT, FunctionTool, ToolContext, tool
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 

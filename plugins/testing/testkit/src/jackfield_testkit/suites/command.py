@@ -16,8 +16,7 @@ from typing import ClassVar
 import pytest
 from packaging.utils import canonicalize_name
 
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost, Row
 from jackfield.settings import Settings
 from jackfield_testkit.suites.base import Suite
 

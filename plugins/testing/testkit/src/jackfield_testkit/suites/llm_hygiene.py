@@ -18,8 +18,7 @@ import pytest
 from jackfield import sync
 from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.models import BaseChatModel
-from jackfield.plugins import LLMSpec
-from jackfield.plugins.host import default_host
+from jackfield.plugins import LLMSpec, default_host
 from jackfield.request import ModelFacts
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI

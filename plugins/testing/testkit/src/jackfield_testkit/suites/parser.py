@@ -17,9 +17,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import DocParserError
-from jackfield.plugins import ParserSpec
-from jackfield.plugins.catalog import Row
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import ParserSpec, PluginHost, Row
 from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits

@@ -24,9 +24,7 @@ from packaging.utils import canonicalize_name
 from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError, MissingSecretError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec
-from jackfield.plugins.catalog import Row, scan
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import ComponentSpec, PluginHost, Row, scan
 from jackfield.settings import Settings
 from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names
 from jackfield_testkit.network import NetworkBlockedError, blocked

@@ -11,7 +11,7 @@ from typing import Any
 
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import ComponentSpec, ToolSpec
-from jackfield.tools.schema import check_tool_name, check_tool_schema
+from jackfield.tools import check_tool_name, check_tool_schema
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 EFFECTS = {"network", "files", "processes"}

@@ -50,7 +50,7 @@ CONTROL_TOKENS: Sequence[str] = (
 HEAVY = ("tiktoken", "tokenizers", "transformers", "sentencepiece", "torch", "numpy", "dashscope", "openai")
 _MAKE_ONE = """
 import json, sys
-from jackfield.plugins.host import PluginHost
+from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield.tokens import Tokenizer
 

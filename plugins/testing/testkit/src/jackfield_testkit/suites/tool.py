@@ -23,10 +23,21 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.plugins import Texts, ToolSpec, in_language
-from jackfield.runs.resources import RunResources
-from jackfield.tools import BaseTool, PluginTool, ToolContext, ToolExecutor, ToolResult, Workspace, find_tool
-from jackfield.tools.executor import PlannedCall, call_tool
-from jackfield.tools.schema import ArgumentChecker, check_tool_name, check_tool_schema
+from jackfield.runs import RunResources
+from jackfield.tools import (
+    ArgumentChecker,
+    BaseTool,
+    PlannedCall,
+    PluginTool,
+    ToolContext,
+    ToolExecutor,
+    ToolResult,
+    Workspace,
+    call_tool,
+    check_tool_name,
+    check_tool_schema,
+    find_tool,
+)
 from jackfield_testkit.effects import undeclared, unseen, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite

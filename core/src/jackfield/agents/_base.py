@@ -1,0 +1,354 @@
+"""What an agent is: a model, tools and a way to use them, run as a stream of events."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypedDict
+
+from jackfield import sync
+from jackfield.agents import _compat as compat
+from jackfield.agents._loop import Loop
+from jackfield.agents._run import Event, Response, Run, RunView, new_run_id
+from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
+from jackfield.errors import ConfigError
+from jackfield.events import RunEvent, RunFailed, RunFinished, RunStarted
+from jackfield.messages import (
+    USER,
+    Message,
+    MessageLike,
+    as_messages,
+    want_dicts,
+    with_system_text,
+)
+from jackfield.models._base import BaseChatModel
+from jackfield.models._factory import get_chat_model
+from jackfield.plugins._host import PluginHost, default_host
+from jackfield.request import FunctionSchema, GenerateOptions, language_of
+from jackfield.runs._observers import Observer, load_observers
+from jackfield.runs._resources import RunResources
+from jackfield.settings import closest
+from jackfield.streams import CancelToken, closing
+from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._executor import DEFAULT_TIMEOUT_S, Approve, ToolExecutor
+from jackfield.tools._function_tool import tool
+from jackfield.tools._plugin_tool import find_tool
+from jackfield.tools._schema import check_tool_name, check_tool_schema, object_schema
+from jackfield.tools._workspace import Workspace
+from jackfield.tracebacks import LocalsForgotten
+
+LEFT_TEXT = "the run was left before its end"
+ToolEntry = str | Mapping[str, Any] | BaseTool | type[BaseTool] | Callable[..., Any]
+
+
+class AgentOptions(TypedDict, total=False):
+    """The keyword-only options of `Agent`, for kinds that pass them on."""
+
+    files: Sequence[str] | None
+    limits: Limits | Mapping[str, Any] | None
+    approve: Approve | None
+    extra_generate_cfg: GenerateOptions
+    tool_timeout_s: float
+    workspace: Workspace | str | None
+    observers: Sequence[str | Observer]
+    host: PluginHost | None
+
+
+class Agent:
+    """What every agent kind extends: it writes `_events`, or in Qwen-Agent's way `_run`.
+
+    An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
+
+    Args:
+        function_list: Its tools: a name or address of an installed one, a dict with `name` and settings, a tool or
+            its class, or a typed function.
+        llm: Its model: `"backend:model"`, a configuration, or a model.
+        system_message: Put before the caller's system message.
+        name, description: Who it is, for people and for other agents.
+        files: Documents it knows, as paths.
+        limits: Where its runs end.
+        approve: Asked before each call of a tool that needs approval, with the call as it will be made; without it
+            such a run pauses. Only True is a yes; an exception is a no, and its text the reason.
+        extra_generate_cfg: Options for its model, over the model's own.
+        tool_timeout_s: For tools that set none themselves.
+        workspace: Where its tools write files.
+        observers: What is told of every event: names of installed ones, or observers; besides those enabled.
+        host: Where names are looked up.
+
+    Raises:
+        ConfigError: Two tools have one name, or something is no tool.
+        PluginError: A tool or the model is not installed, or cannot be described.
+    """
+
+    run_options: ClassVar[Collection[str]] = ()
+    """What a run of this kind of agent takes besides the arguments of `astream`; of one that writes `_run`, its own
+    parameters count, too."""
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        files: Sequence[str] | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
+        approve: Approve | None = None,
+        extra_generate_cfg: GenerateOptions = None,
+        tool_timeout_s: float = DEFAULT_TIMEOUT_S,
+        workspace: Workspace | str | None = None,
+        observers: Sequence[str | Observer] = (),
+        host: PluginHost | None = None,
+    ) -> None:
+        if type(self)._events is Agent._events and type(self)._run is Agent._run:
+            raise TypeError(f"{type(self).__name__} must write `_events` or `_run`")
+        with LocalsForgotten():  # a key may be among them
+            self.host = host or default_host()
+            self.llm = None if llm is None else get_chat_model(llm, host=self.host)
+            self.system_message = system_message or ""
+            self.name = name
+            self.description = description or ""
+            self.files = tuple(map(str, checked_list(files or (), "files", "paths")))
+            self.limits = Limits.parse(limits, what="limits")
+            self.approve = approve
+            self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
+            self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+            self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
+            self.function_map: dict[str, BaseTool] = {}
+            for entry in checked_list(function_list or (), "function_list", "tools"):
+                self._init_tool(entry)
+        self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=approve)
+        self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
+
+    # --- what a kind of agent writes ---
+
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        """The events of one run, after `RunStarted`; the last is `RunFinished`."""
+        return compat.events_of_run(self, run)
+
+    _run = compat.run_of_events
+
+    # --- running ---
+
+    async def astream(
+        self,
+        messages: Sequence[MessageLike],
+        *,
+        lang: Lang | None = None,
+        cancel: CancelToken | None = None,
+        resources: RunResources | None = None,
+        resume: bool | Mapping[str, bool] = False,
+        approve: Approve | None = None,
+        **options: Any,
+    ) -> AsyncIterator[RunEvent]:
+        """Run, and give every event as it happens.
+
+        Args:
+            messages: The conversation, oldest first. Where it ends in calls without results, as that of a paused run
+                does, the run pauses at them again, unless `resume` is set.
+            lang: Of the texts the agent adds; from the messages if None.
+            cancel: Stops the run from another task or thread; it then ends with `cancelled` and a valid history.
+            resources: Where tools keep what they open, if it is to outlive the run; the caller closes it.
+            resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
+                True, what somebody has said to them: `{call id: True or False}`.
+            approve: In place of the agent's own, for this run.
+            options: For the agent kind, which names them in `run_options`.
+
+        Raises:
+            ConfigError: The agent kind has no such option.
+            JackfieldError: The run failed; `RunFailed` was its last event.
+        """
+        self._check_run_options(options)
+        history = with_system_text(as_messages(messages), self.system_message, first=True)
+        own_resources = resources is None
+        resources = resources or RunResources()
+        run = self._make_run(history, lang or language_of(history), resources=resources, cancel=cancel, **options)
+        run.resume, run.approve = resume is not False, approve
+        run.answers = resume if isinstance(resume, Mapping) else {}
+        if lang:  # what a caller says wins; what was only found, a processor may know better
+            run.config = (run.config or GenerateConfig()).merged({"lang": lang})
+        run.start_clock()
+        label = self.name or type(self).__name__
+        observed = bool(self.observers)
+        number = 1
+        ended = False
+        try:
+            yield self._told(RunEvent(run.id, 1, label, 0, RunStarted(history)))
+            async with closing(self._events(run)) as events:
+                async for event in events:
+                    number += 1
+                    numbered = RunEvent(run.id, number, label, 0, event)
+                    if observed:
+                        ended = isinstance(event, RunFinished)
+                        self._told(numbered)
+                    yield numbered
+        except Exception as error:
+            yield self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__)))
+            raise
+        except BaseException as error:
+            # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
+            if not ended:
+                self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(LEFT_TEXT, type(error).__name__)))
+            raise
+        finally:
+            if own_resources:
+                await resources.aclose()
+
+    def _check_run_options(self, given: Mapping[str, Any]) -> None:
+        if not given:
+            return
+        known = {*inspect.signature(Agent.astream).parameters, *self.run_options} - {"self", "messages", "options"}
+        if type(self)._run is not Agent._run:
+            parameters = inspect.signature(type(self)._run).parameters.values()
+            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+                return  # it is its own judge
+            known |= {parameter.name for parameter in parameters} - {"self", "messages"}
+        for name in given:
+            if name not in known:
+                label = self.name or type(self).__name__
+                raise ConfigError(f"a run of agent {label!r} has no option {name!r}{closest(name, known)}")
+
+    def _told(self, event: RunEvent) -> RunEvent:
+        if self.observers:
+            self.observers.tell(event)
+        return event
+
+    async def arun(self, messages: Sequence[MessageLike], **options: Any) -> Response:
+        """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
+
+        Options are those of `astream`.
+        """
+        view = RunView(self.name)
+        async for event in self.astream(messages, **options):
+            view.feed(event.event)
+        return view.response(dicts=want_dicts(messages))
+
+    def run(self, messages: Sequence[MessageLike], **options: Any) -> sync.Stream[Response]:
+        """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
+
+        The last one has a `stop_reason`, which says why the run ended. Options are those of `astream`. A consumer
+        slower than the run gets fewer, longer items. Leaving it early cancels the run; `close`, or the end of a `with`,
+        also waits until all that the run opened is closed.
+        """
+        self._check_run_options(options)  # here, and not when the first item is asked for
+        view = RunView(self.name)
+        dicts = want_dicts(messages)
+
+        def lists(batches: Iterator[list[RunEvent]]) -> Iterator[Response]:
+            for batch in batches:
+                changed = [view.feed(event.event) for event in batch]
+                if any(changed):
+                    yield view.response(dicts=dicts)
+
+        return sync.stream(self.astream(messages, **options), lists)
+
+    def run_nonstream(self, messages: Sequence[MessageLike], **options: Any) -> Response:
+        """As `arun`, for a thread that waits."""
+        return sync.run(self.arun(messages, **options))
+
+    # For subclasses in Qwen-Agent's way.
+    _call_llm, _call_tool, _detect_tool = compat.call_llm, compat.call_tool, compat.detect_tool
+
+    # --- parts ---
+
+    @property
+    def model(self) -> BaseChatModel:
+        """The agent's model.
+
+        Raises:
+            ConfigError: It has none.
+        """
+        if self.llm is None:
+            raise ConfigError(f"agent {self.name or type(self).__name__} has no model: pass llm='backend:model'")
+        return self.llm
+
+    def function_schemas(self, lang: Lang) -> tuple[FunctionSchema, ...]:
+        """The agent's tools as a model sees them."""
+        if lang not in self._schemas:
+            self._schemas[lang] = tuple(entry.schema(lang) for entry in self.function_map.values())
+        return self._schemas[lang]
+
+    def make_loop(self, *, functions: Sequence[FunctionSchema]) -> Loop:
+        """The loop of turns and tool calls, for the agent's model and tools."""
+        return Loop(
+            model=self.model,
+            functions=functions,
+            executor=self.executor,
+            approve=self.approve,
+            name=self.name,
+        )
+
+    def _init_tool(self, entry: ToolEntry) -> None:
+        made = _as_tool(entry, self.host)
+        check_tool_name(made.name)
+        if made.name in self.function_map:
+            raise ConfigError(f"two tools are named {made.name!r}: give the agent one of them")
+        self.function_map[made.name] = made
+
+    def _make_run(
+        self,
+        history: tuple[Message, ...],
+        lang: Lang,
+        *,
+        resources: RunResources | None = None,
+        cancel: CancelToken | None = None,
+        **options: Any,
+    ) -> Run:
+        run_id = new_run_id()
+        return Run(
+            id=run_id,
+            messages=history,
+            lang=lang,
+            limits=self.limits,
+            context=ToolContext(
+                run_id=run_id,
+                agent=self.name or "",
+                files=tuple(dict.fromkeys((*self.files, *_files_in(history)))),
+                lang=lang,
+                workspace=self.workspace,
+                resources=resources or RunResources(),
+            ),
+            config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
+            cancel=cancel,
+            options=options,
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"
+
+
+def _as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
+    if isinstance(entry, type) and issubclass(entry, BaseTool):
+        entry = _instance_of(entry)
+    if isinstance(entry, BaseTool):
+        check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
+        return entry
+    if isinstance(entry, Mapping) and not entry.get("name"):
+        raise ConfigError("a tool given as a dict needs 'name', besides its settings")
+    if isinstance(entry, str | Mapping):
+        return find_tool(entry, host)
+    if callable(entry):
+        return tool(entry)
+    raise ConfigError(f"{entry!r} is no tool: give a name, a dict with 'name', a BaseTool or a typed function")
+
+
+def _instance_of(tool_class: type[BaseTool]) -> BaseTool:
+    try:
+        inspect.signature(tool_class).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"tool {tool_class.__name__} cannot be made from its class alone ({error}): pass an instance"
+        ) from None
+    return tool_class()
+
+
+def _files_in(history: Sequence[Message]) -> list[str]:
+    """The files and images that the user gave, in order; a path in any other message is only a text."""
+    return [
+        item.value
+        for message in history
+        if message.role == USER and not isinstance(message.content, str)
+        for item in message.content
+        if item.type in ("file", "image") and isinstance(item.value, str) and not item.value.startswith("data:")
+    ]

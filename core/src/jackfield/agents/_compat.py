@@ -1,0 +1,91 @@
+"""What a subclass of `Agent` written in Qwen-Agent's way finds in it: functions over its run, model and tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from jackfield import sync
+from jackfield.agents._run import Event, Run, RunView
+from jackfield.config import GenerateConfig, Lang
+from jackfield.events import ResponseReplaced, RunFinished
+from jackfield.jsontext import dumps
+from jackfield.messages import ContentItem, FunctionCall, Message, MessageLike, Usage, as_messages
+from jackfield.models._base import BaseChatModel
+from jackfield.request import FunctionSchema, GenerateOptions
+from jackfield.tools._base import ToolContext
+from jackfield.tools._executor import PlannedCall, ToolExecutor
+from jackfield.tools._workspace import Workspace
+
+
+class _Agent(Protocol):
+    name: str | None
+    extra_generate_cfg: GenerateConfig
+    executor: ToolExecutor
+    workspace: Workspace
+
+    @property
+    def model(self) -> BaseChatModel: ...
+
+    def _events(self, run: Run) -> AsyncIterator[Event]: ...
+
+    def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]: ...
+
+    def _make_run(self, history: tuple[Message, ...], lang: Lang, **options: Any) -> Run: ...
+
+
+def run_of_events(agent: _Agent, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
+    """The run as growing lists: each item is the whole response so far."""
+    view = RunView(agent.name)
+    for batch in sync.batches(agent._events(agent._make_run(as_messages(messages), lang, **options))):
+        changed = [view.feed(event) for event in batch]
+        if any(changed):
+            yield view.messages()
+
+
+async def events_of_run(agent: _Agent, run: Run) -> AsyncIterator[Event]:
+    """The run of a subclass that writes `_run`: its lists, as events."""
+    lists = agent._run(list(run.messages), lang=run.lang, **run.options)
+    last: tuple[Message, ...] = ()
+    end: list[Message] = []
+    try:
+        while (now := await sync.in_worker(next, lists, end)) is not end:
+            last = as_messages(now)
+            yield ResponseReplaced(last)
+    finally:
+        close = getattr(lists, "close", None)
+        if close is not None:
+            await sync.in_worker(close)
+    yield RunFinished("finished", last, Usage())
+
+
+def call_llm(
+    agent: _Agent,
+    messages: Sequence[MessageLike],
+    functions: Sequence[FunctionSchema] | None = None,
+    stream: bool = True,
+    extra_generate_cfg: GenerateOptions = None,
+) -> Iterator[list[Message]]:
+    """Ask the agent's model; growing lists, or one list if not streamed."""
+    config = agent.extra_generate_cfg.merged(extra_generate_cfg)
+    if stream:
+        yield from agent.model.chat(messages, functions, extra_generate_cfg=config)
+    else:
+        yield agent.model.chat(messages, functions, stream=False, extra_generate_cfg=config)
+
+
+def call_tool(
+    agent: _Agent, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
+) -> str | list[ContentItem]:
+    """Call one of the agent's tools and wait for its result, in the form a model reads."""
+    text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
+    planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
+    return sync.run(agent.executor.finish(planned, ToolContext(workspace=agent.workspace))).message.content
+
+
+def detect_tool(_agent: _Agent, message: Message) -> tuple[bool, str | None, str | None, str]:
+    """Whether a message is a call, its tool's name, its arguments, and its text."""
+    call = message.function_call
+    if call is None:
+        return False, None, None, message.get_text_content()
+    return True, call.name, call.arguments, message.get_text_content()

@@ -1,0 +1,97 @@
+"""Make an agent of a kind that the core or a plugin has."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from jackfield.agents._base import Agent, AgentOptions
+from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.config import AgentConfig, RAGConfig
+from jackfield.defaults import DOCUMENTS_TOOL
+from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
+from jackfield.models._factory import backend_of
+from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._known import known_components, known_names
+from jackfield.settings import closest
+from jackfield.tracebacks import LocalsForgotten
+
+_CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
+
+
+def create_agent(
+    kind: str | Mapping[str, Any] | AgentConfig, *, host: PluginHost | None = None, **options: Any
+) -> Agent:
+    """Make an agent.
+
+    Args:
+        kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig`, also
+            as a dict.
+        host: Where names are looked up.
+        options: What the kind's class takes; over those of a configuration.
+
+    Raises:
+        ConfigError: A key does not fit.
+        PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
+    """
+    with LocalsForgotten():  # a key may be among them
+        return _created(kind, host or default_host(), options)
+
+
+def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
+    if not isinstance(kind, str):
+        config = AgentConfig.parse(kind, what="agent")
+        given = {key: getattr(config, key) for key in config.model_fields_set - {"agent"}}
+        try:
+            return create_agent(config.agent, host=host, **{**given, **options})
+        except PluginNotFoundError as error:
+            lacking = " ".join(_lacking(config, host))
+            more = f"{error}. All that this agent lacks: pip install {lacking}"
+            raise PluginNotFoundError(more if " " in lacking else str(error)) from error
+    agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
+    if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
+        raise BrokenPluginError(f"agent kind {kind!r} is no subclass of jackfield.Agent")
+    _check_options(kind, agent_class, options)
+    agent = agent_class(host=host, **options)
+    if agent.files and kind in _CORE_KINDS and not any(one.safety().file_access for one in agent.function_map.values()):
+        raise ConfigError(
+            f"agent kind {kind!r} reads no files by itself, and has no tool that does: "
+            f"use the kind 'assistant', or give it a tool for files"
+        )
+    return agent
+
+
+def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
+    """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
+    wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
+    if config.llm is not None:
+        wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
+    wanted += [f"tool.{entry if isinstance(entry, str) else entry.get('name')}" for entry in config.function_list]
+    owners: set[str] = set()
+    for component in wanted:  # it grows while it is walked
+        known = known_components().get(component)
+        kind, _, name = component.partition(".")
+        if known is None:
+            continue
+        if name not in host.names(kind):
+            owners.add(known.distribution)
+        wanted += [one for one in known.requires if one not in wanted]
+        if component == DOCUMENTS_TOOL:  # which searchers it asks for is configuration
+            wanted += [f"searcher.{searcher}" for searcher in RAGConfig.parse(config.rag_cfg).searchers]
+    return sorted(owners)
+
+
+def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option that the kind does not take; one that takes anything is its own judge."""
+    takes: set[str] = set()
+    for parameter in inspect.signature(agent_class).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            takes.add(parameter.name)
+        elif "AgentOptions" in str(parameter.annotation):
+            takes |= AgentOptions.__annotations__.keys()
+        else:
+            return
+    for name in options:
+        if name not in takes:
+            raise ConfigError(f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))}")

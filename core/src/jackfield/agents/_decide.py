@@ -1,0 +1,139 @@
+"""What a run does next: pure, and all there is to decide."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jackfield.agents._limits import Spent, limit_reached
+from jackfield.config import Limits
+from jackfield.events import StopReason
+from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
+from jackfield.models._pairing import results_of
+from jackfield.tools._executor import CANCELLED_TEXT, PlannedCall
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Run these calls, all of one turn."""
+
+    calls: tuple[PlannedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for somebody's yes to these calls."""
+
+    calls: tuple[PlannedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End the run."""
+
+    reason: StopReason
+
+
+Action: TypeAlias = AskModel | RunTools | Pause | Finish
+
+
+def decide(
+    history: Sequence[Message],
+    spent: Spent,
+    limits: Limits,
+    *,
+    needs_approval: Container[str] = frozenset(),
+    resume: bool = False,
+    answered: Container[str] = frozenset(),
+) -> Action:
+    """Decide what a run does next; do none of it.
+
+    Args:
+        history: All messages so far. Where it ends in calls without results, these come first.
+        spent: What the run has used.
+        limits: What it may use.
+        needs_approval: Names of tools whose calls must wait for a yes.
+        resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
+            history can write a call.
+        answered: Ids of such calls for which somebody has said yes or no.
+    """
+    if calls := open_calls(history):
+        if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
+            return Finish("tool_call_limit")
+        if spent.turns:  # its own model's: nobody has answered yet
+            waiting = _unanswered(calls, needs_approval, frozenset())
+        else:
+            waiting = _unanswered(calls, needs_approval, answered) if resume else calls
+        return Pause(waiting) if waiting else RunTools(calls)
+    if spent.turns and history[-1].role == ASSISTANT:
+        return Finish("finished" if _says_something(history[-1]) else "empty_reply")
+    reached = limit_reached(spent, limits)
+    return Finish(reached) if reached else AskModel()
+
+
+def _unanswered(
+    calls: Sequence[PlannedCall], needs_approval: Container[str], answered: Container[str]
+) -> tuple[PlannedCall, ...]:
+    return tuple(one for one in calls if one.call.name in needs_approval and one.call_id not in answered)
+
+
+def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
+    """The calls at the end of a history that have no result yet, each with an id of its own.
+
+    Only the last turn is looked at; ids of earlier turns may be the same.
+    """
+    end = _start_of(FUNCTION, history, len(history))
+    start = _start_of(ASSISTANT, history, end)
+    calls = [message for message in history[start:end] if message.function_call]
+    given_results = history[end:]
+    if not calls or _answered_in_order(calls, given_results):
+        return ()
+    taken = {message.function_id for message in history[start:]}
+    fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
+    planned: dict[str, PlannedCall] = {}
+    for index, (message, result) in enumerate(zip(calls, results_of(calls, given_results), strict=True)):
+        if result is None and message.function_call:
+            given = _id_of(message, planned)
+            call_id = next(fresh) if given is None else given
+            planned[call_id] = PlannedCall(index, call_id, message.function_call)
+    return tuple(planned.values())
+
+
+def _id_of(call: Message, others: Container[str]) -> str | None:
+    """The id of a call, if it has one of its own."""
+    return None if call.function_id in others else call.function_id
+
+
+def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
+    """Where the messages of a role begin that stand before a place."""
+    while end and history[end - 1].role == role:
+        end -= 1
+    return end
+
+
+def _answered_in_order(calls: Sequence[Message], results: Sequence[Message]) -> bool:
+    """Whether there is one result for each call, as a run makes them: then nothing need be looked for."""
+    return len(calls) == len(results) and all(
+        call.function_id is not None and call.function_id == result.function_id
+        for call, result in zip(calls, results, strict=True)
+    )
+
+
+def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:
+    """The history with a result for each call that has none: every provider refuses one with open calls."""
+    closing = [
+        Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})
+        for planned in open_calls(history)
+    ]
+    return [*history, *closing]
+
+
+def _says_something(message: Message) -> bool:
+    return bool(message.content or message.reasoning_content)

@@ -1,0 +1,22 @@
+"""The two agents every other builds on: one answer, and answers with tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from jackfield.agents._base import Agent
+from jackfield.agents._run import Event, Run
+
+
+class BasicAgent(Agent):
+    """Asks its model once, without tools."""
+
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        return self.make_loop(functions=()).events(run)
+
+
+class FnCallAgent(Agent):
+    """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
+
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        return self.make_loop(functions=self.function_schemas(run.lang)).events(run)

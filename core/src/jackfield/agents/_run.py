@@ -1,0 +1,155 @@
+"""One run of an agent: what it knows, and the growing list of messages that its events make."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from jackfield.config import GenerateConfig, Lang, Limits
+from jackfield.events import (
+    AgentEvent,
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ReasoningDelta,
+    ResponseReplaced,
+    RunFinished,
+    StopReason,
+    StreamReset,
+    TextDelta,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+)
+from jackfield.messages import Message, Usage
+from jackfield.models._fold import Fold
+from jackfield.streams import CancelToken, interruptible
+from jackfield.tools._base import ToolContext
+from jackfield.tools._executor import Approve
+
+T = TypeVar("T")
+Event = ModelEvent | AgentEvent
+
+
+def new_run_id() -> str:
+    """An id that no other run has."""
+    return uuid.uuid4().hex
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What an agent's `_events` is given.
+
+    Attributes:
+        id: The run's.
+        messages: What the run began with: the caller's messages, the agent's system message put in.
+        lang: The language of texts the agent adds.
+        limits: Where it must end.
+        context: What its tools are given.
+        config: Options for the model, over its own.
+        cancel: Stops it from outside.
+        approve: Asked before calls that need approval, in place of the agent's own.
+        resume: Calls without results at the end of `messages` are to be run.
+        answers: What somebody has said to such calls, by their ids.
+        ends_at: The time limit as a point of the event loop's time; set when the run starts.
+        options: What the caller passed to `run` besides, for the agent kind.
+    """
+
+    id: str = field(default_factory=new_run_id)
+    messages: tuple[Message, ...]
+    lang: Lang
+    limits: Limits
+    context: ToolContext
+    config: GenerateConfig | None = None
+    cancel: CancelToken | None = None
+    approve: Approve | None = None
+    resume: bool = False
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    ends_at: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def start_clock(self) -> None:
+        """Begin to count the time limit."""
+        if self.limits.seconds is not None:
+            self.ends_at = asyncio.get_running_loop().time() + self.limits.seconds
+
+    def guarded(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
+        """The events, until the time limit or a cancel; without either, the events themselves."""
+        if self.ends_at is None and self.cancel is None:
+            return events
+        return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
+
+
+class Response(list[Any]):
+    """What a run answered: a list of messages, or of dicts where the caller sent dicts, which knows why the run ended.
+
+    Attributes:
+        stop_reason: Why, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None while it still runs.
+        usage: What all turns cost; None while it still runs.
+    """
+
+    stop_reason: StopReason | None = None
+    usage: Usage | None = None
+
+
+class RunView:
+    """The response of a run so far, as a list of messages; a fold over its events."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name
+        self._done: list[Message] = []
+        self._answer: Fold | None = None
+        self._results: dict[int, Message] = {}
+        self._next_result = 0
+        self.finished: RunFinished | None = None
+
+    def feed(self, event: Event) -> bool:
+        """Take one event; says whether the messages changed."""
+        match event:
+            case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta() | StreamReset():
+                self._answer = self._answer or Fold(name=self._name)
+                self._answer.feed(event)
+            case TurnStarted():
+                self._answer = Fold(name=self._name)
+                self._results, self._next_result = {}, 0
+                return False
+            case TurnFinished():
+                self._done += event.messages
+                self._answer = None
+            case ToolFinished():
+                self._results[event.index] = event.message
+                return self._append_results()
+            case ResponseReplaced():
+                self._done, self._answer = list(event.messages), None
+            case RunFinished():
+                self._done, self._answer = list(event.messages), None
+                self.finished = event
+            case _:
+                return False
+        return True
+
+    def _append_results(self) -> bool:
+        """Results come as tools finish, and stand in the order of the calls."""
+        before = len(self._done)
+        while self._results:
+            lowest = min(self._results)
+            if lowest > self._next_result:
+                break
+            self._done.append(self._results.pop(lowest))
+            self._next_result = lowest + 1
+        return len(self._done) > before
+
+    def response(self, *, dicts: bool) -> Response:
+        """The response so far, a new one each time, as dicts or messages."""
+        messages = self.messages()
+        response = Response([message.model_dump() for message in messages] if dicts else messages)
+        if self.finished is not None:
+            response.stop_reason, response.usage = self.finished.stop_reason, self.finished.usage
+        return response
+
+    def messages(self) -> list[Message]:
+        """The messages so far, a new list each time."""
+        return self._done + (self._answer.messages() if self._answer else [])

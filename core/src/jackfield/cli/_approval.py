@@ -1,0 +1,148 @@
+"""A person's yes or no to the calls of a model: asked for on the terminal, or given later, to a run that was saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jackfield.cli._terminal import shown_name
+from jackfield.errors import ConfigError
+from jackfield.messages import FunctionCall, Message, as_messages
+from jackfield.streams import CancelToken
+from jackfield.tools import ToolContext
+
+FORMAT = "jackfield-run/1"
+_POLL_S = 0.2  # how soon a cancelled run stops asking
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal who reads questions and can answer them."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class Asker:
+    """Asks on the terminal before each call; `approve=` of an agent. An `always` holds as long as this object."""
+
+    def __init__(self) -> None:
+        self._always: set[str] = set()
+        self._cancel: CancelToken | None = None
+        self._before: Callable[[], None] = lambda: None
+
+    def during(self, cancel: CancelToken, before: Callable[[], None]) -> None:
+        """A run begins: whoever cancels it ends the question, too; `before` finishes a line that is not."""
+        self._cancel, self._before = cancel, before
+
+    def __call__(self, call: FunctionCall, _context: ToolContext) -> bool:
+        """Whether somebody says yes to the call, of which all is shown. The end of the input is a no."""
+        if call.name in self._always:
+            return True
+        self._before()
+        sys.stderr.write("\n".join(["", *lines_of_call(call), ""]))
+        _forget_what_was_typed_before()
+        while True:
+            sys.stderr.write(f"Allow it? y(es), n(o), a(lways for {call.name}): ")
+            sys.stderr.flush()
+            line = self._line()
+            match line.strip().lower():
+                case "y" | "yes":
+                    return True
+                case "a" | "always":
+                    self._always.add(call.name)
+                    return True
+                case "n" | "no":
+                    return False
+                case "" if not line:
+                    sys.stderr.write("\n")
+                    return False
+
+    def _line(self) -> str:
+        """A line that somebody types; '' at the end of the input, or once the run is cancelled."""
+        if os.name != "posix":
+            return sys.stdin.readline()
+        import select
+
+        # Not through `sys.stdin`: this thread may be given up while it waits, and must not eat the next line then.
+        while not (self._cancel and self._cancel.cancelled):
+            ready, _, _ = select.select([sys.stdin.fileno()], [], [], _POLL_S)
+            if ready:
+                return os.read(sys.stdin.fileno(), 4096).decode(errors="replace")
+        return ""
+
+
+def _forget_what_was_typed_before() -> None:
+    """An answer is to the question that stands there, and not what was typed before anybody could read it."""
+    if os.name == "posix":
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def lines_of_call(call: FunctionCall) -> list[str]:
+    """The whole of a call, as it can be read: nothing is cut, and what a terminal would obey is shown as an escape."""
+    try:
+        arguments: Any = json.loads(call.arguments or "{}")
+    except ValueError:
+        arguments = call.arguments
+    if not isinstance(arguments, dict):
+        return [f"The model wants to call {shown_name(call.name)}:", *_block(str(arguments))]
+    lines = [f"The model wants to call {shown_name(call.name)}" + (":" if arguments else ", without arguments")]
+    for name, value in arguments.items():
+        if isinstance(value, str) and "\n" in value:
+            lines += [f"  {shown_name(name)}:", *_block(value)]
+        else:
+            lines.append(f"  {shown_name(name)}: {shown_name(json.dumps(value, ensure_ascii=False))}")
+    return lines
+
+
+def _block(text: str) -> list[str]:
+    # Each line has a mark before it: no text can look like a line of ours.
+    return [f"    │ {shown_name(line)}" for line in text.split("\n")]
+
+
+# --- runs that are taken up later -------------------------------------------------------------------------------------
+
+
+def save_run(path: Path, messages: Sequence[Message], stop_reason: str) -> None:
+    """Write a conversation into a file that only its owner can read; it is replaced as a whole.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    record = {
+        "format": FORMAT,
+        "stop_reason": stop_reason,
+        "messages": [message.model_dump(mode="json") for message in messages],
+    }
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # its mode is 0600
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(record, file, ensure_ascii=False)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(f"the run cannot be saved to {path}: {error.strerror or error}") from error
+
+
+def load_run(path: Path) -> tuple[Message, ...]:
+    """The conversation of a saved run.
+
+    Raises:
+        ConfigError: It cannot be read, or is something else.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise ConfigError(f"{path} is not a run that `jackfield run --save` has written")
+        return as_messages(record["messages"])
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not a run that `jackfield run --save` has written: {error}") from error

@@ -1,0 +1,92 @@
+"""`jackfield plugins list`: what is installed, and whether it may load. All else about plugins is the manager's."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from jackfield.cli._tables import print_json, print_table, printable
+from jackfield.defaults import FIRST_BACKEND
+from jackfield.hookspecs import KINDS
+from jackfield.plugins._acting import Standing, standings
+from jackfield.plugins._catalog import Problem, Row
+from jackfield.plugins._host import PluginHost
+from jackfield.plugins._known import known_distribution
+
+COLUMNS = ("kind", "name", "distribution", "version", "state")
+
+
+def add_list_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `list`, and its handler."""
+    parser.add_argument(
+        "--kind", choices=tuple(KINDS), metavar="KIND", help="only those of a kind: llm, tool, searcher …"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(handler=list_plugins)
+
+
+def list_plugins(options: argparse.Namespace) -> int:
+    """Print every component. Nothing is loaded."""
+    host = PluginHost()
+    print_rows(host, [facts for _, facts in row_facts(host, options.kind)], options.kind, as_json=options.json)
+    return 0
+
+
+def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
+    """Every component, or those of a kind, with what a line of the list says of it."""
+    stands = standings(host)
+    return [(row, _facts(row, host, stands.get(row))) for row in host.catalog.rows if kind in (None, row.kind)]
+
+
+def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
+    """Print the lines of the list, and what is wrong with the metadata of plugins."""
+    if as_json:
+        print_json({"plugins": rows, "problems": [_problem_facts(one) for one in host.problems()]})
+        return
+    if not rows:
+        what = f"plugins of the kind {kind!r}" if kind else "plugins"
+        print(f"No {what} are installed. To see what there is: jackfield plugins search {kind or ''}".rstrip())
+    columns = [*COLUMNS, *(column for column in (rows[0] if rows else ()) if column not in COLUMNS)]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+    if not kind and not host.rows("llm"):  # not `names`: local files would be asked
+        print(f"A model's backend is the first thing to have: pip install {FIRST_BACKEND}")
+    for problem in host.problems():
+        sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
+
+
+def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str]:
+    state = host.why_not(row) or state_of_source(row, host) or state_of(stands)
+    return {
+        "kind": row.kind,
+        "name": row.name,
+        "distribution": row.distribution,
+        "version": row.version,
+        "state": "; ".join([state, *_borrowed_name(row)]),
+    }
+
+
+def state_of_source(row: Row, host: PluginHost) -> str:
+    """When it is asked what it offers, if that is not known before; else ''."""
+    if not row.is_source:
+        return ""
+    if not row.is_installed:
+        return "asked when a name is looked up"
+    is_enabled = f"{row.kind}.{row.address}" in host.settings.enabled
+    return "enabled: asked when nobody else has a name" if is_enabled else "asked when its address is written"
+
+
+def state_of(stands: Standing | None) -> str:
+    """Whether a component that may load acts, in a word or two."""
+    if stands is None:
+        return "ready"
+    return {"enabled": "enabled", "default chain": "acts by default", "": "not enabled"}[stands.because]
+
+
+def _borrowed_name(row: Row) -> list[str]:
+    """A remark, if a name that one of ours has is offered by somebody else."""
+    owner = known_distribution(row.kind, row.name)
+    return [f"has the name of {owner}'s"] if owner not in (None, row.distribution) else []
+
+
+def _problem_facts(problem: Problem) -> dict[str, str]:
+    return {"distribution": problem.distribution, "text": problem.text, "location": problem.location}

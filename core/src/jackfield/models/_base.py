@@ -1,0 +1,340 @@
+"""A model: one abstract method, `stream`, and everything that can be asked of it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, cast
+from urllib.parse import urlsplit
+
+from jackfield import sync
+from jackfield.config import GenerateConfig, Lang, LLMConfig
+from jackfield.defaults import CALL_FORMAT
+from jackfield.errors import (
+    BrokenPluginError,
+    ConfigError,
+    ModelServiceError,
+    UnsupportedInputError,
+)
+from jackfield.events import ModelEvent
+from jackfield.messages import FUNCTION, SYSTEM, Message, MessageLike, ModelResponse, as_messages
+from jackfield.models import _asking as asking
+from jackfield.models import _compat as compat
+from jackfield.models._fold import Fold
+from jackfield.models._media import without_foreign_paths
+from jackfield.models._retry import Retry
+from jackfield.models._stops import until_stop
+from jackfield.models._thoughts import WithThoughtsApart
+from jackfield.plugins._acting import acting
+from jackfield.plugins._catalog import Row
+from jackfield.plugins._host import PluginHost, default_host
+from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
+from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
+from jackfield.streams import closing
+from jackfield.tracebacks import LocalsForgotten
+
+NATIVE = "native"
+
+
+class BaseChatModel(ABC):
+    """What a backend extends.
+
+    A backend sets `backend`, states `facts` and writes `stream`. It makes no connection and imports no SDK before the
+    first call. One instance serves many calls at once, from any thread and any event loop.
+
+    Args:
+        config: Which model, where, and how.
+        processors: The whole chain but for the call format, in place of the configured processors and `Retry`.
+        host: Where processors and call formats are looked up.
+    """
+
+    backend: ClassVar[str]
+    config_class: ClassVar[type[LLMConfig]] = LLMConfig
+
+    def __init__(
+        self,
+        config: LLMConfig | Mapping[str, Any],
+        *,
+        processors: Sequence[Processor] | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        with LocalsForgotten():  # a key may be among them
+            self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
+        self._given_processors = processors
+        self._given_host = host
+        self._own_processors: list[Processor] | None = None
+        self._chains: dict[str, CallNext] = {}
+        self._chains_lock = threading.RLock()
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What this model can do."""
+        return ModelFacts()
+
+    @property
+    def server_name(self) -> str:
+        """Who is asked, for limits, prices and caches: the backend, and the host of its server where one is set.
+
+        A backend that also takes an address from the environment says that here.
+        """
+        return name_of_server(self.backend, self.config.server_url)
+
+    @abstractmethod
+    def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Answer one request: an async generator of events, the last of which is `ModelFinished`.
+
+        Closing the generator early gives the connection back. Errors are `ModelServiceError`s.
+        """
+
+    async def aclose(self) -> None:
+        """Close what calls opened; the model may be used again and opens it anew. Who extends it calls it, too."""
+        for processor in self._own_processors or ():
+            await processor.aclose()
+
+    @property
+    def address(self) -> str:
+        """The model by its backend and its name there, `openai:gpt-x`."""
+        return f"{self.backend}:{self.config.model}"
+
+    # --- asking ---
+
+    def astream(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+        metadata: Mapping[str, Any] | None = None,
+        lang: Lang | None = None,
+    ) -> AsyncIterator[ModelEvent]:
+        """The events of one answer, after all processors.
+
+        Raises:
+            ValueError: The request makes no sense: two system messages, a chosen function that is not there.
+        """
+        request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang)
+        return self._chain(request)(request)
+
+    async def acomplete(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+    ) -> ModelResponse:
+        """One whole answer. An error carries, as `partial_text`, what had arrived."""
+        answer = Fold(self.backend)
+        try:
+            async with closing(self.astream(messages, functions, config=config)) as events:
+                async for event in events:
+                    answer.feed(event)
+        except ModelServiceError as error:
+            error.partial_text = error.partial_text or answer.text
+            raise
+        answer.check_complete(self.address)
+        return answer.response()
+
+    # Further ways to ask, each a function over `astream` or `acomplete`.
+    aparse, parse = asking.aparse, asking.parse
+    abatch, batch, abatch_as_completed = asking.abatch, asking.batch, asking.abatch_as_completed
+    chat, raw_chat, quick_chat, quick_chat_oai = compat.chat, compat.raw_chat, compat.quick_chat, compat.quick_chat_oai
+
+    def make_request(
+        self,
+        messages: Sequence[MessageLike],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+        metadata: Mapping[str, Any] | None = None,
+        lang: Lang | None = None,
+    ) -> ChatRequest:
+        """The request that a call with these arguments sends into the chain."""
+        history = without_foreign_paths(as_messages(messages))
+        if not history:
+            raise ConfigError("Messages can not be empty.")
+        if sum(message.role == SYSTEM for message in history) > 1:
+            raise ConfigError("there are two system messages: join them into one, at the front")
+        merged = self.config.generate_cfg.merged(config)
+        schemas = tuple(map(_unwrapped, functions))
+        _check_choice(merged.function_choice, schemas)
+        return ChatRequest(
+            model=self.config.model,
+            messages=history,
+            functions=schemas,
+            config=merged,
+            lang=merged.lang or lang or language_of(history),
+            metadata=metadata or {},
+            facts=self.facts,
+            server=self.server_name,
+        )
+
+    # --- the chain ---
+
+    def call_format_name(self, config: GenerateConfig) -> str:
+        """How tools are told to this model: `native`, or the name of a call format; from the configuration, else
+        the facts."""
+        if config.use_raw_api:
+            return NATIVE
+        return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else CALL_FORMAT)
+
+    def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
+        """The chain, from the caller inwards, of a request with tools."""
+        return [placed.processor for placed in self.pipeline(config)]
+
+    def pipeline(self, config: GenerateConfig | None = None) -> list[Placed]:
+        """The chain, from the caller inwards, with the reasons of its order."""
+        return self._placed(self.call_format_name(config or self.config.generate_cfg))
+
+    def _placed(self, format_name: str) -> list[Placed]:
+        chosen = list(self._chosen())
+        if format_name != NATIVE:
+            chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
+        return placed_in_order(chosen, self.host.settings.order)
+
+    def _chosen(self) -> Sequence[Processor]:
+        """The processors of this model, made once: what they keep is the same whatever the call format."""
+        with self._chains_lock:
+            if self._own_processors is None:
+                if self._given_processors is not None:
+                    self._own_processors = list(self._given_processors)
+                else:
+                    self._own_processors = [*load_processors(self.config.processors, self.host), Retry()]
+            return self._own_processors
+
+    def _chain(self, request: ChatRequest) -> CallNext:
+        # Without tools there is nothing for a call format to write, so none has to be installed.
+        format_name = self.call_format_name(request.config) if _has_tools(request) else NATIVE
+        chain = self._chains.get(format_name)
+        if chain is None:
+            with self._chains_lock:
+                chain = self._send
+                for placed in reversed(self._placed(format_name)):
+                    chain = placed.processor.wrap(chain)
+                self._chains[format_name] = chain
+        return chain
+
+    def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        if any(message.is_multimodal() for message in request.messages):
+            request = replace(request, messages=tuple(map(self._acceptable, request.messages)))
+        config = request.config
+        events = self.stream(request)
+        if config.thought_in_content is not False and self.facts.thoughts_in_text:
+            events = WithThoughtsApart(events, inside=config.thought_in_content is True)
+        stops = [stop for stop in config.stop if stop]
+        return until_stop(stops, events) if stops else events
+
+    def _acceptable(self, message: Message) -> Message:
+        """The message as this model takes it.
+
+        Raises:
+            UnsupportedInputError: A user sends what it does not take.
+        """
+        acceptable = with_media_noted(message, self.facts)
+        refused = next((item.type for item in acceptable.items if not self.facts.takes(item.type)), None)
+        if refused:
+            raise UnsupportedInputError(
+                f"{self.address} takes no {refused}: use a model that does, or leave it out",
+                backend=self.backend,
+            )
+        return acceptable
+
+    @property
+    def host(self) -> PluginHost:
+        """Where processors, call formats and settings are looked up."""
+        return self._given_host or default_host()
+
+    def _load_call_format(self, name: str) -> CallFormat:
+        made = self.host.load("call_format", name)()
+        if not isinstance(made, CallFormat):
+            raise BrokenPluginError(f"call format {name!r} is no jackfield.processors.CallFormat")
+        return made
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
+
+
+def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
+    """The processors that a configuration names, those that the settings enable, and the default chain.
+
+    Raises:
+        ConfigError: An entry has no name, or settings that do not fit.
+        PluginError: One is not installed, or cannot be loaded. It may protect somebody: nothing is left out.
+    """
+    chosen: dict[Row, Mapping[str, Any]] = {}
+    for entry in entries:
+        cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
+        name = cfg.pop("name", None)
+        if not isinstance(name, str):
+            raise ConfigError("a processor given as a dict needs 'name', besides its settings")
+        chosen[host.find("processor", name)] = cfg
+    for one in acting(host, "processor", named=chosen):
+        chosen[one.row] = host.settings.options_of("processor", one.row.address)
+    return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
+
+
+class BlockingChatModel(BaseChatModel):
+    """A backend whose SDK blocks: it writes `stream_blocking`, which runs in a worker thread."""
+
+    @abstractmethod
+    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+        """As `stream`, as a plain generator."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """The events of `stream_blocking`, one hop between threads each."""
+        events = self.stream_blocking(request)
+        turn = threading.Lock()  # a generator that runs cannot be closed: closing waits, in a thread, for its turn
+        end = object()
+
+        def step() -> object:
+            with turn:
+                return next(events, end)
+
+        def close() -> None:
+            with turn:
+                getattr(events, "close", lambda: None)()
+
+        try:
+            while (event := await sync.in_worker(step)) is not end:
+                yield cast(ModelEvent, event)
+        finally:
+            if turn.locked():  # cancelled while the SDK blocks: nobody waits for that
+                sync.in_background(close)
+            else:
+                await sync.in_worker(close)
+
+
+def name_of_server(backend: str, url: str | None) -> str:
+    """A server by its backend and its host, without what keys may be in: `openai@127.0.0.1:8000`.
+
+    Raises:
+        ConfigError: The address is no URL.
+    """
+    try:
+        host = urlsplit(url or "").netloc.rpartition("@")[2]
+    except ValueError:
+        raise ConfigError("the address of the server is no URL: write http://host:port/path") from None
+    return f"{backend}@{host}" if host else backend
+
+
+def _has_tools(request: ChatRequest) -> bool:
+    """Whether a request offers tools, or its history has calls of some."""
+    return bool(request.functions) or any(
+        message.function_call or message.role == FUNCTION for message in request.messages
+    )
+
+
+def _unwrapped(function: FunctionSchema) -> FunctionSchema:
+    """A function's schema out of the `{"type": "function", "function": …}` that OpenAI puts around it."""
+    inner = function.get("function", function)
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+        raise ConfigError("a function needs a 'name', besides 'description' and 'parameters'")
+    return inner
+
+
+def _check_choice(choice: str, functions: Sequence[FunctionSchema]) -> None:
+    names = [function["name"] for function in functions]
+    if choice not in ("auto", "none", "required", *names):
+        listed = ", ".join(("auto", "none", "required", *names))
+        raise ConfigError(f"function_choice {choice!r} is none of the choices: {listed}")

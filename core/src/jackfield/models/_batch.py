@@ -1,0 +1,78 @@
+"""Many requests at once: so many at a time, answers in the order of the requests, an error costs its own only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jackfield.config import checked_list
+from jackfield.errors import ConfigError, JackfieldError
+from jackfield.messages import USER, Message, MessageLike, ModelResponse, as_messages
+from jackfield.models._model import Model
+from jackfield.request import FunctionSchema, GenerateOptions
+
+DEFAULT_CONCURRENCY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of a batch that needs more than messages. `config` is for this one, over the model's."""
+
+    messages: Sequence[MessageLike]
+    functions: Sequence[FunctionSchema] = ()
+    config: GenerateOptions = None
+
+
+BatchRequest: TypeAlias = str | Sequence[MessageLike] | Asked
+"""A question, or a history, or a history with its own tools and options."""
+
+BatchAnswer: TypeAlias = ModelResponse | JackfieldError
+"""The answer, or why there is none."""
+
+
+async def answers(
+    model: Model, requests: Iterable[BatchRequest], *, concurrency: int
+) -> AsyncIterator[tuple[int, BatchAnswer]]:
+    """Each request's number, from 0, and its answer, as they come.
+
+    Requests are taken from the iterable only as they are sent, so it may be long, or be made as it goes. Closing the
+    generator cancels what is on its way.
+
+    Raises:
+        ConfigError: `concurrency` is less than 1.
+    """
+    if concurrency < 1:
+        raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+    waiting = iter(enumerate(checked_list(requests, "requests", "questions")))
+    running: dict[asyncio.Task[BatchAnswer], int] = {}
+    try:
+        while True:
+            while len(running) < concurrency and (entry := next(waiting, None)) is not None:
+                number, request = entry
+                running[asyncio.create_task(_answer(model, request))] = number
+            if not running:
+                return
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in sorted(done, key=running.__getitem__):
+                yield running.pop(task), task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _answer(model: Model, request: BatchRequest) -> BatchAnswer:
+    if isinstance(request, str):
+        asked = Asked([Message(USER, request)])
+    else:
+        asked = request if isinstance(request, Asked) else Asked(request)
+    try:
+        history = as_messages(asked.messages)
+    except ValueError as error:
+        return ConfigError(f"a message of this request is none: {error}")
+    try:
+        return await model.acomplete(history, asked.functions, config=asked.config)
+    except JackfieldError as error:
+        return error

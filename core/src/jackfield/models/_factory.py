@@ -1,0 +1,128 @@
+"""Make a model from an address or a configuration, through whatever plugin offers its backend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jackfield.config import LLMConfig
+from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
+from jackfield.descriptors import LLMSpec
+from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.models._base import BaseChatModel
+from jackfield.models._elsewhere import hint_for_backend, is_server
+from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._known import backend_of_model, backend_with_key
+from jackfield.settings import some_of
+from jackfield.tracebacks import LocalsForgotten
+
+_ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?", re.IGNORECASE)
+
+
+def get_chat_model(
+    cfg: str | Mapping[str, Any] | LLMConfig | BaseChatModel, *, host: PluginHost | None = None
+) -> BaseChatModel:
+    """Make a model.
+
+    Args:
+        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model, which
+            is returned. It is not changed. Without a backend, a setting that only one known backend has means that one
+            (`azure_endpoint`), else a server's address one that speaks Chat Completions, else a model's name one whose
+            models are named so (`qwen-plus`).
+        host: Which plugins there are; the installed ones if None.
+
+    Raises:
+        ConfigError: The backend is not named, or a key does not fit. Values are not shown: one may be a secret.
+        PluginError: The backend is not installed, or cannot be loaded.
+    """
+    if isinstance(cfg, BaseChatModel):
+        return cfg
+    with LocalsForgotten():  # a key may be among them
+        return _made(cfg, host or default_host())
+
+
+def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseChatModel:
+    backend, values = _split(cfg, host.names("llm"))
+    spec = host.spec("llm", backend, LLMSpec)
+    values = {**values, "model_type": backend}
+    if not values.get("model") and len(spec.models) == 1:
+        values["model"] = spec.models[0]
+    if not values.get("model"):
+        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; no model is the default")
+    model_class = host.load("llm", backend)
+    if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
+        raise BrokenPluginError(f"backend {backend!r}: {spec.target} is no subclass of jackfield.BaseChatModel")
+    return model_class(values, host=host.handed_to(host.find("llm", backend)))
+
+
+def backend_of(cfg: str | Mapping[str, Any] | LLMConfig, names: Sequence[str]) -> str:
+    """The backend that a configuration asks for; `names` are those that a text without a colon may mean.
+
+    Raises:
+        ConfigError: It names none, and none follows from what it says.
+    """
+    return _split(cfg, names)[0]
+
+
+def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The backend, and the configuration as a dict."""
+    values = _as_values(cfg, names)
+    backend = values.get("model_type") or _implied_backend(values, names)
+    if not isinstance(backend, str):
+        raise ConfigError(f"model_type is the name of a backend, not {type(backend).__name__}")
+    if hint := hint_for_backend(backend, str(values.get("model") or ""), names):
+        raise ConfigError(hint)
+    return backend, values
+
+
+def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
+    if isinstance(cfg, str):
+        if cfg.startswith(("http://", "https://")):
+            raise ConfigError("an address alone names no model: give a dict with 'model' and 'base_url'")
+        backend, colon, model = cfg.partition(":")
+        if colon and cfg not in names and _looks_like_an_address(cfg):
+            raise ConfigError(
+                "an address alone names no model, and begins with http:// or https://: give a dict with 'model' and "
+                "'base_url'"
+            )
+        return {"model_type": backend.strip(), "model": model.strip()} if colon or cfg in names else {"model": cfg}
+    if isinstance(cfg, LLMConfig):
+        return {name: getattr(cfg, name) for name in cfg.model_fields_set}
+    if isinstance(cfg, Mapping):
+        return dict(cfg)
+    raise ConfigError(f"a model is 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
+
+
+def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The backend, in Qwen-Agent's order: a setting only one has, the server's address, the model's name."""
+    if special := backend_with_key(key for key, value in values.items() if value):
+        return special
+    if any(_is_address(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
+        return COMPATIBLE_SERVER
+    model = str(values.get("model") or "")
+    backend, colon, _ = model.partition(":")
+    installed = some_of(names) or f"none; try pip install {FIRST_BACKEND}"
+    if colon and backend:
+        raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
+    if claimed := backend_of_model(model):
+        return claimed
+    if is_server(server := values.get("model_server")):
+        raise ConfigError(f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too")
+    raise ConfigError(
+        f"which backend has the model {model!r}? Write backend:model, or set model_type. Installed: {installed}"
+    )
+
+
+def _is_address(key: str, value: Any) -> bool:
+    text = str(value or "")
+    if text.startswith(("http://", "https://")):
+        return True
+    if _looks_like_an_address(text):
+        raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
+    return False
+
+
+def _looks_like_an_address(text: str) -> bool:
+    """Whether this is the address of a server, but for its beginning."""
+    return bool(_ADDRESS.fullmatch(text)) and text != "llama.cpp"

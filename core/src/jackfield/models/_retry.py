@@ -1,0 +1,184 @@
+"""Try again what can succeed: by the class of the error, never by its text."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
+
+from jackfield.config import GenerateConfig
+from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
+from jackfield.events import (
+    HistoryTrimmed,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    RetryScheduled,
+    StreamReset,
+    UsageReported,
+)
+from jackfield.processors._base import CallNext, Processor
+from jackfield.request import ChatRequest
+from jackfield.streams import Interrupted, closing, interruptible
+
+MAX_BACKOFF_S = 60.0
+MAX_DELAY_S = 120.0
+"""The longest wait that a server may ask for, in seconds, unless a caller says otherwise."""
+RATE_LIMIT_FLOOR_S = 2.0
+ONLY_BEFORE_OUTPUT = (
+    "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
+)
+
+# Notes, and what an attempt cost: nobody has to forget them when another one begins.
+_NOT_THE_ANSWER = (PluginEvent, RetryScheduled, HistoryTrimmed, UsageReported)
+
+_TOO_LONG = (
+    "the server asks for a wait of {asked:g} s, longer than max_retry_delay={most:g}: it was not asked again; "
+    "raise that, ask another model, or come back later"
+)
+
+Sleep = Callable[[float], Awaitable[None]]
+T = TypeVar("T")
+
+
+def delay_s(error: ModelServiceError, attempt: int, *, jitter: float, max_delay_s: float = MAX_DELAY_S) -> float | None:
+    """How long to wait before attempt `attempt + 1`, in seconds; None if the server asks for longer than one may.
+
+    It doubles from half a second up to a minute. What the server asks for is a lower bound; without it, a rate limit
+    waits at least two seconds. A server that asks for more than `max_delay_s` is neither waited for nor asked earlier
+    than it wants: how long we wait is not for a stranger to choose.
+
+    Args:
+        error: How the last attempt ended.
+        attempt: Its number, from 1.
+        jitter: From 0 to 1.
+        max_delay_s: The longest wait.
+    """
+    backoff = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+    least = 0.0
+    if error.retry_after_s is not None:
+        if not error.retry_after_s <= max_delay_s:  # "not a number" is no time to wait for, either
+            return None
+        least = error.retry_after_s
+    elif isinstance(error, RateLimitedError) or error.status == 429:
+        least = RATE_LIMIT_FLOOR_S
+    return min(max_delay_s, max(least, backoff))
+
+
+async def asked_again(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    max_retries: int,
+    max_delay_s: float = MAX_DELAY_S,
+    sleep: Sleep = asyncio.sleep,
+    jitter: Callable[[], float] = random.random,
+) -> T:
+    """Ask something of a server that is no model (embeddings …), and again where that may succeed, as `Retry` does.
+
+    Raises:
+        ModelServiceError: Of the last attempt.
+    """
+    attempt = 1
+    while True:
+        try:
+            return await ask()
+        except ModelServiceError as error:
+            config = GenerateConfig(max_retries=max_retries, max_retry_delay=max_delay_s)
+            wait_s = _wait_before_another(error, attempt, config, jitter())
+            if wait_s is None:
+                raise
+        await sleep(wait_s)
+        attempt += 1
+
+
+def _wait_before_another(error: ModelServiceError, attempt: int, config: GenerateConfig, jitter: float) -> float | None:
+    """How long to wait before another attempt, in seconds; None if there will be none."""
+    if not error.retryable or attempt > config.max_retries:
+        return None
+    wait_s = delay_s(error, attempt, jitter=jitter, max_delay_s=config.max_retry_delay)
+    if wait_s is None:
+        error.add_note(_TOO_LONG.format(asked=error.retry_after_s, most=config.max_retry_delay))
+    return wait_s
+
+
+class Retry(Processor):
+    """Repeats a failed call up to `max_retries` times (2 if nobody says otherwise), inside `deadline` seconds.
+
+    Before a repetition, it says so (`RetryScheduled`), and when some of the answer was already out, that it is void
+    (`StreamReset`). An error that waiting cannot mend is raised at once, and so is one whose wait would pass the
+    deadline, or for which the server asks for a longer one than `max_retry_delay`: its `retry_after_s` says how long.
+    The error of the last attempt is raised as it was.
+    """
+
+    name = "retry"
+    phase = "transport"
+
+    def __init__(self, *, sleep: Sleep = asyncio.sleep, jitter: Callable[[], float] = random.random) -> None:
+        self._sleep = sleep
+        self._jitter = jitter
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Pass events on until the answer is complete."""
+        if request.config.max_retries == 0 and request.config.deadline is None:
+            return call_next(request)
+        return self._repeat(request, call_next)
+
+    async def _repeat(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        deadline = _Deadline(request)
+        attempt = 1
+        while True:
+            produced = False
+            last: ModelEvent | None = None
+            try:
+                async with closing(deadline.over(call_next(request))) as events:
+                    async for event in events:
+                        if not produced:
+                            produced = not isinstance(event, _NOT_THE_ANSWER)
+                        last = event
+                        yield event
+                if isinstance(last, ModelFinished):
+                    return
+                raise ModelResponseError(f"{request.model} ended its answer in the middle")
+            except Interrupted as error:
+                raise deadline.passed() from error
+            except ModelServiceError as error:
+                wait_s = self._wait_s(request, error, attempt, produced=produced)
+                if wait_s is None or not deadline.is_after(wait_s):
+                    raise
+                yield RetryScheduled(attempt, wait_s, str(error))
+                if produced:
+                    yield StreamReset(str(error))
+                await self._sleep(wait_s)
+                attempt += 1
+
+    def _wait_s(self, request: ChatRequest, error: ModelServiceError, attempt: int, *, produced: bool) -> float | None:
+        """How long to wait before another attempt; None if there will be none."""
+        if produced and request.metadata.get(ONLY_BEFORE_OUTPUT):
+            return None
+        return _wait_before_another(error, attempt, request.config, self._jitter())
+
+
+class _Deadline:
+    """When the answer to a request must be complete, if anybody has said so."""
+
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        self._now = asyncio.get_running_loop().time
+        self._at = None if request.config.deadline is None else self._now() + request.config.deadline
+
+    def over(self, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+        """The events up to the deadline, where `Interrupted` is raised."""
+        # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
+        return events if self._at is None else interruptible(events, ends_at=self._at)
+
+    def is_after(self, wait_s: float) -> bool:
+        """Whether there is time left after a wait."""
+        return self._at is None or self._now() + wait_s < self._at
+
+    def passed(self) -> ModelTimeoutError:
+        """What is raised when it has passed."""
+        return ModelTimeoutError(
+            f"{self._request.model}: no complete answer in {self._request.config.deadline:g} s; "
+            f"raise `deadline` or ask for less"
+        )

@@ -1,0 +1,214 @@
+"""A tool: what a model may call."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jackfield.config import Config, Lang
+from jackfield.configured import Configured
+from jackfield.descriptors import Texts, in_language
+from jackfield.errors import ToolArgumentError
+from jackfield.jsontext import loads_lenient
+from jackfield.messages import ContentItem, Message
+from jackfield.plugins._host import PluginHost
+from jackfield.request import FunctionSchema
+from jackfield.runs._resources import RunResources
+from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, claims_of, split_settings
+from jackfield.tools._schema import ArgumentChecker, object_schema
+from jackfield.tools._workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A result with more than the model reads.
+
+    Attributes:
+        content: For the model: a text, content items (images, say), or a value that becomes JSON.
+        metadata: For people: which sandbox ran the code, how many hits there were. It is in `ToolFinished`.
+    """
+
+    content: Any
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+ToolOutput: TypeAlias = "str | list[ContentItem] | ToolResult | Any"
+
+
+def _report_to_log(text: str) -> None:
+    _log.debug("%s", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a call knows besides its arguments.
+
+    Attributes:
+        run_id, call_id: Which call this is; '' outside of a run.
+        agent: Whose call it is.
+        messages: The conversation so far.
+        files: The files of the conversation and of the agent, as paths or URLs, trusted as far as who gave them.
+        lang: The language of the conversation.
+        workspace: Where files may be written; names from a model go through it.
+        resources: What is opened here is closed when the run ends.
+        report: Says how far the call is, to people.
+    """
+
+    run_id: str = ""
+    call_id: str = ""
+    agent: str = ""
+    messages: tuple[Message, ...] = ()
+    files: tuple[str, ...] = ()
+    lang: Lang = "en"
+    workspace: Workspace = field(default_factory=Workspace)
+    resources: RunResources = field(default_factory=RunResources)
+    report: Callable[[str], None] = _report_to_log
+
+
+class BaseTool(Configured, ABC):
+    """What a tool extends: `name`, `description`, `parameters`, and `call`.
+
+    `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
+    unless `concurrent` is False.
+
+    What is safety-relevant (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`) may
+    stand in a descriptor, in the class, in the instance and in the settings. The stricter wins; `safety` says what
+    holds.
+
+    Args:
+        cfg, settings: Its settings, see `Configured`. Those that the core reads (the names above, and `approval`) are
+            not in `self.cfg`, and not in its `config_class`.
+
+    Attributes:
+        name: What the model calls it; letters, digits, `_` and `-`, at most 64.
+        description: What it does and when to use it, for the model; one text or one for each language.
+        parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of `{"name", "type", "description",
+            "required"}`, as tools written for Qwen-Agent have it, is taken for one.
+        read_only: Calling it changes nothing.
+        concurrent: May run beside other calls of the same turn.
+        timeout_s: How long one call may take; None for the agent's default.
+        needs_approval: Somebody must agree to each call. Only False says that nobody must.
+        effects: What it does besides answering, of `network`, `files`, `processes`.
+        file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
+        params_as_text: True: `call` is given the arguments as JSON text; False: as a dict; None: as text if its
+            `params` are annotated with `str` and nothing else.
+        raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
+        host: Where to look up other components; None for the default one.
+    """
+
+    name: str = ""
+    description: Texts = ""
+    parameters: Mapping[str, Any] = NO_ARGUMENTS
+    read_only: bool = False
+    concurrent: bool = True
+    timeout_s: float | None = None
+    needs_approval: bool = False
+    effects: frozenset[str] = frozenset()
+    file_access: bool = False
+    params_as_text: bool | None = None
+    raw_argument: str = ""
+    host: PluginHost | None = None
+    _checker: ArgumentChecker | None = None
+    _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
+    _settings: SafetySettings = NO_SETTINGS
+
+    def __init__(self, cfg: Config | Mapping[str, Any] | None = None, **settings: Any) -> None:
+        if isinstance(cfg, Config):
+            super().__init__(cfg, **settings)
+        else:
+            self._settings, own = split_settings({**(cfg or {}), **settings}, name=self.name)
+            super().__init__(own)
+
+    def safety(self) -> Safety:
+        """What holds for its calls: the stricter of what its class, its instance and its settings say.
+
+        Raises:
+            BrokenPluginError: One of the attributes cannot be understood.
+        """
+        return self._settings.applied_to(claims_of(self, name=self.name))
+
+    @abstractmethod
+    def call(
+        self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
+    ) -> ToolOutput | Awaitable[ToolOutput]:
+        """Do the work.
+
+        Args:
+            params: The arguments: a dict that fits `parameters` when an agent calls, or JSON text of one if the tool
+                `takes_text`; JSON text from other callers.
+            context: The run; None when called outside of one.
+
+        Raises:
+            ToolServiceError: It did not work; the text is for the model.
+        """
+
+    def schema(self, lang: str = "en") -> FunctionSchema:
+        """The tool as a model sees it."""
+        return {
+            "name": self.name,
+            "description": in_language(self.description, lang),
+            "parameters": self._object_schema(),
+        }
+
+    @property
+    def function(self) -> FunctionSchema:
+        """The tool as a model sees it, in English."""
+        return self.schema()
+
+    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as a dict that fits `parameters`.
+
+        Raises:
+            ToolArgumentError: They are no JSON object, or do not fit; the text names the argument.
+        """
+        arguments = self._as_object(params)
+        schema = self._object_schema()
+        # A class may skip `__init__`, and an instance may get new parameters.
+        if self._checker is None or self._checker.schema is not schema:
+            self._checker = ArgumentChecker(self.name, schema)
+        self._checker.check(arguments)
+        return arguments
+
+    def _verify_json_format_args(self, params: str | Mapping[str, Any], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
+        """As `parse_arguments`, by the name that tools written for Qwen-Agent know."""
+        return self.parse_arguments(params)
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether `call` is given the arguments as JSON text."""
+        if self.params_as_text is not None:
+            return self.params_as_text is True
+        return getattr(self.call, "__annotations__", {}).get("params") in ("str", str)
+
+    def _object_schema(self) -> Mapping[str, Any]:
+        given: Any = self.parameters
+        if isinstance(given, Mapping):
+            return given
+        if self._converted[0] is not given:
+            self._converted = (given, object_schema(self.name, given))
+        return self._converted[1]
+
+    def _as_object(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+        arguments: Any = params
+        if isinstance(arguments, str):
+            try:
+                arguments = loads_lenient(arguments) if arguments.strip() else {}
+            except ValueError as error:
+                if self.raw_argument:
+                    return {self.raw_argument: params}
+                raise ToolArgumentError(f"the arguments of {self.name!r} must be one JSON object: {error}") from error
+        if not isinstance(arguments, Mapping):
+            raise ToolArgumentError(
+                f"the arguments of {self.name!r} must be a JSON object, not {type(arguments).__name__}"
+            )
+        return dict(arguments)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"

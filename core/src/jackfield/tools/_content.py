@@ -1,0 +1,120 @@
+"""What a tool gave back, as the content of a message: within bounds, and with its files inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from jackfield.errors import UnsupportedInputError
+from jackfield.messages import ContentItem
+from jackfield.models._media import is_local, notes_of, path_of, read_media
+from jackfield.tools._base import ToolResult
+
+Content = str | list[ContentItem]
+
+
+def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
+    """The content for the model, and the metadata for people."""
+    metadata: dict[str, Any] = {}
+    if isinstance(output, ToolResult):
+        output, metadata = output.content, dict(output.metadata)
+    if isinstance(output, str):
+        return output, metadata
+    if isinstance(output, list) and all(isinstance(item, ContentItem) for item in output):
+        return output, metadata
+    if output is None or isinstance(output, bool | int | float):
+        return json.dumps(output), metadata
+    return json.dumps(_plain(output), indent=4, ensure_ascii=False, default=_plain), metadata
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
+    if isinstance(value, dict | list | tuple):
+        return value
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else str(value)
+
+
+def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
+    """A content within bounds, of all its items together. An item counts as at least one character.
+
+    A text that does not fit any more keeps both its ends, a medium becomes a note; of many items, the first are kept.
+    """
+    if isinstance(content, str):
+        return cut_middle(writable(content), max_chars)
+    fitting: list[ContentItem] = []
+    chars, media_chars = max_chars, max_media_chars
+    for number, item in enumerate(content):
+        if chars <= 0:
+            rest = sum(len(one.text) for one in content[number:] if one.text is not None)
+            note = f"[… {len(content) - number} more parts with {rest} characters left out …]"
+            return [*fitting, ContentItem(text=note)]
+        size = 0 if item.text is not None else _size_of(item.value)
+        media_chars -= size
+        part = _part(item, chars) if media_chars >= 0 else _left_out(item, size)
+        media_chars += 0 if media_chars >= 0 else size
+        fitting.append(part)
+        chars -= max(1, len(part.text or ""))
+    return fitting
+
+
+def _part(item: ContentItem, chars: int) -> ContentItem:
+    return item if item.text is None else ContentItem(text=cut_middle(writable(item.text), chars))
+
+
+def _left_out(item: ContentItem, size: int) -> ContentItem:
+    return ContentItem(text=f"{notes_of([item])[0]} was left out: it has {size} characters")
+
+
+def _size_of(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    parts: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
+    return sum(map(_size_of, parts)) if isinstance(parts, list | tuple) else len(str(value))
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """A text cut to about `limit` characters, both ends kept, with a note of how much is missing."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    missing = len(text) - limit
+    return f"{text[:head]}\n[… {missing} characters left out …]\n{text[len(text) - tail :]}"
+
+
+def writable(text: str) -> str:
+    """The text as UTF-8 can hold it: file names and broken escapes bring half characters, which no backend can send."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def has_local_media(content: Content) -> bool:
+    """Whether a medium of the content is a file of this machine."""
+    return not isinstance(content, str) and any(map(is_local, content))
+
+
+def with_media_inside(content: Content) -> Content:
+    """The content with the local media of a tool inside of it, as `data:` URIs.
+
+    A path in a message proves nothing: whoever can write a history can write one. So a tool's own files are read here,
+    in the run that has made them, and never later. What cannot be read becomes a note.
+    """
+    if isinstance(content, str):
+        return content
+    return [_inside(item) if is_local(item) else item for item in content]
+
+
+def _inside(item: ContentItem) -> ContentItem:
+    kind, value = item.get_type_and_value()
+    try:
+        if isinstance(value, list):
+            return ContentItem(video=[_data_uri(frame, "image") for frame in value])
+        return ContentItem.model_validate({kind: _data_uri(value, kind)})
+    except UnsupportedInputError as error:
+        return ContentItem(text=f"{notes_of([item])[0]} was left out: {error}")
+
+
+def _data_uri(value: str, kind: str) -> str:
+    path = path_of(value)
+    return value if path is None else read_media(path, kind).data_uri

@@ -1,0 +1,209 @@
+"""Make a tool from a typed function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, get_args, get_type_hints, overload
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from jackfield.descriptors import Texts
+from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
+from jackfield.tools._schema import check_tool_name
+
+_FIELD = "argument_"
+_ARGUMENT_LINE = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+
+
+class FunctionTool(BaseTool):
+    """A tool whose work is a function; made by `tool`.
+
+    The schema comes from the signature, the texts from the docstring: what stands before `Args:` is the description,
+    the lines below it describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the
+    schema; without one, there is nothing by which the function could see the files of a conversation.
+    """
+
+    params_as_text = False
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: Texts | None = None,
+        read_only: bool = False,
+        concurrent: bool = True,
+        timeout_s: float | None = None,
+        needs_approval: bool = False,
+        effects: Iterable[str] = (),
+        file_access: bool = True,
+        raw_argument: str = "",
+    ) -> None:
+        super().__init__()
+        self.name = name or function.__name__
+        check_tool_name(self.name)
+        said, arguments = _read_docstring(inspect.getdoc(function) or "")
+        self.description = description or said
+        if not self.description:
+            raise ConfigError(f"tool {self.name!r} needs a docstring: it tells the model what the tool does")
+        self.read_only = read_only
+        self.concurrent = concurrent
+        self.timeout_s = timeout_s
+        self.needs_approval = needs_approval
+        self.effects = frozenset(effects)
+        self.raw_argument = raw_argument
+        self.function_called = function
+        self._context_parameter, self._model = _arguments_model(self.name, function, arguments)
+        self.parameters = _schema_of(self._model)
+        self.file_access = file_access and bool(self._context_parameter)
+
+    def call(
+        self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
+    ) -> ToolOutput | Awaitable[ToolOutput]:
+        """Call the function with arguments converted to its types."""
+        model = self._validated(params)
+        arguments = {str(field.alias): getattr(model, name) for name, field in type(model).model_fields.items()}
+        if self._context_parameter:
+            arguments[self._context_parameter] = context or ToolContext()
+        return self.function_called(**arguments)
+
+    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as a dict that fits the function's types, which say more than the schema made from them."""
+        self._validated(params)
+        return self._as_object(params)
+
+    def _validated(self, params: str | Mapping[str, Any]) -> BaseModel:
+        try:
+            return self._model.model_validate(self._as_object(params))
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False)[:5]
+            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {told}") from None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself: decorating it takes nothing away."""
+        return self.function_called(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: Texts | None = None,
+    read_only: bool = False,
+    concurrent: bool = True,
+    timeout_s: float | None = None,
+    needs_approval: bool = False,
+    effects: Iterable[str] = (),
+    file_access: bool = True,
+    raw_argument: str = "",
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: Texts | None = None,
+    read_only: bool = False,
+    concurrent: bool = True,
+    timeout_s: float | None = None,
+    needs_approval: bool = False,
+    effects: Iterable[str] = (),
+    file_access: bool = True,
+    raw_argument: str = "",
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Make a tool of a typed function. It registers nothing: pass what you get to an agent, or publish it.
+
+    Args:
+        function: The function.
+        name: What the model calls it; the function's name if left out.
+        description: What it does, for the model, where the docstring should not say it, or not in one language only.
+        read_only, concurrent, timeout_s, needs_approval, effects, raw_argument: As in `BaseTool`.
+        file_access: Whether a function with a parameter for the context finds the files of the conversation there.
+
+    Raises:
+        ConfigError: A parameter has no type, or the function no docstring.
+    """
+
+    def make(decorated: Callable[..., Any]) -> FunctionTool:
+        return FunctionTool(
+            decorated,
+            name=name,
+            description=description,
+            read_only=read_only,
+            concurrent=concurrent,
+            timeout_s=timeout_s,
+            needs_approval=needs_approval,
+            effects=effects,
+            file_access=file_access,
+            raw_argument=raw_argument,
+        )
+
+    return make if function is None else make(function)
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The description, and the description of each argument."""
+    said, _, rest = text.partition("\nArgs:")
+    arguments: dict[str, str] = {}
+    current = ""
+    for line in rest.splitlines():
+        if line and not line.startswith(" "):
+            break  # the next section
+        start = _ARGUMENT_LINE.match(line.strip())
+        if start and (len(line) - len(line.lstrip())) <= 4:
+            current = start[1]
+            arguments[current] = start[2]
+        elif current and line.strip():
+            arguments[current] += " " + line.strip()
+    description = re.split(r"\n(?:Returns|Raises|Yields|Example|Examples|Note|Source):", said)[0]
+    return " ".join(description.split()), arguments
+
+
+def _arguments_model(
+    name: str, function: Callable[..., Any], described: Mapping[str, str]
+) -> tuple[str, type[BaseModel]]:
+    """The name of the parameter that takes the context ('' if none does), and a model of all others."""
+    hints = get_type_hints(function, include_extras=True)
+    context_parameter = ""
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
+        if parameter.name not in hints:
+            raise ConfigError(
+                f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to give"
+            )
+        hint = hints[parameter.name]
+        if hint is ToolContext or ToolContext in get_args(hint):
+            context_parameter = parameter.name
+            continue
+        # Under a name of ours: the model class has methods and settings that a parameter may be named like.
+        said: dict[str, Any] = {"description": described[parameter.name]} if parameter.name in described else {}
+        default: Any = ... if parameter.default is parameter.empty else parameter.default
+        fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **said))
+    model = create_model(
+        f"{name}_arguments",
+        __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False, allow_inf_nan=False),
+        **fields,
+    )
+    return context_parameter, model
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    schema.pop("title", None)
+    for entry in schema.get("properties", {}).values():
+        entry.pop("title", None)
+    schema.setdefault("properties", {})
+    schema.setdefault("required", [])
+    return schema

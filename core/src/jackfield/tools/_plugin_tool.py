@@ -1,0 +1,106 @@
+"""A tool that a plugin offers: all a model sees comes from its descriptor; its module is imported at its first call.
+
+What its class says is known only then: whoever is about to run a call loads the tool first, and asks `safety` after it.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from jackfield.config import RAGConfig
+from jackfield.descriptors import ToolSpec
+from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.plugins._catalog import Row
+from jackfield.plugins._host import PluginHost
+from jackfield.tools._awaiting import is_async
+from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
+from jackfield.tools._function_tool import FunctionTool
+from jackfield.tools._safety import Safety, claims_of
+
+_SEARCHES = f"{RAGConfig.__module__}:{RAGConfig.__qualname__}"  # the settings of a tool that asks searchers
+
+
+class PluginTool(BaseTool):
+    """Stands for a tool until it is called."""
+
+    def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, Any], host: PluginHost) -> None:
+        self.name = spec.name
+        super().__init__({key: value for key, value in cfg.items() if key != "name"})
+        self.description = spec.description
+        self.parameters = spec.parameters
+        self.read_only = spec.read_only
+        self.concurrent = spec.concurrent
+        self.timeout_s = spec.timeout_s
+        self.effects = spec.effects
+        self.needs_approval = spec.needs_approval
+        self.file_access = spec.file_access
+        self.raw_argument = spec.raw_argument
+        self.row = row
+        self._host = host
+        self._lock = threading.Lock()
+        self._tool: BaseTool | None = None
+
+    def load(self) -> BaseTool:
+        """The tool itself, made at first use."""
+        with self._lock:
+            if self._tool is None:
+                made = self._made(self._host.load_row(self.row))
+                if not isinstance(made, BaseTool):
+                    raise BrokenPluginError(
+                        f"{self.row.distribution}: tool {self.name!r} is no subclass of jackfield.BaseTool"
+                    )
+                made.host = self._host
+                self._tool = made
+            return self._tool
+
+    def _made(self, loaded: Any) -> Any:
+        if not isinstance(loaded, FunctionTool):
+            return loaded(cfg=dict(self.cfg))
+        if self.cfg:
+            raise ConfigError(f"tool {self.row.address!r} takes no settings; got {', '.join(map(repr, self.cfg))}")
+        return copy.copy(loaded)  # each agent's host is its own
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the tool itself is there, so that `safety` knows all."""
+        return self._tool is not None
+
+    def safety(self) -> Safety:
+        """What holds for its calls: the stricter of its descriptor, its class once that is loaded, and its settings."""
+        claims = claims_of(self, name=self.name)
+        if self._tool is not None:
+            claims = claims.stricter(claims_of(self._tool, name=self.name))
+        return self._settings.applied_to(claims)
+
+    def call(
+        self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
+    ) -> ToolOutput | Awaitable[ToolOutput]:
+        """Call the tool; loading it counts as part of the first call."""
+        return self.load().call(params, context=context)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether `call` of the tool itself is async. It loads the tool."""
+        return is_async(self.load().call)
+
+
+def find_tool(entry: str | Mapping[str, Any], host: PluginHost) -> PluginTool:
+    """The tool that a name, an address, or a dict with `name` and settings means.
+
+    Raises:
+        PluginError: It is not installed, or its descriptor cannot be loaded; or a searcher that its settings name is
+            not installed.
+    """
+    cfg = {} if isinstance(entry, str) else dict(entry)
+    row = host.find("tool", entry if isinstance(entry, str) else str(cfg["name"]))
+    spec = host.spec_of(row, ToolSpec)
+    made = PluginTool(row, spec, cfg, host)
+    if spec.config == _SEARCHES:
+        settings = RAGConfig.parse(made.cfg, what=f"settings of tool {row.address!r}")
+        # Now, and not at the first document. One that nobody has named is needed only by a document that is too long.
+        for searcher in settings.searchers if settings.always_searches else ():
+            host.find("searcher", searcher)
+    return made
