@@ -168,6 +168,38 @@ server.shutdown()
 """,
         "/openai/deployments/d/chat/completions?api-version=2024-06-01 k Hi",
     ),
+    "jackfield-backend": Job(
+        """
+from jackfield.messages import FunctionCall, Message
+from jackfield_backend.history import parts_of
+call = Message("assistant", "", function_call=FunctionCall("weather", "{}"))
+question, answer = parts_of([Message("user", "What is the weather?"), call])
+print(answer.calls[0].id, answer.calls[0].result.text)
+""",
+        "call_1 (no result: the call was not carried out)",
+    ),
+    "jackfield-documents": Job(
+        """
+from jackfield.retrieval import Block, Document
+from jackfield_documents import corpus_of
+blocks = tuple(Block(text) for text in ("High water comes twice a day.", "Neap tides are small."))
+corpus = corpus_of([Document("tides.md", blocks, content_hash="1")], size_tokens=10, overlap_chars=0)
+print([chunk.text for chunk in corpus.chunks])
+""",
+        "['High water comes twice a day.', 'Neap tides are small.']",
+    ),
+    "jackfield-metering": Job(
+        """
+from jackfield.messages import Message
+from jackfield.tokens import estimate_tokens
+from jackfield_metering.counting import RequestCounter
+from jackfield_metering.ledger import MemoryLedger
+ledger = MemoryLedger(list)
+ledger.change("server", lambda spent: spent.append(RequestCounter(estimate_tokens, 0).text("Hello there.")))
+print(ledger.change("server", sum))
+""",
+        "3",
+    ),
     "jackfield-bpe": Job(
         """
 import base64
@@ -401,7 +433,9 @@ print(agent.run_nonstream([{"role": "user", "content": "call add: 40 + 2"}])[-1]
         "42",
     ),
     "jackfield-openai": Job(AGENT, "It is 42."),
-    "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
+    "jackfield-pdf": Job(
+        DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20", beside=("jackfield-documents",)
+    ),
     "jackfield-redaction": Job(
         """
 from jackfield.plugins import default_host
@@ -496,7 +530,7 @@ print(len(sent) < 10, "Notes." in sent[0].content, sent[-1].content)
 """,
         "True True\nTrue True Is that all?",
     ),
-    "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒"),
+    "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒", beside=("jackfield-documents",)),
 }
 
 
