@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from jackfield import BaseChatModel, ChatRequest, plugins
+from jackfield._hooks import Hook
 from jackfield.errors import BrokenPluginError
 from jackfield.events import ModelEvent
-from jackfield.hooks import Hook
 from jackfield.hookspecs import HOOKS, KINDS, hooks_of
 from jackfield.plugins import ToolSpec, hook
 from jackfield.plugins import _registration as registration

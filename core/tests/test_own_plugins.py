@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, PluginHost
+from jackfield._localfiles import local_files
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -23,7 +24,6 @@ from jackfield.errors import (
     PluginBlockedError,
     PluginNotFoundError,
 )
-from jackfield.localfiles import local_files
 from jackfield.plugins import ToolSpec, hook
 from jackfield.projects import trust_file
 from jackfield.settings import Settings, load_project, load_settings

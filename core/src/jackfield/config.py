@@ -24,10 +24,10 @@ from pydantic import (
     model_validator,
 )
 
+from jackfield._modelling import BaseModel
 from jackfield.defaults import KEYWORD_SEARCHER, VECTOR_SEARCHER
 from jackfield.errors import ConfigError
 from jackfield.jsonschemas import response_format
-from jackfield.modelling import BaseModel
 from jackfield.settings import closest
 
 Several = TypeVar("Several", bound=Iterable[Any])

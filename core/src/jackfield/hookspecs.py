@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jackfield.hooks import Hook, provisional, stable
+from jackfield._hooks import Hook, provisional, stable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from jackfield._modelling import BaseModel
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import dumps, loads_lenient
-from jackfield.modelling import BaseModel
 
 Role = Literal["system", "user", "assistant", "function"]
 SYSTEM: Literal["system"] = "system"

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from jackfield._localfiles import LocalFile
 from jackfield.errors import ConfigError
-from jackfield.localfiles import LocalFile
 
 FILE = "pyproject.toml"
 NARROWING = ("allow", "block", "safe", "strict")

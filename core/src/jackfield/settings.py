@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from jackfield._localfiles import LocalFile, local_files
 from jackfield.errors import ConfigError
-from jackfield.localfiles import LocalFile, local_files
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 
 _KNOWN_KEYS = ("allow", "block", "enabled", "local", "order", "prefer", "safe", "settings", "strict")

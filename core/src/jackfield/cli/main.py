@@ -241,7 +241,7 @@ def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
     """A handler whose module is imported when it is called."""
 
     def handler(options: argparse.Namespace) -> int:
-        return int(getattr(import_module(f"jackfield.cli.{module}"), function)(options))
+        return int(getattr(import_module(f"jackfield.cli._{module}"), function)(options))
 
     return handler
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from jackfield._localfiles import LocalFile, source_of
 from jackfield.errors import ConfigError
-from jackfield.localfiles import LocalFile, source_of
 from jackfield.plugins._catalog import API, Row
 
 ANY = "*"

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import pluggy
 
+from jackfield._hooks import PROJECT, Hook
 from jackfield.descriptors import ComponentSpec
-from jackfield.hooks import PROJECT, Hook
 from jackfield.hookspecs import HOOKS, hooks_of, unknown_hook
 
 Spec = TypeVar("Spec", bound=ComponentSpec)
