@@ -22,6 +22,8 @@ from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 
+__all__ = ["Script", "ScriptedModel", "Step", "answer", "calls"]
+
 Step = Sequence[ModelEvent | Exception]
 Script = Sequence[Step] | Callable[[ChatRequest], Step]
 
