@@ -212,35 +212,40 @@ def _read(path: str) -> bytes:
 def _parse(text: str, of: tuple[str, str, str], rows: list[Row], problems: list[Problem]) -> None:
     """Add the rows of one file; `of` is whose it is: the distribution, its version and its location."""
     distribution, version, location = of
+    found: dict[tuple[int, str], Row] = {}
+    for api, line in _lines_of_ours(text):
+        entry, _, target = map(str.strip, line.partition("="))
+        fault = _fault_of_entry(line, entry, target)
+        if fault or (api, entry) in found:
+            problems.append(Problem(distribution, fault or f"gives {entry} twice; the first is used", location))
+        else:
+            kind, _, name = entry.partition(".")
+            found[api, entry] = Row(kind, name, target, distribution, version, api, location)
+    rows += found.values()
+
+
+def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
+    """The entries of our groups, each with the major of the API that its group names."""
     api: int | None = None
-    found: list[Row] = []
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":
             continue
         if line[0] == "[" and (section := _SECTION.match(line)):
             ours = _OUR_SECTION.match(section[1])
             api = int(ours[1]) if ours else None
-            continue
-        if api is None:
-            continue
-        entry, equals, target = line.partition("=")
-        entry, target = entry.rstrip(), target.lstrip()
-        kind, dot, name = entry.partition(".")
-        module, colon, attribute = target.partition(":")
-        if equals and dot and colon and _TARGET.match(module):
-            text = f"names the object {attribute!r:.80} for {entry}, and must name a module: {entry} = {module}"
-            problems.append(Problem(distribution, text, location))
-            continue
-        if not (equals and dot and _NAME.match(kind) and _COMPONENT.match(name) and _TARGET.match(target)):
-            problems.append(
-                Problem(distribution, f"entry_points.txt has a line that is none: {line[:200]!r}", location)
-            )
-            continue
-        if found and any(row.api == api and row.id == entry for row in found):
-            problems.append(Problem(distribution, f"gives {entry} twice; the first is used", location))
-            continue
-        found.append(Row(kind, name, target, distribution, version, api, location))
-    rows += found
+        elif api is not None:
+            yield api, line
+
+
+def _fault_of_entry(line: str, entry: str, target: str) -> str:
+    """Why a line is no entry of ours, or ''."""
+    kind, dot, name = entry.partition(".")
+    module, colon, attribute = target.partition(":")
+    if dot and colon and _TARGET.match(module):
+        return f"names the object {attribute!r:.80} for {entry}, and must name a module: {entry} = {module}"
+    if dot and _NAME.match(kind) and _COMPONENT.match(name) and _TARGET.match(target):
+        return ""
+    return f"entry_points.txt has a line that is none: {line[:200]!r}"
 
 
 def _read_elsewhere(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:

@@ -364,16 +364,18 @@ class PluginHost:
             for row in self.catalog.rows
             if row.kind == kind and row.name == name and wanted in (None, row.distribution)
         ]
-        if name == ANY:
-            return found
+        return found if name == ANY else found + self._from_sources(kind, name, wanted, is_found=bool(found))
+
+    def _from_sources(self, kind: str, name: str, wanted: str | None, *, is_found: bool) -> list[Row]:
+        """What sources offer of a name: local files always; others where they are named, or enabled and needed."""
         sources = [row for row in self._sources if wanted in (None, row.distribution)]
-        for source in sources:
-            if source.kind == ANY:
-                found += self._asked(source, kind, name, is_named=wanted is not None)
-        for source in sources if not found else ():
-            if source.kind == kind and (wanted or f"{kind}.{source.address}" in self.settings.enabled):
-                found += self._asked(source, kind, name, is_named=wanted is not None)
-        return found
+        local = [source for source in sources if source.kind == ANY]
+        found = [row for source in local for row in self._asked(source, kind, name, is_named=wanted is not None)]
+        if found or is_found:
+            return found
+        enabled = self.settings.enabled
+        others = [one for one in sources if one.kind == kind and (wanted or f"{kind}.{one.address}" in enabled)]
+        return [row for source in others for row in self._asked(source, kind, name, is_named=wanted is not None)]
 
     def _asked(self, source: Row, kind: str, name: str, *, is_named: bool) -> list[Row]:
         """The component of a name that a source offers, if it does; what is wrong with it is told to who names it."""
