@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
-from jackfield.plugins.descriptors import KINDS
 
 from jackfield.config import DEFAULT_RETRIES, GenerateConfig
+from jackfield.hookspecs import KINDS
 from jackfield.plugins import default_host
 
 
@@ -16,7 +16,7 @@ def configurations() -> dict[str, type]:
     host = default_host()
     found = {}
     for row in host.catalog.rows:
-        target = host.spec_of(row, KINDS[row.kind]).config if row.kind in KINDS else None
+        target = host.spec_of(row, KINDS[row.kind].spec_class).config if row.kind in KINDS else None
         if target:
             module, _, name = target.partition(":")
             config = getattr(import_module(module), name)

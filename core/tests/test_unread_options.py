@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import Agent, BasicAgent, FnCallAgent, create_agent, tool
+from jackfield import Agent, BasicAgent, FnCallAgent, ToolContext, create_agent, tool
 from jackfield.config import RAGConfig
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.messages import Message
@@ -30,6 +30,12 @@ def tools():
 def double(number: int) -> int:
     """Double a number."""
     return 2 * number
+
+
+@tool
+def pages(context: ToolContext) -> int:
+    """Count the files."""
+    return len(context.files)
 
 
 # --- options of a run ---
@@ -88,7 +94,10 @@ def test_a_batch_of_one_text_is_not_a_batch_of_letters() -> None:
 def test_files_that_no_part_of_an_agent_reads_are_an_error(kind: str) -> None:
     with pytest.raises(ConfigError, match=f"agent kind '{kind}' reads no files by itself"):
         create_agent(kind, llm=ScriptedModel([]), files=["a.pdf"])
-    assert create_agent("fncall", llm=ScriptedModel([]), files=["a.pdf"], function_list=[double]).files == ("a.pdf",)
+    with pytest.raises(ConfigError, match="has no tool that does"):
+        create_agent(kind, llm=ScriptedModel([]), files=["a.pdf"], function_list=[double])
+    made = create_agent("fncall", llm=ScriptedModel([]), files=["a.pdf"], function_list=[pages])
+    assert made.files == ("a.pdf",)
 
 
 # --- settings of retrieval ---

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +56,8 @@ def _parsed(file: Path, text: str) -> Any:
                 # Without the cause and its words, which quote the line: a key may be on it.
                 raise ConfigError(f"{file} is not YAML: {_place_of(error)}") from None
         case ".toml":
+            import tomllib
+
             return tomllib.loads(text)
         case ".json":
             return json.loads(text)

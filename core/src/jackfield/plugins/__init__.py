@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from jackfield.plugins._acting import acting_by_default, acts_by_default, standing, standings
     from jackfield.plugins._catalog import API, Catalog, Problem, Row, misspelt_groups, scan
+    from jackfield.plugins._faults import fault_of
     from jackfield.plugins._host import PluginHost, default_host
     from jackfield.plugins._imports import specs_of_import
     from jackfield.plugins._known import Known, install_hint, known_components, parser_of_extension
@@ -65,6 +66,7 @@ __all__ = [
     "acting_by_default",
     "acts_by_default",
     "default_host",
+    "fault_of",
     "hook",
     "in_language",
     "install_hint",
@@ -107,6 +109,7 @@ __getattr__, __dir__ = fetching(
         "acting_by_default": "plugins._acting",
         "acts_by_default": "plugins._acting",
         "default_host": "plugins._host",
+        "fault_of": "plugins._faults",
         "hook": "hookspecs.",
         "in_language": "descriptors",
         "install_hint": "plugins._known",

@@ -7,7 +7,6 @@ the class (its SDK is imported), the live thing (its constructor is called).
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
 import threading
@@ -275,6 +274,8 @@ class PluginHost:
             if source in self._told:
                 return
             self._told.add(source)
+        import logging  # few have a broken file
+
         logging.getLogger("jackfield").warning("jackfield: %s", error)
 
     def enabled(self, kind: str) -> list[Row]:

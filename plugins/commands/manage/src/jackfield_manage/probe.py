@@ -17,11 +17,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import jackfield.plugins._faults  # paid once by all plugins, so not counted for this one
-import jackfield.plugins._registration  # noqa: F401 - as above
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, PluginHost, Row
+from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, fault_of  # noqa: F401 - paid once by all, so not counted for this one
 from jackfield_manage.answers import answer_to, failed
 from jackfield_manage.watch import Watch
 

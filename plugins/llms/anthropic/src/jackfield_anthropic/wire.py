@@ -10,7 +10,7 @@ from typing import Any
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message
-from jackfield.models import _media as media
+from jackfield.models import address_of, notes_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_backend.history import Answer, Call, parts_of, text_of
@@ -166,7 +166,7 @@ def _blocks(message: Message) -> list[Wire]:
 def _item(item: ContentItem) -> list[Wire]:
     if item.text is not None:
         return _text(item.text)
-    return [_image(str(item.image))] if item.image else _text(media.notes_of([item])[0])
+    return [_image(str(item.image))] if item.image else _text(notes_of([item])[0])
 
 
 def _text(text: str) -> list[Wire]:
@@ -174,7 +174,7 @@ def _text(text: str) -> list[Wire]:
 
 
 def _image(value: str) -> Wire:
-    address = media.address_of(value, "image", max_bytes=MAX_IMAGE_BYTES)
+    address = address_of(value, "image", max_bytes=MAX_IMAGE_BYTES)
     if address[:5].lower() != "data:":
         return {"type": "image", "source": {"type": "url", "url": address}}
     head, _, data = address[5:].partition(",")

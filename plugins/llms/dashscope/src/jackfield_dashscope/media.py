@@ -10,7 +10,7 @@ from typing import Any
 
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
-from jackfield.models import _media as media
+from jackfield.models import address_of
 
 MAX_FILE_BYTES = 7_500_000  # in base64, the ten million that DashScope takes
 REMOTE = ("http", "https", "oss")
@@ -31,7 +31,7 @@ def media_part(item: ContentItem) -> dict[str, Any]:
 
 
 def _address(value: str, kind: str) -> str:
-    return media.address_of(value, kind, max_bytes=MAX_FILE_BYTES, remote=REMOTE)
+    return address_of(value, kind, max_bytes=MAX_FILE_BYTES, remote=REMOTE)
 
 
 def _inline_audio(value: dict[str, Any]) -> str:

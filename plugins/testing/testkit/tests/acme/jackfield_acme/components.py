@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import tiny_backend
-from jackfield.plugins.descriptors import Texts
 from jackfield_zoo import call_formats, embedders, parsers, processors, tokenizers
 
 from jackfield.config import Config, LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import Usage
+from jackfield.plugins import Texts
 from jackfield.request import ChatRequest
 from jackfield.retrieval import Document, Embedded, Purpose
 from jackfield.tools import BaseTool, ToolContext
