@@ -3,7 +3,8 @@
 
 SHELL := /bin/bash
 PYTHON ?= python3
-JOBS ?= 2
+# More than two cores have: many tests wait for a process or a server.
+JOBS ?= 3
 ARGS ?=
 export PYTHON
 
