@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield.errors import BrokenPluginError
-from jackfield.plugins._host import PluginHost, takes_host
+from jackfield.plugins._host import PluginHost
+from jackfield.plugins._loading import takes_host
 from jackfield.retrieval._base import Searcher
 from jackfield.tracebacks import LocalsForgotten
 

@@ -1,0 +1,348 @@
+"""Levels 1 and 2: what components say of themselves, and what they are; each is imported when somebody asks for it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginError
+from jackfield.hookspecs import KINDS
+from jackfield.plugins._catalog import Row
+from jackfield.plugins._known import known_distribution
+from jackfield.plugins._names import Names
+from jackfield.plugins._own import ANY, module_of_local
+from jackfield.plugins._policy import why_not
+from jackfield.settings import Settings, load_settings, some_of
+from jackfield.tracebacks import LocalsForgotten
+
+if TYPE_CHECKING:
+    from jackfield.descriptors import ComponentSpec
+
+Spec = TypeVar("Spec", bound="ComponentSpec")
+
+
+class Loading(Names):
+    """What loads plugins: outside of any lock, each at most once. One that fails fails again with the same error."""
+
+    def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
+        if settings is None:
+            settings = load_settings()
+            if settings.project is not None:
+                settings.project.tell()
+        super().__init__(settings, paths)
+        self._manager: Any = None
+        self._registered: dict[tuple[str, str], str | PluginError] = {}
+        self._offered: dict[tuple[str, str], list[ComponentSpec]] = {}
+        self._specs: dict[Row, ComponentSpec | PluginError] = {}
+        self._classes: dict[Row, Any] = {}
+        self._cells: dict[object, Any] = {}
+
+    # --- level 1: descriptors ---
+
+    def spec(self, kind: str, address: str, spec_class: type[Spec]) -> Spec:
+        """The descriptor of a component; imports its light module.
+
+        Raises:
+            PluginError: As `find`, and BrokenPluginError if the module cannot be imported or does not offer the name.
+        """
+        return self.spec_of(self.find(kind, address), spec_class)
+
+    def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
+        """The descriptor of a row."""
+        found = self._specs.get(row)
+        if found is None:
+            try:
+                found = self._describe(row)
+            except PluginError as error:
+                found = error
+            found = self._specs.setdefault(row, found)  # another thread may have been faster
+        if isinstance(found, PluginError):
+            raise _again(found)
+        if not isinstance(found, spec_class):
+            raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
+        return found
+
+    def _any_spec(self, row: Row) -> ComponentSpec:
+        from jackfield.descriptors import ComponentSpec
+
+        return self.spec_of(row, ComponentSpec)
+
+    def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
+        """The descriptors of all components of a kind that may be used and can be described."""
+        described = []
+        for row in (*self.rows(kind), *self._of_local_files(kind)):
+            try:
+                described.append((row, self.spec_of(row, spec_class)))
+            except PluginError:
+                if self.settings.strict:
+                    raise
+        return described
+
+    def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
+        """What a source offers, of one kind or all; it is asked, and loaded if need be.
+
+        Raises:
+            PluginError: It cannot be loaded, or its hook fails.
+        """
+        kinds = [one for one in KINDS if one in (kind, source.kind) or kind == source.kind == ANY]
+        return [replace(source, kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
+
+    def offered(self, row: Row, kind: str) -> list[str]:
+        """The names of a kind that a distribution's light module offers, declared or not; [] if that cannot be told."""
+        try:
+            return [spec.name for spec in self._offers(self._register(row), kind)]
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - who asks for one of them is told
+            return []
+
+    def _describe(self, row: Row) -> ComponentSpec:
+        from jackfield.plugins._faults import fault_of
+
+        offers = self._answers(row, row.kind)
+        meant = [spec for spec in offers if spec.name == row.name]
+        if len(meant) > 1:
+            raise BrokenPluginError(f"{row.distribution} describes {row.id} {len(meant)} times; tell its authors")
+        for spec in meant:
+            fault = fault_of(spec)
+            if fault:
+                raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
+            return spec
+        offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
+        raise BrokenPluginError(
+            f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
+            f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"
+        )
+
+    def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
+        """What the plugin of a row offers of a kind.
+
+        Raises:
+            PluginError: It cannot be loaded, or its hook fails.
+        """
+        plugin_name = self._register(row)
+        try:
+            return self._offers(plugin_name, kind)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _broken(row, f"its hook for {kind}s failed", error) from error
+
+    def _offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
+        """What a registered plugin offers of a kind; it is asked once."""
+        key = (plugin_name, kind)
+        found = self._offered.get(key)
+        if found is None:
+            found = self._offered.setdefault(key, self._manager.offers(plugin_name, kind))
+        return found
+
+    def _register(self, row: Row) -> str:
+        """Import a light module and register its hooks; gives the name it has in pluggy."""
+        key = (row.distribution, row.module)
+        known = self._registered.get(key)
+        if known is None:
+            with self._cell(key):
+                known = self._registered.get(key)
+                if known is None:
+                    known = self._registered[key] = self._try_to_register(row)
+        if isinstance(known, PluginError):
+            raise _again(known)
+        return known
+
+    def _cell(self, key: object) -> Any:
+        """A lock for one thing that is loaded once; others are loaded meanwhile."""
+        with self._lock:
+            return self._cells.setdefault(key, threading.RLock())
+
+    def _try_to_register(self, row: Row) -> str | PluginError:
+        try:
+            plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
+        except PluginError as error:
+            return error
+        with self._lock:
+            if self._manager is None:
+                from jackfield.plugins._registration import RegistrationManager
+
+                self._manager = RegistrationManager()
+            # Two distributions may name one module, which has its hooks only once.
+            if self._manager.is_registered(plugin):
+                return str(self._manager.get_name(plugin))
+            name = row.distribution if row.distribution in self._own else row.module
+            try:
+                self._manager.register(plugin, name)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
+                return _broken(row, "its hooks do not fit", error)
+        return name
+
+    def _plugin_of(self, row: Row) -> object:
+        """What has the hooks of a row: its light module, or what nobody installed."""
+        if row.distribution in self._own:
+            return self._own[row.distribution].plugin
+        for file in self.settings.local:
+            if file.name == row.distribution:
+                try:
+                    return module_of_local(file, row.module)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
+                    raise _broken(row, f"{file.path} cannot be run", error) from error
+        foreign = self._identity.foreign(row, self._is_denied)
+        if foreign:
+            raise BrokenPluginError(f"{row.address} {foreign}. It is not loaded; pip uninstall {row.distribution}")
+        return self._import(row, row.module)
+
+    def _is_denied(self, distribution: str) -> bool:
+        return any(row.distribution == distribution and self.why_not(row) for row in self.catalog.rows)
+
+    # --- level 2: classes ---
+
+    def load(self, kind: str, address: str) -> Any:
+        """The class (or function) of a component; imports what it needs.
+
+        Raises:
+            PluginError: As `spec`, and BrokenPluginError if the target cannot be imported.
+        """
+        return self.load_row(self.find(kind, address))
+
+    def load_row(self, row: Row) -> Any:
+        """The class of a row."""
+        found = self._classes.get(row)
+        if found is None:
+            with self._cell(row):
+                found = self._classes.get(row)
+                if found is None:
+                    try:
+                        found = self._load_target(row, self._any_spec(row).target)
+                    except PluginError as error:
+                        found = error
+                    self._classes[row] = found
+        if isinstance(found, PluginError):
+            raise _again(found)
+        return found
+
+    def make(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
+        """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
+
+        Raises:
+            ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
+            PluginError: As `load_row`, and BrokenPluginError if what is made is no `base`.
+        """
+        with LocalsForgotten():  # a key may be among them
+            return self._made(row, cfg, base)
+
+    def _made(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
+        made_by = self._made_by(row)
+        if cfg:
+            spec = self._any_spec(row)
+            if not spec.config:
+                raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
+            self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
+        try:
+            made = made_by(**cfg, **({"host": self.handed_to(row)} if takes_host(made_by) else {}))
+        except JackfieldError:
+            raise
+        except Exception as error:
+            raise _broken(row, f"making {row.id} failed", error) from error
+        if not isinstance(made, base):
+            raise BrokenPluginError(f"{row.distribution}: {row.id} is no {base.__module__}.{base.__name__}")
+        return made
+
+    def _made_by(self, row: Row) -> Any:
+        """What makes the component: its target, or what the class of its descriptor makes of that."""
+        target, spec = self.load_row(row), self._any_spec(row)
+        if not spec.made_by:
+            return target
+        module, _, name = spec.made_by.partition(":")
+        return partial(getattr(importlib.import_module(module), name), target, spec)
+
+    def handed_to(self, row: Row) -> Self:
+        """The host that a component is given: this one, or, if it has the name of one of ours and is of another
+        distribution, one that tells it no key but those it declares. Whoever reads the name thinks of the other.
+        """
+        if known_distribution(row.kind, row.name) in (None, row.distribution):
+            return self
+        other = type(self)(self.settings.with_secrets(self._any_spec(row).secrets), paths=self.paths)
+        other._own = self._own
+        return other
+
+    def load_target(self, row: Row, target: str) -> Any:
+        """Something else a descriptor names, such as its configuration class."""
+        return self._load_target(row, target)
+
+    def _load_target(self, row: Row, target: str) -> Any:
+        module_name, _, attribute = target.partition(":")
+        package = module_name.partition(".")[0]
+        for other in self.catalog.rows:
+            if other.module.partition(".")[0] == package != row.module.partition(".")[0] and (
+                reason := why_not(other, self.settings)
+            ):
+                raise PluginBlockedError(f"{row.address} is made of {target}, and {other.address} {reason}")
+        module = self._import(row, module_name)
+        try:
+            return getattr(module, attribute)
+        except AttributeError as error:
+            raise BrokenPluginError(
+                f"{row.distribution}: {module_name} has no {attribute!r}, the target of {row.id}"
+            ) from error
+
+    def _import(self, row: Row, module_name: str) -> Any:
+        started = time.perf_counter()
+        try:
+            return importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name and error.name != module_name and not module_name.startswith(error.name + "."):
+                raise BrokenPluginError(
+                    f"{row.distribution} cannot be loaded: it needs the package {error.name!r}, "
+                    f"which is not installed: pip install --upgrade {row.distribution}"
+                ) from error
+            raise _broken(row, f"{module_name} cannot be imported", error) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _broken(row, f"{module_name} cannot be imported", error) from error
+        finally:
+            if self.settings.trace:
+                milliseconds = (time.perf_counter() - started) * 1000
+                sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
+
+
+def takes_host(made_by: Any) -> bool:
+    """Whether a class or function has a parameter `host`: it asks for other components, and gets the host for that."""
+    from inspect import signature
+
+    try:
+        return "host" in signature(made_by).parameters
+    except (TypeError, ValueError):  # written in C, or no callable: making it says which
+        return False
+
+
+def _again(error: PluginError) -> PluginError:
+    """A remembered error to raise once more: a new one, because each raising adds to the traceback of an old one."""
+    fresh = type(error)(*error.args)
+    fresh.__cause__ = error.__cause__
+    return fresh
+
+
+def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:
+    cause = f"{type(error).__name__}: {_text_of(error)}".strip().rstrip(":")
+    advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Mend it ({row.location})"
+    return BrokenPluginError(
+        f"{row.distribution} is broken, {what} ({cause}). {advice}; everything else works without it"
+    )
+
+
+def _text_of(error: BaseException) -> str:
+    """What an error of a plugin says, in a line that fits a terminal and cannot command it."""
+    try:
+        text = str(error)[:500]
+    except Exception:  # noqa: BLE001 - it is the plugin's own code that makes the text
+        return "(it has no text)"
+    return "".join(char if char.isprintable() else " " for char in text)

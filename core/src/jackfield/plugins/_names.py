@@ -1,0 +1,300 @@
+"""Level 0: which components there are, by their metadata alone, and which of them may be used."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jackfield.defaults import MANAGER
+from jackfield.errors import (
+    AmbiguousPluginError,
+    BrokenPluginError,
+    IncompatiblePluginError,
+    PluginBlockedError,
+    PluginError,
+    PluginNotFoundError,
+)
+from jackfield.plugins._catalog import Catalog, Problem, Row, misspelt_groups, scan
+from jackfield.plugins._known import install_hint, known_distribution
+from jackfield.plugins._own import ANY, Registered, row_of_local
+from jackfield.plugins._policy import is_blocked, is_incompatible, why_not
+from jackfield.settings import Settings, closest, normalise
+
+if TYPE_CHECKING:
+    from jackfield.plugins._identity import Identities
+
+
+class Names(ABC):
+    """What is installed, registered or named in settings. Readers see an immutable catalog."""
+
+    def __init__(self, settings: Settings, paths: Iterable[str] | None) -> None:
+        self.settings = settings
+        self.paths = None if paths is None else tuple(paths)
+        self._lock = threading.RLock()
+        self._scanned: Catalog | None = None
+        self._catalog: Catalog | None = None
+        self._sources: tuple[Row, ...] = ()  # those of the catalog
+        self._identities: Identities | None = None
+        self._own: dict[str, Registered] = {}
+        self._told: set[Row] = set()
+
+    @abstractmethod
+    def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
+        """What a source offers, of one kind or all; it is asked, and loaded if need be.
+
+        Raises:
+            PluginError: It cannot be loaded, or its hook fails.
+        """
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is installed, allowed or not."""
+        catalog = self._catalog
+        if catalog is None:
+            installed = self._scanned
+            if installed is None:
+                installed = self._scanned = scan(self.paths)
+            with self._lock:
+                catalog = self._with_own(installed)
+                self._sources = tuple(row for row in catalog.rows if row.is_source)
+                self._catalog = catalog
+        if self.settings.strict and catalog.problems:
+            first = catalog.problems[0]
+            raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
+        return catalog
+
+    def _with_own(self, installed: Catalog) -> Catalog:
+        """The catalog with what nobody installed."""
+        own = [*map(row_of_local, self.settings.local), *(row for one in self._own.values() for row in one.rows)]
+        if not own:
+            return installed
+        rows = sorted([*installed.rows, *own], key=lambda row: (row.kind, row.name, row.distribution))
+        return Catalog(tuple(rows), installed.problems)
+
+    def rows(self, kind: str | None = None) -> list[Row]:
+        """What may be used, of one kind or all, as far as that is known without asking anybody."""
+        rows = [row for row in self.catalog.rows if kind in (None, row.kind) and not self.why_not(row)]
+        return [row for row in rows if not row.is_source]
+
+    def sources(self, kind: str) -> list[Row]:
+        """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
+        self.catalog  # noqa: B018 - it knows them
+        return [row for row in self._sources if row.kind in (kind, ANY) and not self.why_not(row)]
+
+    def names(self, kind: str) -> list[str]:
+        """The names of a kind that may be used, without duplicates. Local files are asked."""
+        return list(dict.fromkeys(row.name for row in (*self.rows(kind), *self._of_local_files(kind))))
+
+    def _of_local_files(self, kind: str) -> list[Row]:
+        """What local files offer of a kind and may be used; a broken one offers nothing, and that is logged once."""
+        rows: list[Row] = []
+        for source in self.sources(kind):
+            if not source.is_installed:
+                try:
+                    rows += [row for row in self.offered_by(source, kind) if not self.why_not(row)]
+                except PluginError as error:
+                    if self.settings.strict:
+                        raise
+                    self._tell_once(source, error)
+        return rows
+
+    def _tell_once(self, source: Row, error: PluginError) -> None:
+        with self._lock:
+            if source in self._told:
+                return
+            self._told.add(source)
+        import logging  # few have a broken file
+
+        logging.getLogger("jackfield").warning("jackfield: %s", error)
+
+    def why_not(self, row: Row) -> str:
+        """Why a component may not load, or '' if it may; the sentence goes on after its name.
+
+        A list of what is allowed names distributions, so it lets in what is proven to be of one of them. What is proven
+        to be the manager's is what mends an installation, so only a rule that names it keeps that from loading.
+        """
+        reason = why_not(row, self.settings) or (self._fault_of_local(row) if self.settings.local else "")
+        if reason and row.distribution == MANAGER and not self.unproven(row):
+            return why_not(row, replace(self.settings, safe=False, allow=None))
+        if reason or self.settings.allow is None:
+            return reason
+        doubt = self.unproven(row)
+        return doubt and (
+            f"{doubt}; so it is not taken for the {row.distribution} that is allowed "
+            f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
+        )
+
+    def _fault_of_local(self, row: Row) -> str:
+        return next((file.fault for file in self.settings.local if file.name == row.distribution), "")
+
+    def unproven(self, row: Row) -> str:
+        """Why nothing proves that a component is of its distribution, or ''; the sentence goes on after its name.
+
+        What nobody installed has a name that no distribution can have, and needs no proof.
+        """
+        return self._identity.unproven(row) if row.is_installed else ""
+
+    def remarks(self, row: Row) -> list[str]:
+        """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
+        owner = known_distribution(row.kind, row.name)
+        borrowed = f"has the name of a component of {owner}, and is of {row.distribution}"
+        return [*([borrowed] if owner not in (None, row.distribution) else []), *filter(None, [self.unproven(row)])]
+
+    @property
+    def _identity(self) -> Identities:
+        found = self._identities
+        if found is None:
+            from jackfield.plugins._identity import Identities
+
+            found = self._identities = Identities(row for row in self.catalog.rows if row.is_installed)
+        return found
+
+    def enabled(self, kind: str) -> list[Row]:
+        """The components of a kind that act without being named in code, in the order of the settings.
+
+        What the user has blocked by name is left out, and all of it in the user's own safe mode. Any other reason why
+        something that is enabled cannot act stops the run: it may protect somebody.
+
+        Raises:
+            PluginNotFoundError: One is enabled and not installed.
+            PluginBlockedError: The project's file, or a list of what is allowed, keeps one from loading.
+            AmbiguousPluginError: It is not clear which one is meant.
+        """
+        found = [self.enabled_as(name) for name in self.settings.enabled if name.partition(".")[0] == kind]
+        return list(dict.fromkeys(row for row in found if row is not None))
+
+    def enabled_as(self, name: str) -> Row | None:
+        """The component that one entry of `enabled` means; None if the user's own rules leave it out.
+
+        Raises:
+            PluginError: As `enabled`.
+        """
+        rules = self.settings.unnarrowed or self.settings
+        kind, _, address = name.partition(".")
+        if rules.safe or (not self.settings.strict and self._is_left_out(kind, address, rules)):
+            return None
+        return self._enabled_row(name, kind, address)
+
+    def _is_left_out(self, kind: str, address: str, rules: Settings) -> bool:
+        candidates = self._candidates(kind, address)
+        return bool(candidates) and all(is_blocked(row, rules) for row in candidates)
+
+    def _enabled_row(self, name: str, kind: str, address: str) -> Row:
+        origin = self.settings.origins.get(f"enabled:{name}", "`enabled`")
+        try:
+            return self.find(kind, address)
+        except PluginNotFoundError as error:
+            raise PluginNotFoundError(
+                f"{name!r} is enabled ({origin}), but {error}; or: jackfield plugins disable {name}"
+            ) from None
+        except PluginBlockedError as error:
+            raise PluginBlockedError(
+                f"{name!r} is enabled ({origin}), but {error}. Nothing runs without it: allow it there, "
+                f"leave it out of this run with --block {kind}.{address.rpartition('/')[2]}, "
+                f"or for good: jackfield plugins disable {name}"
+            ) from None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the metadata of installed distributions."""
+        return self.catalog.problems
+
+    def find(self, kind: str, address: str) -> Row:
+        """The one component that a name or `distribution/name` means; nothing that is installed is imported for it.
+
+        Local files that the settings name are asked; and a distribution that offers `kind.*`, if its name is given or
+        it is enabled, and nobody else offers the name.
+
+        Raises:
+            PluginNotFoundError: Nobody offers it.
+            PluginBlockedError, IncompatiblePluginError: It is there, but may not load.
+            AmbiguousPluginError: Several distributions offer it.
+        """
+        rules = self.settings.unnarrowed or self.settings
+        candidates = self._candidates(kind, address)
+        allowed = [row for row in candidates if not why_not(row, rules)]
+        if len(allowed) > 1:
+            preferred = normalise(rules.prefer.get(f"{kind}.{allowed[0].name}", ""))
+            chosen = [row for row in allowed if row.distribution == preferred]
+            allowed = chosen or allowed
+        if len(allowed) > 1:
+            raise AmbiguousPluginError(_ambiguity(kind, allowed[0].name, allowed))
+        if not candidates:
+            raise PluginNotFoundError(self._absence(kind, address))
+        # What a project takes away does not choose what is left: that may be the one nobody meant.
+        row = (allowed or candidates)[0]
+        reason = self.why_not(row)
+        if reason:
+            error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
+            raise error(f"{kind} {row.address!r} {reason}")
+        return row
+
+    def _candidates(self, kind: str, address: str) -> list[Row]:
+        distribution, slash, name = address.rpartition("/")
+        wanted = normalise(distribution) if slash else None
+        found = [
+            row
+            for row in self.catalog.rows
+            if row.kind == kind and row.name == name and wanted in (None, row.distribution)
+        ]
+        return found if name == ANY else found + self._from_sources(kind, name, wanted, is_found=bool(found))
+
+    def _from_sources(self, kind: str, name: str, wanted: str | None, *, is_found: bool) -> list[Row]:
+        """What sources offer of a name: local files always; others where they are named, or enabled and needed."""
+        sources = [row for row in self._sources if wanted in (None, row.distribution)]
+        local = [source for source in sources if source.kind == ANY]
+        found = [row for source in local for row in self._asked(source, kind, name, is_named=wanted is not None)]
+        if found or is_found:
+            return found
+        enabled = self.settings.enabled
+        others = [one for one in sources if one.kind == kind and (wanted or f"{kind}.{one.address}" in enabled)]
+        return [row for source in others for row in self._asked(source, kind, name, is_named=wanted is not None)]
+
+    def _asked(self, source: Row, kind: str, name: str, *, is_named: bool) -> list[Row]:
+        """The component of a name that a source offers, if it does; what is wrong with it is told to who names it."""
+        if reason := self.why_not(source):
+            if is_named:
+                raise PluginBlockedError(f"{kind} {source.distribution}/{name} {reason}")
+            return []
+        try:
+            return [row for row in self.offered_by(source, kind) if row.name == name]
+        except PluginError as error:
+            if is_named or self.settings.strict:
+                raise
+            self._tell_once(source, error)
+            return []
+
+    def _absence(self, kind: str, address: str) -> str:
+        if self.settings.safe:
+            return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
+        broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
+        told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
+        told += "".join(f". {problem.distribution} {problem.text}" for problem in self._silent(kind, address))
+        told += "".join(self._unasked(kind))
+        install = install_hint(kind, address.rpartition("/")[2])
+        return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
+
+    def _unasked(self, kind: str) -> Iterator[str]:
+        """Who might offer it, and was not asked."""
+        yield from (f". {file.name} {file.fault}" for file in self.settings.local if file.fault)
+        sources = {f"{kind}.{row.address}" for row in self.sources(kind) if row.is_installed}
+        enabled = {name for name in self.settings.enabled if name.startswith(f"{kind}.") and name.endswith("/*")}
+        for name in sorted(sources - enabled):
+            yield f". {name} was not asked: write its whole address, or enable {name!r}"
+        for name in sorted(enabled - sources):
+            yield f". {name!r} is enabled, and is not there to be asked"
+
+    def _silent(self, kind: str, address: str) -> list[Problem]:
+        """Who would offer it, if the group of entry points was not misspelt."""
+        entry = f"{kind}.{address.rpartition('/')[2]}"
+        return [problem for problem in misspelt_groups(self.paths) if entry in problem.text.split("'")]
+
+
+def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
+    addresses = " or ".join(repr(row.address) for row in rows)
+    return (
+        f"{kind} {name!r} is offered by {len(rows)} distributions: write {addresses}; "
+        f'or prefer one, in your config.toml: [prefer] "{kind}.{name}" = "{rows[0].distribution}"'
+    )
