@@ -22,12 +22,15 @@ from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
     ModelFinished,
+    ResponseReplaced,
     RunEvent,
     RunFailed,
     RunFinished,
     TextDelta,
     ToolFinished,
     ToolProgress,
+    TurnFinished,
+    TurnStarted,
 )
 from jackfield.messages import ContentItem, FinishReason, FunctionCall, Usage
 from jackfield.runs import RunResources
@@ -537,6 +540,29 @@ def test_a_subclass_that_writes_run_works_in_every_way_of_running() -> None:
     assert Legacy([add], model()).run_nonstream(ASK)[-1]["content"] == "4"
     assert list(Legacy([add], model()).run(ASK))[-1][-1]["content"] == "4"
     assert ending(Legacy([add], model())).messages[-1].content == "4"
+
+
+class InOnePiece(Agent):
+    def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+        yield from self._call_llm(messages, stream=False, extra_generate_cfg={"seed": 7})
+
+
+def test_a_subclass_may_ask_its_model_for_one_whole_answer() -> None:
+    model = ScriptedModel([answer("a long answer in many pieces")])
+    agent = InOnePiece(llm=model, extra_generate_cfg={"seed": 1, "temperature": 0.5})
+    lists = [event.messages for event in events_of(agent) if isinstance(event, ResponseReplaced)]
+    assert [[message.content for message in messages] for messages in lists] == [["a long answer in many pieces"]]
+    assert (model.requests[0].config.seed, model.requests[0].config.temperature) == (7, 0.5)
+
+
+def test_a_turn_begins_and_ends_in_the_events_with_what_it_brought() -> None:
+    agent = FnCallAgent([add], ScriptedModel([calls(("add", {"a": 2, "b": 2})), answer("4")]))
+    turns = [event for event in events_of(agent) if isinstance(event, TurnStarted | TurnFinished)]
+    assert [type(event) for event in turns] == [TurnStarted, TurnFinished] * 2
+    assert [event.turn for event in turns] == [1, 1, 2, 2]
+    ends = [event for event in turns if isinstance(event, TurnFinished)]
+    assert [bool(event.messages[-1].function_call) for event in ends] == [True, False]
+    assert ends[-1].messages[-1].content == "4"
 
 
 def test_an_agent_that_says_nothing_of_how_it_runs_is_refused() -> None:

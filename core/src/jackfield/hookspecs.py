@@ -242,4 +242,5 @@ def unknown_hook(name: str) -> str:
 if not TYPE_CHECKING:  # a type checker finds a misspelt one by itself
 
     def __getattr__(name):
-        raise AttributeError(unknown_hook(name), name=name)
+        # Imports ask for `__path__`, and need no advice.
+        raise AttributeError(name if name.startswith("__") else unknown_hook(name), name=name)

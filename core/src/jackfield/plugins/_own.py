@@ -6,7 +6,6 @@ that neither can pass for the other. Everything else is as for installed plugins
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 from collections.abc import Iterable
@@ -51,6 +50,8 @@ def row_in_code(plugin: object, own_name: str, kind: str, name: str) -> Row:
 
 def row_of_local(file: LocalFile) -> Row:
     """The row that stands for a local file: what it offers is known when it is asked."""
+    import hashlib  # few have a local file
+
     # The name is of the content, too: a changed file is another module, and what was made by the old one goes on.
     mark = hashlib.sha256(f"{file.path}\n{file.content}".encode(errors="surrogateescape")).hexdigest()[:12]
     stem = re.sub(r"\W+", "_", Path(file.path).stem, flags=re.ASCII)

@@ -1,0 +1,63 @@
+"""Agents as files: what can be read, and what is said of what cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jackfield.agents import load_agent_config
+from jackfield.errors import ConfigError
+
+AGENTS = {
+    "agent.yaml": "llm: openai:m\nfunction_list: [clock]\n",
+    "agent.yml": "llm: openai:m\nfunction_list: [clock]\n",
+    "agent.toml": 'llm = "openai:m"\nfunction_list = ["clock"]\n',
+    "agent.json": '{"llm": "openai:m", "function_list": ["clock"]}',
+}
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_is_the_same_in_every_form(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(AGENTS[name], encoding="utf-8")
+    config = load_agent_config(tmp_path / name)
+    assert (config.llm, config.function_list, config.files) == ("openai:m", ("clock",), ())
+
+
+def test_files_are_beside_the_agents_file_and_addresses_are_where_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text("llm: openai:m\nfiles: [report.pdf, 'https://example.com/a.pdf']\n")
+    assert load_agent_config(str(file)).files == (str(tmp_path / "report.pdf"), "https://example.com/a.pdf")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("missing.yaml", None, "missing.yaml cannot be read: No such file or directory"),
+        ("agent.yaml", b"llm: openai:m\nname: [secret\n", r"agent.yaml is not YAML: .*, line 3, column 1"),
+        ("agent.yaml", b"- a\n- b\n", "agent.yaml must be a table, with keys such as llm and function_list"),
+        ("agent.json", b"{", "agent.json cannot be read: it is not JSON"),
+        ("agent.toml", b"llm = ", "agent.toml cannot be read: "),
+        ("agent.yaml", b"name: \xff\n", "agent.yaml is no UTF-8 text: invalid start byte, at byte 6"),
+        ("agent.txt", b"llm: openai:m\n", "agent.txt: an agent is a .yaml, .toml or .json file"),
+        ("agent.yaml", b"#" * (MIB + 1), "agent.yaml is larger than 1 MiB: that is no agent"),
+        ("agent.yaml", b"lllm: openai:m\n", "unknown key 'lllm'; did you mean 'llm'"),
+    ],
+)
+def test_what_is_no_agent_is_an_error_that_says_why(
+    name: str, content: bytes | None, said: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=said) as caught:
+        load_agent_config(tmp_path / name)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_largest_file_is_one_of_a_mebibyte(tmp_path: Path) -> None:
+    start = b"llm: openai:m\n"
+    (tmp_path / "agent.yaml").write_bytes(start + b"#" * (MIB - len(start)))
+    assert load_agent_config(tmp_path / "agent.yaml").llm == "openai:m"
+    with pytest.raises(ConfigError, match="is not the name of a file"):
+        load_agent_config("agent\0.yaml")
