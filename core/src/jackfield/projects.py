@@ -82,13 +82,16 @@ class Project:
         if not self.ignored:
             return ""
         keys = ", ".join(self.ignored)
+        are, they, them = ("is", "it has", "it") if len(self.ignored) == 1 else ("are", "they have", "them")
         if self.foreign:
-            why = f"{keys} of {self.path} are ignored: the file belongs to another user"
+            why = f"{keys} of {self.path} {are} ignored: the file belongs to another user"
         elif self.answer == "changed":
-            why = f"{keys} of {self.path} are ignored: they have changed since you agreed to them"
+            why = f"{keys} of {self.path} {are} ignored: {they} changed since you agreed to {them}"
         else:
-            why = f"{keys} of {self.path} are ignored: nobody has agreed to them"
-        return "".join(char if char.isprintable() else "?" for char in f"{why}. See them, and decide: jackfield trust")
+            why = f"{keys} of {self.path} {are} ignored: nobody has agreed to {them}"
+        return "".join(
+            char if char.isprintable() else "?" for char in f"{why}. See {them}, and decide: jackfield trust"
+        )
 
     def tell(self) -> None:
         """Log, once in a process, what does not count."""

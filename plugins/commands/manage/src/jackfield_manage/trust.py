@@ -109,7 +109,9 @@ def asked_for(project: Project, own: Settings, by_default: Collection[str] = ())
         lines.append(f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}")
     for file in project.local:
         doubt = f", but it {file.fault}" if file.fault else f" (SHA-256 {file.content})"
-        lines.append(f"local: the code in {file.path} runs here{doubt}. Read it first; a change of it needs a new yes")
+        lines.append(
+            f"local: the code in {file.path} runs here{doubt}. Read it first; if it changes, you must agree again"
+        )
     return lines
 
 
