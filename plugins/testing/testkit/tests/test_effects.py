@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,23 @@ def test_processes_are_seen_and_hide_the_rest() -> None:
     assert unseen(effects, {"network", "processes"}) == set()
     assert undeclared(effects, {"processes"}) == []
     assert undeclared(effects, set()) == ["processes: subprocess.Popen true"]
+
+
+_READS_A_DOCUMENT = """
+from jackfield_documents.parsing import ParseJob, ParserLimits, parse_apart
+from jackfield_testkit.effects import watching
+
+job = ParseJob("text", "jackfield_text.plain:TextParser", None, (), "tea.txt")
+with watching() as effects:
+    assert parse_apart(job, b"Green tea.", ParserLimits()).blocks
+print(effects.outside)
+"""
+
+
+def test_reading_a_document_is_the_same_whether_the_process_that_parses_it_had_been_started_or_not() -> None:
+    # In a process of its own, where no other test has started one.
+    command = [sys.executable, "-c", _READS_A_DOCUMENT]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_threads_and_event_loops_are_watched_too(folder: Path) -> None:

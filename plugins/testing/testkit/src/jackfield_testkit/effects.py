@@ -42,6 +42,8 @@ _PATHS_OF = {
     "sqlite3.connect": 1,
 }
 _PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.spawn")
+# What runs in a process of `jackfield_documents` that parses files.
+_PARSING = "jackfield_documents.parsing_process"
 _LOOK_UPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
 _CONNECTIONS = ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -85,7 +87,7 @@ class Effects:
                 self._note_write(path, event)
         elif event == "os.symlink":
             self._note_write(arguments[1], event)
-        elif event.startswith(_PROCESSES):
+        elif event.startswith(_PROCESSES) and not _is_of_parsing(arguments):
             self._note("processes", f"{event} {_short(arguments[0] if arguments else '')}".rstrip())
         elif event.startswith(_LOOK_UPS):
             self._note("network", f"looks up {_short(arguments[0])}")
@@ -196,6 +198,15 @@ def _absolute(path: Any) -> str:
     folder, name = os.path.split(text)
     # Not the last part: a link that is removed or made is itself what changes.
     return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - paths as text, of which there are many
+
+
+def _is_of_parsing(arguments: tuple[Any, ...]) -> bool:
+    """Whether a process is one of those that parse documents, which whoever reads documents first happens to start.
+
+    It can do less than the process that starts it: reading a file there is an effect of no other kind than reading it.
+    """
+    command = arguments[1] if len(arguments) > 1 else ()
+    return isinstance(command, list | tuple) and any(_PARSING in str(word) for word in command)
 
 
 @cache
