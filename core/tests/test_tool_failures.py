@@ -261,8 +261,24 @@ async def _numbers_later() -> AsyncIterator[int]:
     yield 1
 
 
-@pytest.mark.parametrize("value", [_numbers, _numbers_later])
-def test_a_generator_is_no_result(value: Callable[[], Any]) -> None:
+def _words() -> Iterator[str]:
+    yield "half"
+
+
+async def _words_later() -> AsyncIterator[str]:
+    yield "half"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (_numbers, "it yields int"),
+        (_numbers_later, "it yields int"),
+        (_words, "without yielding a ToolResult"),
+        (_words_later, "without yielding a ToolResult"),
+    ],
+)
+def test_a_generator_without_a_result_is_a_failure_that_says_so(value: Callable[[], Any], problem: str) -> None:
     @tool
     def give() -> Any:
         """Give."""
@@ -270,7 +286,7 @@ def test_a_generator_is_no_result(value: Callable[[], Any]) -> None:
 
     failed = finish(give)
     assert failed.error == "ToolServiceError"
-    assert "generator" in failed.message.get_text_content()
+    assert problem in failed.message.get_text_content()
 
 
 @pytest.mark.parametrize("coroutine_of", ["function", "future"])

@@ -13,7 +13,7 @@ from jackfield import BaseTool, FnCallAgent, Message, sync
 from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem, FunctionCall, as_messages
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import ToolContext, call_tool, says_if_not_awaited
+from jackfield.tools import ToolContext, output_of, says_if_not_awaited
 
 ASK = [{"role": "user", "content": "go"}]
 
@@ -141,7 +141,7 @@ def test_awaiting_it_gives_what_it_gave_before() -> None:
     assert asyncio.run(both()) == ["now"] * 3
     assert asyncio.run(Later().call("{}")) == "now"
     assert sync.run(Later().call("{}")) == "now"
-    assert sync.run(call_tool(Later(), {}, ToolContext())) == "now"
+    assert sync.run(output_of(Later(), {}, ToolContext())) == "now"
     assert inspect.signature(Later.call) == inspect.signature(Later.call.__wrapped__)  # type: ignore[attr-defined]
 
 

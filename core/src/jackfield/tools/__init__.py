@@ -2,7 +2,8 @@
 
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor, call_tool
+from jackfield.tools._calling import ToolEntry, acall_tool, as_tool, call_tool
+from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor, output_of
 from jackfield.tools._function_tool import FunctionTool, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
@@ -16,13 +17,17 @@ __all__ = [
     "PlannedCall",
     "PluginTool",
     "ToolContext",
+    "ToolEntry",
     "ToolExecutor",
     "ToolResult",
     "Workspace",
+    "acall_tool",
+    "as_tool",
     "call_tool",
     "check_tool_name",
     "check_tool_schema",
     "find_tool",
+    "output_of",
     "says_if_not_awaited",
     "tool",
 ]

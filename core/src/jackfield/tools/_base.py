@@ -6,7 +6,9 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, cast
+
+from typing_extensions import TypeVar
 
 from jackfield.config import Config, Lang
 from jackfield.configured import Configured
@@ -20,6 +22,8 @@ from jackfield.runs._resources import RunResources
 from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, claims_of, split_settings
 from jackfield.tools._schema import ArgumentChecker, object_schema
 from jackfield.tools._workspace import Workspace
+
+Deps = TypeVar("Deps", default=Any)
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +51,8 @@ def _report_to_log(text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
-    """What a call knows besides its arguments.
+class ToolContext(Generic[Deps]):
+    """What a call knows besides its arguments. `ToolContext[User]` says that `deps` is a `User`.
 
     Attributes:
         run_id, call_id: Which call this is; '' outside of a run.
@@ -59,6 +63,7 @@ class ToolContext:
         workspace: Where files may be written; names from a model go through it.
         resources: What is opened here is closed when the run ends.
         report: Says how far the call is, to people.
+        deps: What the program that asks passed as `deps=`, for its own tools; None if it passed nothing.
     """
 
     run_id: str = ""
@@ -70,6 +75,7 @@ class ToolContext:
     workspace: Workspace = field(default_factory=Workspace)
     resources: RunResources = field(default_factory=RunResources)
     report: Callable[[str], None] = _report_to_log
+    deps: Deps = cast(Any, None)  # noqa: RUF009 - a plain None
 
 
 class BaseTool(Configured, ABC):

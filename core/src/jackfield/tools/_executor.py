@@ -28,9 +28,10 @@ from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, as_content, cut, cut_middle, has_local_media, with_media_inside, writable
 from jackfield.tools._plugin_tool import PluginTool
+from jackfield.tools._progress import gives_progress, result_of
 from jackfield.tools._safety import Safety
 
-__all__ = ["Approve", "PlannedCall", "ToolExecutor", "call_tool", "cut_middle", "describe_failure", "not_run"]
+__all__ = ["Approve", "PlannedCall", "ToolExecutor", "cut_middle", "describe_failure", "not_run", "output_of"]
 
 T = TypeVar("T")
 Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
@@ -202,7 +203,7 @@ class ToolExecutor:
         arguments = ready.arguments
         if arguments is None:
             arguments = ready.tool.parse_arguments(planned.call.arguments)
-        content, metadata = as_content(await call_tool(ready.made, arguments, context))
+        content, metadata = as_content(await output_of(ready.made, arguments, context))
         if has_local_media(content):
             content = await sync.in_worker(with_media_inside, content)
         message = self._message(planned, content)
@@ -477,11 +478,11 @@ async def _told(waiter: asyncio.Future[_Outcome[T] | None], work: Coroutine[Any,
     _tell(waiter, await _caught(work))
 
 
-async def call_tool(tool: BaseTool, arguments: str | Mapping[str, Any], context: ToolContext) -> Any:
+async def output_of(tool: BaseTool, arguments: str | Mapping[str, Any], context: ToolContext) -> Any:
     """What a tool gives back; a plain `call` runs in a worker thread, so that nothing else waits for it.
 
     Raises:
-        ToolServiceError: It gave a generator, which is no result.
+        ToolServiceError: It gave a generator that does not do what `result_of` says.
     """
     if isinstance(tool, PluginTool):
         # Its first call imports its module.
@@ -495,9 +496,7 @@ async def call_tool(tool: BaseTool, arguments: str | Mapping[str, Any], context:
         output = await _in_worker_once(tool.call, arguments, context=context)
     if inspect.isawaitable(output):
         output = await output
-    if inspect.isgenerator(output) or inspect.isasyncgen(output):
-        raise ToolServiceError(f"Tool {tool.name} cannot be used: it gives a generator, and must give one result")
-    return output
+    return await result_of(output, tool.name, context) if gives_progress(output) else output
 
 
 async def _in_worker_once(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

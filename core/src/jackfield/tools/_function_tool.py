@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, get_args, get_type_hints, overload
+from typing import Any, get_args, get_origin, get_type_hints, overload
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 
 from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
@@ -179,24 +179,36 @@ def _arguments_model(
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
+        if parameter.name not in hints and parameter.name in ("self", "cls"):
+            raise ConfigError(f"tool {name!r} is a method: make the tool of the bound one, tool(an_object.{name})")
         if parameter.name not in hints:
             raise ConfigError(
                 f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to give"
             )
         hint = hints[parameter.name]
-        if hint is ToolContext or ToolContext in get_args(hint):
+        if _is_context(hint):
             context_parameter = parameter.name
             continue
         # Under a name of ours: the model class has methods and settings that a parameter may be named like.
         said: dict[str, Any] = {"description": described[parameter.name]} if parameter.name in described else {}
         default: Any = ... if parameter.default is parameter.empty else parameter.default
         fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **said))
-    model = create_model(
-        f"{name}_arguments",
-        __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False, allow_inf_nan=False),
-        **fields,
-    )
+    try:
+        model = create_model(
+            f"{name}_arguments",
+            __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False, allow_inf_nan=False),
+            **fields,
+        )
+    except PydanticUserError as error:
+        raise ConfigError(
+            f"tool {name!r}: a parameter has a type that cannot be read from JSON: {str(error).splitlines()[0]}"
+        ) from error
     return context_parameter, model
+
+
+def _is_context(hint: Any) -> bool:
+    """Whether this is `ToolContext`, also as `ToolContext[Deps]` or with None beside it."""
+    return hint is ToolContext or get_origin(hint) is ToolContext or any(map(_is_context, get_args(hint)))
 
 
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:

@@ -33,10 +33,10 @@ from jackfield.tools import (
     ToolExecutor,
     ToolResult,
     Workspace,
-    call_tool,
     check_tool_name,
     check_tool_schema,
     find_tool,
+    output_of,
 )
 from jackfield_testkit.effects import undeclared, unseen, watching
 from jackfield_testkit.installed import plain_host
@@ -389,11 +389,11 @@ class Bench:
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """The output of a call with arguments that fit."""
-        return sync.run(call_tool(self.tool, dict(arguments), self.context()))
+        return sync.run(output_of(self.tool, dict(arguments), self.context()))
 
     def call_directly(self, params: str | Mapping[str, Any]) -> Any:
         """The output of a call with whatever a caller passes."""
-        return sync.run(call_tool(self.tool, params, self.context()))
+        return sync.run(output_of(self.tool, params, self.context()))
 
     def attempt(self, params: str | Mapping[str, Any]) -> tuple[Any, Exception | None]:
         """The output of a call, or the exception in which it ended."""
@@ -460,7 +460,7 @@ async def _used_alone(
     """Load a tool and call it for the first time: some things are done only then."""
     try:
         for arguments, _ in examples[:1]:
-            await call_tool(tool, dict(arguments), context)
+            await output_of(tool, dict(arguments), context)
     finally:
         await _aclose(tool.load())
 
@@ -468,7 +468,7 @@ async def _used_alone(
 async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, Any], bench: Bench) -> Any:
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
-        return await call_tool(tool, dict(arguments), context)
+        return await output_of(tool, dict(arguments), context)
 
 
 def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, Any]) -> tuple[Any, Exception | None]:
@@ -486,7 +486,7 @@ def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, Any]) -> tuple[A
 
 
 async def _at_once(bench: Bench, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return await asyncio.gather(*(call_tool(bench.tool, dict(arguments), bench.context()) for arguments in calls))
+    return await asyncio.gather(*(output_of(bench.tool, dict(arguments), bench.context()) for arguments in calls))
 
 
 async def _cancelled_after(
@@ -494,7 +494,7 @@ async def _cancelled_after(
 ) -> str:
     """How a call ends that is cancelled after some steps of the event loop, and some time."""
     # The tool itself: a call by its descriptor begins with a hop to another thread, where it would be cancelled.
-    task = asyncio.create_task(call_tool(bench.tool.load(), dict(arguments), bench.context()))
+    task = asyncio.create_task(output_of(bench.tool.load(), dict(arguments), bench.context()))
     for _ in range(steps):
         await asyncio.sleep(0)
     await asyncio.sleep(delay_s)

@@ -1,0 +1,198 @@
+"""Whatever form a tool has: plain, async, a bound method, a generator of progress; and calling one without an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+from jackfield import BaseTool, FnCallAgent, ToolContext, ToolResult, acall_tool, call_tool, tool
+from jackfield.errors import ConfigError, PluginNotFoundError, ToolArgumentError
+from jackfield.events import ToolFinished, ToolProgress
+from jackfield.runs import RunResources
+from jackfield.testing import ScriptedModel, answer, calls
+
+
+class Shop:
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def convert(self, amount: float) -> float:
+        """Convert an amount."""
+        return amount * self.rate
+
+
+@tool
+def plain(amount: float) -> float:
+    """Convert an amount."""
+    return amount * 2
+
+
+@tool
+async def later(amount: float) -> float:
+    """Convert an amount."""
+    await asyncio.sleep(0)
+    return amount * 2
+
+
+@tool
+def returning(amount: float) -> Generator[str, None, float]:
+    """Convert an amount."""
+    yield "half done"
+    return amount * 2
+
+
+@tool
+def yielding(amount: float) -> Iterator[str | ToolResult]:
+    """Convert an amount."""
+    yield "half done"
+    yield ToolResult(amount * 2, {"rate": 2})
+
+
+@tool
+async def yielding_later(amount: float) -> AsyncIterator[str | ToolResult]:
+    """Convert an amount."""
+    yield "half done"
+    await asyncio.sleep(0)
+    yield ToolResult(amount * 2, {"rate": 2})
+
+
+class Asking(BaseTool):
+    name = "asking"
+    description = "Convert an amount."
+    parameters: ClassVar = {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]}
+
+    def call(self, params: Any, *, context: ToolContext | None = None) -> Any:
+        yield "half done"
+        return params["amount"] * 2
+
+
+FORMS: dict[str, Any] = {
+    "plain": plain,
+    "async": later,
+    "method": tool(Shop(2).convert),
+    "returning": returning,
+    "yielding": yielding,
+    "yielding later": yielding_later,
+    "class": Asking,
+    "function": Shop(2).convert,
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_an_agent_and_a_program_get_the_same_result_from_every_form(form: Any) -> None:
+    output = call_tool(form, {"amount": 3})
+    assert (output.content if isinstance(output, ToolResult) else output) == 6
+    assert asyncio.run(acall_tool(form, '{"amount": 3}')) == output
+    name = form.name if isinstance(form, BaseTool) else {Asking: "asking"}.get(form, "convert")
+    stream = FnCallAgent([form], ScriptedModel([calls((name, {"amount": 3})), answer("6")])).stream("q")
+    seen = list(stream)
+    finished = next(event for event in seen if isinstance(event, ToolFinished))
+    assert (finished.error, float(finished.message.get_text_content())) == ("", 6.0)
+    progress = [event.text for event in seen if isinstance(event, ToolProgress)]
+    assert progress == (["half done"] if "yield" in name or name in ("returning", "asking") else [])
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_progress_is_reported_before_the_next_step_and_a_cancelled_generator_is_closed(kind: str) -> None:
+    go_on, closed = threading.Event(), threading.Event()
+
+    @tool
+    def crawl() -> Iterator[str]:
+        """Crawl."""
+        try:
+            yield "page 1"
+            go_on.wait(10)
+            yield "page 2"
+            raise AssertionError("it was left")
+        finally:
+            closed.set()
+
+    @tool(name="crawl")
+    async def crawl_later() -> AsyncIterator[str]:
+        """Crawl."""
+        try:
+            yield "page 1"
+            await asyncio.sleep(10)
+            raise AssertionError("it was left")
+        finally:
+            closed.set()
+
+    made = crawl if kind == "plain" else crawl_later
+    for event in FnCallAgent([made], ScriptedModel([calls(("crawl", {})), answer("a")])).stream("q"):
+        if isinstance(event, ToolProgress):
+            assert event.text == "page 1"
+            break
+    go_on.set()
+    assert closed.wait(10)
+
+
+def test_a_call_is_checked_as_that_of_a_model_is() -> None:
+    with pytest.raises(ToolArgumentError, match="amount"):
+        call_tool(plain, {"amount": "much"})
+    with pytest.raises(ToolArgumentError, match="amount"):
+        call_tool(plain)
+    with pytest.raises(PluginNotFoundError, match="no_such_tool"):
+        call_tool("no_such_tool")
+    with pytest.raises(ConfigError, match="not a tool"):
+        call_tool(3)  # type: ignore[arg-type]
+
+
+def test_a_call_sees_the_context_it_is_given_and_closes_what_it_opened_without_one() -> None:
+    class Opened:
+        is_open = True
+
+        def close(self) -> None:
+            self.is_open = False
+
+    @tool
+    async def use(context: ToolContext[str]) -> Any:
+        """Open it."""
+
+        async def opened() -> Opened:
+            return Opened()
+
+        return await context.resources.get("it", opened), context.deps
+
+    one, deps = call_tool(use)
+    assert (one.is_open, deps) == (False, None)
+
+    async def kept() -> None:
+        async with RunResources() as resources:
+            context = ToolContext(resources=resources, deps="Anna")
+            first, deps = await acall_tool(use, context=context)
+            second, _ = await acall_tool(use, context=context)
+            assert (first is second, first.is_open, deps) == (True, True, "Anna")
+
+    asyncio.run(kept())
+
+
+class Unbound:
+    @staticmethod
+    def fine(amount: float) -> float:
+        """Convert."""
+        return amount
+
+    def method(self, amount: float) -> float:
+        """Convert."""
+        return amount
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (lambda: tool(Unbound.method), r"tool\(an_object.method\)"),
+        (lambda: tool(_of_threads), "read from JSON"),
+    ],
+)
+def test_what_cannot_be_a_tool_says_how_it_can(made: Callable[[], Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        made()
+
+
+def _of_threads(thread: threading.Thread) -> str:
+    """Join."""
+    return thread.name
