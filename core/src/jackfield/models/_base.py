@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from jackfield import sync
-from jackfield.config import GenerateConfig, Lang, LLMConfig
+from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
     BrokenPluginError,
@@ -19,7 +19,7 @@ from jackfield.errors import (
     UnsupportedInputError,
 )
 from jackfield.events import ModelEvent
-from jackfield.messages import FUNCTION, SYSTEM, Message, MessageLike, ModelResponse, as_messages
+from jackfield.messages import FUNCTION, SYSTEM, Message, Messages, ModelResponse, as_messages
 from jackfield.models import _asking as asking
 from jackfield.models import _compat as compat
 from jackfield.models._fold import Fold
@@ -63,6 +63,7 @@ class BaseChatModel(ABC):
         with LocalsForgotten():  # a key may be among them
             self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
         self._given_processors = processors
+        self._more_processors: Sequence[Processor] = ()
         self._given_host = host
         self._own_processors: list[Processor] | None = None
         self._chains: dict[str, CallNext] = {}
@@ -102,7 +103,7 @@ class BaseChatModel(ABC):
 
     def astream(
         self,
-        messages: Sequence[MessageLike],
+        messages: Messages,
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,
@@ -119,7 +120,7 @@ class BaseChatModel(ABC):
 
     async def acomplete(
         self,
-        messages: Sequence[MessageLike],
+        messages: Messages,
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,
@@ -137,13 +138,14 @@ class BaseChatModel(ABC):
         return answer.response()
 
     # Further ways to ask, each a function over `astream` or `acomplete`.
+    aask, ask = asking.aask, asking.ask
     aparse, parse = asking.aparse, asking.parse
     abatch, batch, abatch_as_completed = asking.abatch, asking.batch, asking.abatch_as_completed
     chat, raw_chat, quick_chat, quick_chat_oai = compat.chat, compat.raw_chat, compat.quick_chat, compat.quick_chat_oai
 
     def make_request(
         self,
-        messages: Sequence[MessageLike],
+        messages: Messages,
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,
@@ -198,10 +200,25 @@ class BaseChatModel(ABC):
         with self._chains_lock:
             if self._own_processors is None:
                 if self._given_processors is not None:
-                    self._own_processors = list(self._given_processors)
+                    chosen = list(self._given_processors)
                 else:
-                    self._own_processors = [*load_processors(self.config.processors, self.host), Retry()]
+                    chosen = [*load_processors(self.config.processors, self.host), Retry()]
+                self._own_processors = [*chosen, *self._more_processors]
             return self._own_processors
+
+    def stand_in(self, processors: Sequence[Processor], *, add: bool) -> None:
+        """Take these processors in place of the configured ones and `Retry`, or besides what there is.
+
+        Raises:
+            RuntimeError: The model has been asked already.
+        """
+        with self._chains_lock:
+            if self._own_processors is not None:
+                raise RuntimeError(f"{self.address} has been asked already: its processors stand")
+            if add:
+                self._more_processors = tuple(processors)
+            else:
+                self._given_processors = tuple(processors)
 
     def _chain(self, request: ChatRequest) -> CallNext:
         # Without tools there is nothing for a call format to write, so none has to be installed.
@@ -255,6 +272,28 @@ class BaseChatModel(ABC):
         return f"<{type(self).__name__} {self.address}>"
 
 
+def processors_of(entries: Sequence[Processor | str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
+    """The processors that a caller gives or names, and no others.
+
+    Raises:
+        ConfigError: An entry has no name, or settings that do not fit.
+        PluginError: One is not installed, or cannot be loaded.
+    """
+    return [
+        entry if isinstance(entry, Processor) else host.make(*_named(entry, host), Processor)
+        for entry in checked_list(entries, "processors", "processors or their names")
+    ]
+
+
+def _named(entry: str | Mapping[str, Any], host: PluginHost) -> tuple[Row, Mapping[str, Any]]:
+    """The processor that an entry of a configuration names, and its settings."""
+    cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name = cfg.pop("name", None)
+    if not isinstance(name, str):
+        raise ConfigError("a processor given as a dict needs 'name', besides its settings")
+    return host.find("processor", name), cfg
+
+
 def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
     """The processors that a configuration names, those that the settings enable, and the default chain.
 
@@ -262,13 +301,7 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
         ConfigError: An entry has no name, or settings that do not fit.
         PluginError: One is not installed, or cannot be loaded. It may protect somebody: nothing is left out.
     """
-    chosen: dict[Row, Mapping[str, Any]] = {}
-    for entry in entries:
-        cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
-        name = cfg.pop("name", None)
-        if not isinstance(name, str):
-            raise ConfigError("a processor given as a dict needs 'name', besides its settings")
-        chosen[host.find("processor", name)] = cfg
+    chosen = dict(_named(entry, host) for entry in entries)
     for one in acting(host, "processor", named=chosen):
         chosen[one.row] = host.settings.options_of("processor", one.row.address)
     return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]

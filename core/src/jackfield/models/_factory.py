@@ -10,10 +10,11 @@ from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
-from jackfield.models._base import BaseChatModel
+from jackfield.models._base import BaseChatModel, processors_of
 from jackfield.models._elsewhere import hint_for_backend, is_server
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import backend_of_model, backend_with_key
+from jackfield.processors import Processor
 from jackfield.settings import some_of
 from jackfield.tracebacks import LocalsForgotten
 
@@ -21,7 +22,11 @@ _ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)
 
 
 def get_chat_model(
-    cfg: str | Mapping[str, Any] | LLMConfig | BaseChatModel, *, host: PluginHost | None = None
+    cfg: str | Mapping[str, Any] | LLMConfig | BaseChatModel,
+    *,
+    processors: Sequence[Processor | str | Mapping[str, Any]] | None = None,
+    add: bool = False,
+    host: PluginHost | None = None,
 ) -> BaseChatModel:
     """Make a model.
 
@@ -30,16 +35,25 @@ def get_chat_model(
             is returned. It is not changed. Without a backend, a setting that only one known backend has means that one
             (`azure_endpoint`), else a server's address one that speaks Chat Completions, else a model's name one whose
             models are named so (`qwen-plus`).
+        processors: What stands around the model, each a processor, a name, or a dict with `name` and settings: in place
+            of all that would stand there, retries included; or with `add`, besides it.
+        add: See `processors`.
         host: Which plugins there are; the installed ones if None.
 
     Raises:
         ConfigError: The backend is not named, or a key does not fit. Values are not shown: one may be a secret.
-        PluginError: The backend is not installed, or cannot be loaded.
+        PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
     if isinstance(cfg, BaseChatModel):
+        if processors is not None:
+            raise ConfigError("this model has its processors: give them where it is made")
         return cfg
     with LocalsForgotten():  # a key may be among them
-        return _made(cfg, host or default_host())
+        host = host or default_host()
+        made = _made(cfg, host)
+        if processors is not None:
+            made.stand_in(processors_of(processors, host), add=add)
+        return made
 
 
 def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseChatModel:

@@ -1,0 +1,112 @@
+"""Processors that a program gives where it makes a model: in place of all others, or besides them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from jackfield import get_chat_model
+from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
+from jackfield.events import ModelEvent
+from jackfield.models import BaseChatModel
+from jackfield.plugins import LLMSpec, PluginHost, ProcessorSpec, hook
+from jackfield.processors import CallNext, Processor
+from jackfield.request import ChatRequest
+from jackfield.settings import Settings
+from jackfield.testing import answer
+
+
+class Marking(Processor):
+    name = "marking"
+
+    def __init__(self, mark: str = "installed") -> None:
+        super().__init__()
+        self.mark = mark
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        MARKS.append(self.mark)
+        async for event in call_next(request):
+            yield event
+
+
+class Second(Marking):
+    name = "second"
+
+
+class Flaky(BaseChatModel):
+    backend = "flaky"
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        MARKS.append("asked")
+        if MARKS.count("asked") == 1:
+            raise ModelConnectionError("down", backend="flaky")
+        for event in answer("a"):
+            assert not isinstance(event, Exception)
+            yield event
+
+
+MARKS: list[str] = []
+
+
+class _Offers:
+    @hook.llms
+    def llms(self) -> list[LLMSpec]:
+        return [LLMSpec(name="flaky", target=f"{__name__}:Flaky")]
+
+    @hook.processors
+    def processors(self) -> list[ProcessorSpec]:
+        return [ProcessorSpec(name="marking", target=f"{__name__}:Marking")]
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> PluginHost:
+    """A host with a backend that fails once, and a processor."""
+    module = ModuleType(__name__)
+    module.__dict__.update(Flaky=Flaky, Marking=Marking)
+    monkeypatch.setitem(__import__("sys").modules, __name__, module)
+    MARKS.clear()
+    host = PluginHost(settings=Settings())
+    host.register(_Offers(), name="given")
+    return host
+
+
+def made(host: PluginHost, **options: Any) -> BaseChatModel:
+    cfg: Mapping[str, Any] = {
+        "model_type": "flaky",
+        "model": "m",
+        "generate_cfg": {"max_retries": 2, "max_retry_delay": 0.01},
+    }
+    return get_chat_model(cfg, host=host, **options)
+
+
+def test_added_processors_stand_beside_what_there_is(host: PluginHost) -> None:
+    assert made(host, processors=[Second("mine")], add=True).ask("q").text == "a"
+    assert MARKS == ["mine", "asked", "asked"]  # retries are there
+
+
+def test_given_processors_stand_in_place_of_all_others(host: PluginHost) -> None:
+    with pytest.raises(ModelConnectionError):
+        made(host, processors=[Second("mine")]).ask("q")
+    assert MARKS == ["mine", "asked"]
+
+
+@pytest.mark.parametrize("entry", ["marking", {"name": "marking"}])
+def test_they_may_be_named_as_in_a_configuration(host: PluginHost, entry: Any) -> None:
+    made(host, processors=[entry], add=True).ask("q")
+    assert MARKS == ["installed", "asked", "asked"]
+
+
+def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:
+    with pytest.raises(PluginNotFoundError, match="no_such"):
+        made(host, processors=["no_such"])
+    with pytest.raises(ConfigError, match="processors"):
+        made(host, processors="marking")
+    model = made(host)
+    with pytest.raises(ConfigError, match="where it is made"):
+        get_chat_model(model, processors=[Second()])
+    model.ask("q")
+    with pytest.raises(RuntimeError, match="asked already"):
+        model.stand_in([Second()], add=True)
