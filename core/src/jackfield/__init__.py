@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from jackfield.models import BaseChatModel, get_chat_model
     from jackfield.plugins import PluginHost
     from jackfield.request import ChatRequest, ModelFacts
-    from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
+    from jackfield.results import RunResult
+    from jackfield.tools import BaseTool, ToolContext, ToolResult, acall_tool, call_tool, tool
 
 _HOME = {
     "Agent": "agents",
@@ -39,9 +40,12 @@ _HOME = {
     "ModelResponse": "messages",
     "PluginHost": "plugins",
     "RAGConfig": "config",
+    "RunResult": "results",
     "ToolContext": "tools",
     "ToolResult": "tools",
     "Usage": "messages",
+    "acall_tool": "tools",
+    "call_tool": "tools",
     "create_agent": "agents",
     "get_chat_model": "models",
     "tool": "tools",
@@ -66,10 +70,13 @@ __all__ = [
     "ModelResponse",
     "PluginHost",
     "RAGConfig",
+    "RunResult",
     "ToolContext",
     "ToolResult",
     "Usage",
     "__version__",
+    "acall_tool",
+    "call_tool",
     "create_agent",
     "get_chat_model",
     "tool",

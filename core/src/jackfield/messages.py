@@ -283,6 +283,8 @@ class Message(DictCompatibleModel):
 
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]
+Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
+"""What can be asked: a text, a message, or a whole conversation, oldest first."""
 _KEYS = frozenset(Message.model_fields)
 # `dict` first: whether something is a Mapping is asked in Python, and a history is long.
 _MAPPINGS = (dict, Mapping)
@@ -307,8 +309,8 @@ def as_message(value: MessageLike) -> Message:
     return Message(**value)
 
 
-def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
-    """Messages from messages and dicts; a message given is the message got.
+def as_messages(values: Messages) -> tuple[Message, ...]:
+    """Messages from a text, which the user says, from one message or dict, or from several; a message stays what it is.
 
     Dicts may also be OpenAI's: a `tool` message becomes a `function` message, a `developer` one the system's, and an
     assistant's `tool_calls` one message each; their ids are kept.
@@ -316,6 +318,10 @@ def as_messages(values: Iterable[MessageLike]) -> tuple[Message, ...]:
     Raises:
         ValueError: A dict is no message; the text names the key.
     """
+    if isinstance(values, str):
+        return (Message(USER, values),)
+    if isinstance(values, Message | Mapping):
+        values = (values,)
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)
@@ -407,8 +413,12 @@ def _item_from_openai(part: Any) -> Any:
     return part
 
 
-def want_dicts(values: Sequence[MessageLike]) -> bool:
+def want_dicts(values: Messages) -> bool:
     """Whether a caller who sent `values` wants dicts back: all of them are dicts, and there is one."""
+    if isinstance(values, str | Message):
+        return False
+    if isinstance(values, Mapping):
+        return True
     return bool(values) and not any(isinstance(value, Message) for value in values)
 
 

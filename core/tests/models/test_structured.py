@@ -97,7 +97,7 @@ def test_an_answer_that_does_not_fit_goes_back_with_the_reasons_and_all_attempts
 
 def test_no_fitting_answer_is_an_error_that_says_what_was_wrong_and_what_it_cost() -> None:
     model = ScriptedModel([answer("nope")] * 2, facts=HELD)
-    with pytest.raises(InvalidAnswerError, match="asked 2 times: it is no JSON") as caught:
+    with pytest.raises(InvalidAnswerError, match="asked 2 times: it is not JSON") as caught:
         model.parse("q", Weather, attempts=2)
     assert caught.value.partial_text == "nope"
     assert caught.value.usage == Usage(prompt_tokens=2, completion_tokens=2)
@@ -128,7 +128,11 @@ def test_a_json_schema_gives_plain_values() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "told"),
-    [({"type": "oject"}, "no JSON Schema"), (type("Odd", (), {}), "no type"), ({"$ref": "http://h/x"}, "not in it")],
+    [
+        ({"type": "oject"}, "not a valid JSON Schema"),
+        (type("Odd", (), {}), "not a type"),
+        ({"$ref": "http://h/x"}, "not in it"),
+    ],
 )
 def test_what_cannot_be_wanted_is_a_config_error(wanted: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):

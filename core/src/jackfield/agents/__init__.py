@@ -1,12 +1,14 @@
 """Agents: a model, tools and a way to use them."""
 
-from jackfield.agents._base import Agent, AgentOptions, ToolEntry
+from jackfield.agents._asking import RunOptions
+from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._create import create_agent
 from jackfield.agents._decide import with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._run import Event, Response, Run, RunView
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
+from jackfield.tools._calling import ToolEntry
 
 __all__ = [
     "Agent",
@@ -17,6 +19,7 @@ __all__ = [
     "FnCallAgent",
     "Response",
     "Run",
+    "RunOptions",
     "RunView",
     "ToolEntry",
     "create_agent",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypedDict
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from jackfield import sync
+from jackfield.agents import _asking as asking
 from jackfield.agents import _compat as compat
+from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
+from jackfield.agents._output import Wanted, ending_in
 from jackfield.agents._run import Event, Response, Run, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -16,29 +19,29 @@ from jackfield.events import RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     USER,
     Message,
-    MessageLike,
+    Messages,
     as_messages,
     want_dicts,
     with_system_text,
 )
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
+from jackfield.models._structured import Form, form_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
+from jackfield.results import Output
 from jackfield.runs._observers import Observer, load_observers
 from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._calling import ToolEntry, as_tool
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, Approve, ToolExecutor
-from jackfield.tools._function_tool import tool
-from jackfield.tools._plugin_tool import find_tool
-from jackfield.tools._schema import check_tool_name, check_tool_schema, object_schema
+from jackfield.tools._schema import check_tool_name
 from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 LEFT_TEXT = "the run was left before its end"
-ToolEntry = str | Mapping[str, Any] | BaseTool | type[BaseTool] | Callable[..., Any]
 
 
 class AgentOptions(TypedDict, total=False):
@@ -133,37 +136,48 @@ class Agent:
 
     async def astream(
         self,
-        messages: Sequence[MessageLike],
+        messages: Messages,
         *,
         lang: Lang | None = None,
         cancel: CancelToken | None = None,
         resources: RunResources | None = None,
         resume: bool | Mapping[str, bool] = False,
         approve: Approve | None = None,
+        deps: object = None,
+        output: Output[Any] | Form[Any] = None,
+        attempts: int = 3,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
-        """Run, and give every event as it happens.
+        """Run, and give every event as it happens, with its place; `stream` gives the events alone, and the result.
 
         Args:
-            messages: The conversation, oldest first. Where it ends in calls without results, as that of a paused run
-                does, the run pauses at them again, unless `resume` is set.
+            messages: A question, or the conversation, oldest first. Where it ends in calls without results, as that of
+                a paused run does, the run pauses at them again, unless `resume` is set.
             lang: Of the texts the agent adds; from the messages if None.
             cancel: Stops the run from another task or thread; it then ends with `cancelled` and a valid history.
             resources: Where tools keep what they open, if it is to outlive the run; the caller closes it.
             resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
                 True, what somebody has said to them: `{call id: True or False}`.
             approve: In place of the agent's own, for this run.
+            deps: What the caller's own tools need, a connection or who asks: they find it in `ToolContext.deps`.
+            output: What data the answer is to be: a pydantic model or any type that pydantic can validate, or a JSON
+                Schema. An answer that does not fit is sent back with the reasons.
+            attempts: How often the model may answer before it must have given that data.
             options: For the agent kind, which names them in `run_options`.
 
         Raises:
-            ConfigError: The agent kind has no such option.
+            ConfigError: The agent kind has no such option, or `output` is not such a thing.
+            InvalidAnswerError: None of the answers is the data that was asked for.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_run_options(options)
+        form = None if output is None else form_of(output)
         history = with_system_text(as_messages(messages), self.system_message, first=True)
         own_resources = resources is None
         resources = resources or RunResources()
-        run = self._make_run(history, lang or language_of(history), resources=resources, cancel=cancel, **options)
+        run = self._make_run(
+            history, lang or language_of(history), resources=resources, cancel=cancel, deps=deps, **options
+        )
         run.resume, run.approve = resume is not False, approve
         run.answers = resume if isinstance(resume, Mapping) else {}
         if lang:  # what a caller says wins; what was only found, a processor may know better
@@ -175,7 +189,7 @@ class Agent:
         ended = False
         try:
             yield self._told(RunEvent(run.id, 1, label, 0, RunStarted(history)))
-            async with closing(self._events(run)) as events:
+            async with closing(self._events_ending_in(form, run, attempts)) as events:
                 async for event in events:
                     number += 1
                     numbered = RunEvent(run.id, number, label, 0, event)
@@ -194,6 +208,14 @@ class Agent:
         finally:
             if own_resources:
                 await resources.aclose()
+
+    def _events_ending_in(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
+        if form is None:
+            return self._events(run)
+        if attempts < 1:
+            raise ConfigError(f"attempts must be at least 1, got {attempts}")
+        native = self.llm is not None and self.llm.facts.json_schema and not self.function_map
+        return ending_in(Wanted(form, attempts, native), run, self._events)
 
     def _check_run_options(self, given: Mapping[str, Any]) -> None:
         if not given:
@@ -214,7 +236,7 @@ class Agent:
             self.observers.tell(event)
         return event
 
-    async def arun(self, messages: Sequence[MessageLike], **options: Any) -> Response:
+    async def arun(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
         """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
 
         Options are those of `astream`.
@@ -224,7 +246,7 @@ class Agent:
             view.feed(event.event)
         return view.response(dicts=want_dicts(messages))
 
-    def run(self, messages: Sequence[MessageLike], **options: Any) -> sync.Stream[Response]:
+    def run(self, messages: Messages, **options: Unpack[RunOptions]) -> sync.Stream[Response]:
         """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
         The last one has a `stop_reason`, which says why the run ended. Options are those of `astream`. A consumer
@@ -243,9 +265,12 @@ class Agent:
 
         return sync.stream(self.astream(messages, **options), lists)
 
-    def run_nonstream(self, messages: Sequence[MessageLike], **options: Any) -> Response:
+    def run_nonstream(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
         """As `arun`, for a thread that waits."""
         return sync.run(self.arun(messages, **options))
+
+    # What one holds: functions over `astream`.
+    stream, aask, ask = asking.stream, asking.aask, asking.ask
 
     # For subclasses in Qwen-Agent's way.
     _call_llm, _call_tool, _detect_tool = compat.call_llm, compat.call_tool, compat.detect_tool
@@ -280,7 +305,7 @@ class Agent:
         )
 
     def _init_tool(self, entry: ToolEntry) -> None:
-        made = _as_tool(entry, self.host)
+        made = as_tool(entry, self.host)
         check_tool_name(made.name)
         if made.name in self.function_map:
             raise ConfigError(f"two tools are named {made.name!r}: give the agent one of them")
@@ -293,6 +318,7 @@ class Agent:
         *,
         resources: RunResources | None = None,
         cancel: CancelToken | None = None,
+        deps: object = None,
         **options: Any,
     ) -> Run:
         run_id = new_run_id()
@@ -308,6 +334,7 @@ class Agent:
                 lang=lang,
                 workspace=self.workspace,
                 resources=resources or RunResources(),
+                deps=deps,
             ),
             config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
             cancel=cancel,
@@ -316,31 +343,6 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"
-
-
-def _as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
-    if isinstance(entry, type) and issubclass(entry, BaseTool):
-        entry = _instance_of(entry)
-    if isinstance(entry, BaseTool):
-        check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
-        return entry
-    if isinstance(entry, Mapping) and not entry.get("name"):
-        raise ConfigError("a tool given as a dict needs 'name', besides its settings")
-    if isinstance(entry, str | Mapping):
-        return find_tool(entry, host)
-    if callable(entry):
-        return tool(entry)
-    raise ConfigError(f"{entry!r} is no tool: give a name, a dict with 'name', a BaseTool or a typed function")
-
-
-def _instance_of(tool_class: type[BaseTool]) -> BaseTool:
-    try:
-        inspect.signature(tool_class).bind()
-    except TypeError as error:
-        raise ConfigError(
-            f"tool {tool_class.__name__} cannot be made from its class alone ({error}): pass an instance"
-        ) from None
-    return tool_class()
 
 
 def _files_in(history: Sequence[Message]) -> list[str]:

@@ -10,7 +10,7 @@ from jackfield.agents._run import Event, Run, RunView
 from jackfield.config import GenerateConfig, Lang
 from jackfield.events import ResponseReplaced, RunFinished
 from jackfield.jsontext import dumps
-from jackfield.messages import ContentItem, FunctionCall, Message, MessageLike, Usage, as_messages
+from jackfield.messages import ContentItem, FunctionCall, Message, Messages, Usage, as_messages
 from jackfield.models._base import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
 from jackfield.tools._base import ToolContext
@@ -61,7 +61,7 @@ async def events_of_run(agent: _Agent, run: Run) -> AsyncIterator[Event]:
 
 def call_llm(
     agent: _Agent,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: bool = True,
     extra_generate_cfg: GenerateOptions = None,

@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Unpack, overload
 
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.config import AgentConfig, RAGConfig
+from jackfield.config import AgentConfig, Config, LLMConfig, RAGConfig
 from jackfield.defaults import DOCUMENTS_TOOL
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
+from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import known_components, known_names
 from jackfield.settings import closest
+from jackfield.tools._calling import ToolEntry
 from jackfield.tracebacks import LocalsForgotten
 
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
 
 
+class CreateOptions(AgentOptions, total=False):
+    """What `create_agent` takes: the options of every agent, and those that configurations of agents have.
+
+    A kind may take more; its class says with which types: `from jackfield_assistant import Assistant`.
+    """
+
+    function_list: Iterable[ToolEntry] | None
+    llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None
+    system_message: str | None
+    name: str | None
+    description: str | None
+    rag_cfg: Mapping[str, Any] | Config | None
+
+
+@overload
+def create_agent(kind: Literal["basic"], **options: Unpack[CreateOptions]) -> BasicAgent: ...
+@overload
+def create_agent(kind: Literal["fncall"], **options: Unpack[CreateOptions]) -> FnCallAgent: ...
+@overload
+def create_agent(kind: str | Mapping[str, Any] | AgentConfig, **options: Unpack[CreateOptions]) -> Agent: ...
 def create_agent(
     kind: str | Mapping[str, Any] | AgentConfig, *, host: PluginHost | None = None, **options: Any
 ) -> Agent:

@@ -55,7 +55,7 @@ class Loop:
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         """The events of the run from its first turn to `RunFinished`."""
-        state = _State(list(run.messages))
+        state = _State(list(run.messages), run.spent)
         while True:
             try:
                 action = await self._next_action(run, state)
@@ -166,9 +166,9 @@ class _Named:
 class _State:
     """What changes while a run goes on."""
 
-    def __init__(self, history: list[Message]) -> None:
+    def __init__(self, history: list[Message], spent: Spent) -> None:
         self.history = history
-        self.spent = Spent()
+        self.spent = spent
 
     def finished(self, run: Run, reason: StopReason) -> RunFinished:
         return RunFinished(reason, tuple(self.history[len(run.messages) :]), self.spent.usage)

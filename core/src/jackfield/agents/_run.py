@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from jackfield.agents._limits import Spent
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
@@ -54,6 +55,7 @@ class Run:
         approve: Asked before calls that need approval, in place of the agent's own.
         resume: Calls without results at the end of `messages` are to be run.
         answers: What somebody has said to such calls, by their ids.
+        spent: What it has used already, as one that goes on with another has.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: What the caller passed to `run` besides, for the agent kind.
     """
@@ -68,6 +70,7 @@ class Run:
     approve: Approve | None = None
     resume: bool = False
     answers: Mapping[str, bool] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 

@@ -2,24 +2,126 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from typing_extensions import TypeVar as DefaultTypeVar
 
 from jackfield import sync
-from jackfield.messages import USER, Message, MessageLike, as_messages
+from jackfield.messages import MessageLike, Messages, as_messages
 from jackfield.models._batch import DEFAULT_CONCURRENCY, BatchAnswer, BatchRequest, answers
 from jackfield.models._model import Model
 from jackfield.request import GenerateOptions, language_of
+from jackfield.results import Output, RunResult, text_of_answer
 
 if TYPE_CHECKING:  # few ask for data
     from jackfield.models._structured import Structured, Way
 
 T = TypeVar("T")
+Out = DefaultTypeVar("Out", default=str)
+
+
+@overload
+async def aask(
+    model: Model,
+    messages: Messages,
+    *,
+    output: Mapping[str, Any],
+    history: Sequence[MessageLike] = (),
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> RunResult[Any]: ...
+@overload
+async def aask(
+    model: Model,
+    messages: Messages,
+    *,
+    output: type[Out] | None = None,
+    history: Sequence[MessageLike] = (),
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> RunResult[Out]: ...
+async def aask(
+    model: Model,
+    messages: Messages,
+    *,
+    output: Output[Any] = None,
+    history: Sequence[MessageLike] = (),
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> RunResult[Any]:
+    """As `ask`, where an event loop runs."""
+    asked = (*as_messages(history), *as_messages(messages))
+    began = time.monotonic()
+    data: Any = None
+    if output is None:
+        response = await model.acomplete(asked, config=config)
+    else:
+        found: Structured[Any] = await aparse(model, asked, output, attempts=attempts, config=config)
+        response, data = found.response, found.value
+    said = tuple(response.messages)
+    text = text_of_answer(said)
+    return RunResult(
+        messages=said,
+        history=(*asked, *said),
+        usage=response.usage,
+        stop_reason="finished" if any(message.content for message in said) or data is not None else "empty_reply",
+        finish_reason=response.finish_reason,
+        seconds=time.monotonic() - began,
+        data=text if output is None else data,
+    )
+
+
+@overload
+def ask(
+    model: Model,
+    messages: Messages,
+    *,
+    output: Mapping[str, Any],
+    history: Sequence[MessageLike] = (),
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> RunResult[Any]: ...
+@overload
+def ask(
+    model: Model,
+    messages: Messages,
+    *,
+    output: type[Out] | None = None,
+    history: Sequence[MessageLike] = (),
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> RunResult[Out]: ...
+def ask(
+    model: Model,
+    messages: Messages,
+    *,
+    output: Output[Any] = None,
+    history: Sequence[MessageLike] = (),
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> RunResult[Any]:
+    """Ask, and wait for the whole answer.
+
+    Args:
+        messages: A question, a message, or a whole conversation, oldest first.
+        output: What data the answer is to be, as for `aparse`; `result.output` has it. None for text.
+        history: What was said before, as `RunResult.history` has it.
+        attempts: How often it is asked, at most, for data that fits.
+        config: Options for this answer, over those of the model.
+
+    Raises:
+        InvalidAnswerError: None of its answers is the data that was asked for.
+        ConfigError: `output` is not a type, nor a JSON Schema.
+        ModelServiceError: The model could not answer.
+    """
+    return sync.run(aask(model, messages, output=output, history=history, attempts=attempts, config=config))
 
 
 async def aparse(
     model: Model,
-    messages: str | Sequence[MessageLike],
+    messages: Messages,
     wanted: type[T] | Mapping[str, Any],
     *,
     way: Way | None = None,
@@ -40,7 +142,7 @@ async def aparse(
         ConfigError: `wanted` is no such thing.
         ModelServiceError: The model could not answer.
     """
-    history = as_messages([Message(USER, messages)] if isinstance(messages, str) else messages)
+    history = as_messages(messages)
     from jackfield.models._structured import structured
 
     lang = model.config.generate_cfg.merged(config).lang or language_of(history)
@@ -49,7 +151,7 @@ async def aparse(
 
 def parse(
     model: Model,
-    messages: str | Sequence[MessageLike],
+    messages: Messages,
     wanted: type[T] | Mapping[str, Any],
     *,
     way: Way | None = None,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
-from jackfield.messages import USER, Message, MessageLike, ModelResponse, as_messages
+from jackfield.messages import USER, Message, Messages, ModelResponse, as_messages
 from jackfield.models._model import Model
 from jackfield.request import FunctionSchema, GenerateOptions
 
@@ -20,12 +20,12 @@ DEFAULT_CONCURRENCY = 16
 class Asked:
     """One request of a batch that needs more than messages. `config` is for this one, over the model's."""
 
-    messages: Sequence[MessageLike]
+    messages: Messages
     functions: Sequence[FunctionSchema] = ()
     config: GenerateOptions = None
 
 
-BatchRequest: TypeAlias = str | Sequence[MessageLike] | Asked
+BatchRequest: TypeAlias = Messages | Asked
 """A question, or a history, or a history with its own tools and options."""
 
 BatchAnswer: TypeAlias = ModelResponse | JackfieldError

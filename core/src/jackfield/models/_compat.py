@@ -17,7 +17,7 @@ from jackfield.messages import (
     USER,
     FunctionCall,
     Message,
-    MessageLike,
+    Messages,
     ModelResponse,
     as_messages,
     want_dicts,
@@ -31,7 +31,7 @@ from jackfield.request import FunctionSchema, GenerateOptions
 @overload
 def chat(
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: Literal[True] = True,
     delta_stream: bool = False,
@@ -42,7 +42,7 @@ def chat(
 @overload
 def chat(
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     *,
     stream: Literal[False],
@@ -53,7 +53,7 @@ def chat(
 
 def chat(  # noqa: PLR0917 - Qwen-Agent's signature
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: bool = True,
     delta_stream: bool = False,
@@ -86,7 +86,7 @@ def chat(  # noqa: PLR0917 - Qwen-Agent's signature
 
 def _snapshots(
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema],
     config: GenerateOptions,
     dicts: bool,
@@ -109,7 +109,7 @@ def _snapshots(
 
 def _deltas(
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema],
     config: GenerateOptions,
     dicts: bool,
@@ -157,7 +157,7 @@ def quick_chat_oai(
 
 def raw_chat(
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: bool = True,
     generate_cfg: GenerateOptions = None,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import ModelEvent
-from jackfield.messages import MessageLike, ModelResponse
+from jackfield.messages import Messages, ModelResponse
 from jackfield.request import FunctionSchema, GenerateOptions, ModelFacts
 
 
@@ -25,7 +25,7 @@ class Model(Protocol):
 
     def astream(
         self,
-        messages: Sequence[MessageLike],
+        messages: Messages,
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,
@@ -35,7 +35,7 @@ class Model(Protocol):
 
     async def acomplete(
         self,
-        messages: Sequence[MessageLike],
+        messages: Messages,
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,

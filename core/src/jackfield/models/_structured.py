@@ -16,7 +16,16 @@ from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.jsonschemas import SchemaChecker, UnresolvableReferenceError, fault_of_schema, response_format
 from jackfield.jsontext import dumps, loads_lenient
-from jackfield.messages import FUNCTION, USER, Message, MessageLike, ModelResponse, Usage, as_messages, with_system_text
+from jackfield.messages import (
+    FUNCTION,
+    USER,
+    Message,
+    Messages,
+    ModelResponse,
+    Usage,
+    as_messages,
+    with_system_text,
+)
 from jackfield.models._model import Model
 from jackfield.request import GenerateOptions, ModelFacts
 
@@ -46,7 +55,7 @@ class Structured(Generic[T]):
 
 async def structured(
     model: Model,
-    messages: Sequence[MessageLike],
+    messages: Messages,
     wanted: type[T] | Mapping[str, Any],
     *,
     way: Way | None,
@@ -57,7 +66,7 @@ async def structured(
     """See `BaseChatModel.aparse`."""
     if attempts < 1:
         raise ConfigError(f"attempts must be at least 1, got {attempts}")
-    form: _Form[T] = _Form(wanted)
+    form: Form[T] = Form(wanted)
     options = GenerateConfig.parse(config, what="generate_cfg")
     question = _Question(form.sent, way or way_of(model.facts), options, lang)
     history = list(as_messages(messages))
@@ -67,7 +76,7 @@ async def structured(
         usage += response.usage
         try:
             value = form.read(question.answer_in(response))
-        except _MisfitError as misfit:
+        except MisfitError as misfit:
             if attempt == attempts:
                 raise _no_answer(response, attempts, str(misfit), usage) from misfit
             history += [*_said(response), _sent_back(response, str(misfit), lang)]
@@ -93,11 +102,11 @@ def way_of(facts: ModelFacts) -> Way:
     return "tool" if facts.native_tools else "prompt"
 
 
-class _MisfitError(Exception):
+class MisfitError(Exception):
     """An answer does not fit; the text is for the model."""
 
 
-class _Form(Generic[T]):
+class Form(Generic[T]):
     """What an answer must look like, and how it is read."""
 
     def __init__(self, wanted: type[T] | Mapping[str, Any]) -> None:
@@ -105,7 +114,7 @@ class _Form(Generic[T]):
         self._checker: SchemaChecker | None = None
         if isinstance(wanted, Mapping):
             if fault := fault_of_schema(wanted):
-                raise ConfigError(f"what is wanted is no JSON Schema: {fault}")
+                raise ConfigError(f"what is wanted is not a valid JSON Schema: {fault}")
             self.schema = dict(wanted)
             self._checker = SchemaChecker(self.schema)
         else:
@@ -115,7 +124,7 @@ class _Form(Generic[T]):
                 self._adapter = TypeAdapter(wanted)
                 self.schema = self._adapter.json_schema()
             except (PydanticUserError, TypeError) as error:
-                raise ConfigError(f"{wanted!r} is no type that JSON can be read into: {error}") from error
+                raise ConfigError(f"{wanted!r} is not a type that JSON can be read into: {error}") from error
         # Servers and tools take objects only; anything else travels as the one property of one.
         self.is_object = self.schema.get("type") == "object"
 
@@ -132,7 +141,7 @@ class _Form(Generic[T]):
         """The value of an answer.
 
         Raises:
-            _MisfitError: It is no JSON, or does not fit.
+            MisfitError: It is no JSON, or does not fit.
         """
         value = _json_in(text)
         if not self.is_object and isinstance(value, dict) and set(value) == {"value"}:
@@ -146,7 +155,7 @@ class _Form(Generic[T]):
         except UnresolvableReferenceError as error:
             raise ConfigError(str(error)) from error
         if misfits:
-            raise _MisfitError("; ".join(misfits))
+            raise MisfitError("; ".join(misfits))
         return value
 
     def _validated(self, value: Any) -> Any:
@@ -156,9 +165,18 @@ class _Form(Generic[T]):
             return self._adapter.validate_json(json.dumps(value))  # as JSON: a date is a text there, a tuple a list
         except ValidationError as error:
             problems = error.errors(include_input=False, include_url=False)[:5]
-            raise _MisfitError(
+            raise MisfitError(
                 "; ".join(f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in problems)
             ) from error
+
+
+def form_of(wanted: type[T] | Mapping[str, Any] | Form[T]) -> Form[T]:
+    """How data is read; what is that already is returned.
+
+    Raises:
+        ConfigError: `wanted` is neither a type that JSON can be read into, nor a JSON Schema.
+    """
+    return wanted if isinstance(wanted, Form) else Form(wanted)
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------
@@ -182,8 +200,8 @@ class _Question:
                 tool = {"name": ANSWER_TOOL, "description": _TOOL_TEXT[self.lang], "parameters": self.schema}
                 forced = self.options.merged({"function_choice": ANSWER_TOOL})
                 return await model.acomplete(history, [tool], config=forced)
-        told = _PROMPT[self.lang].format(schema=dumps(self.schema))
-        return await model.acomplete(with_system_text(history, told, first=False), config=self.options)
+        asked = with_system_text(history, asking_text(self.schema, self.lang), first=False)
+        return await model.acomplete(asked, config=self.options)
 
     def answer_in(self, response: ModelResponse) -> str:
         calls = [call for call in response.get_function_calls() if call.name == ANSWER_TOOL]
@@ -205,11 +223,21 @@ def _said(response: ModelResponse) -> list[Message]:
 
 def _sent_back(response: ModelResponse, problem: str, lang: Lang) -> Message:
     called = next((message for message in response.messages if message.function_call), None)
-    text = _SENT_BACK[lang].format(problem=problem[:_MOST_SHOWN_CHARS])
+    text = sent_back_text(problem, lang)
     if called is None or called.function_call is None:
         return Message(USER, text)
     extra = {"function_id": called.function_id} if called.function_id else None
     return Message(FUNCTION, text, name=called.function_call.name, extra=extra)
+
+
+def asking_text(schema: Mapping[str, Any], lang: Lang) -> str:
+    """What a model is asked that is to answer with an object of this schema."""
+    return _PROMPT[lang].format(schema=dumps(schema))
+
+
+def sent_back_text(problem: str, lang: Lang) -> str:
+    """What a model is asked whose answer does not fit."""
+    return _SENT_BACK[lang].format(problem=problem[:_MOST_SHOWN_CHARS])
 
 
 _TOOL_TEXT: Mapping[Lang, str] = {
@@ -234,7 +262,7 @@ def _json_in(text: str) -> Any:
     """The JSON of an answer: all of it, what stands in its last code fence, or what begins at its first bracket."""
     answer = _THOUGHT.sub("", text).strip()
     if not answer:
-        raise _MisfitError("there is no answer")
+        raise MisfitError("there is no answer")
     bracket = re.search(r"[{\[]", answer)
     candidates = [answer, *reversed(_FENCE.findall(answer)), *([answer[bracket.start() :]] if bracket else [])]
     for candidate in candidates:
@@ -252,4 +280,4 @@ def _json_in(text: str) -> Any:
             return loads_lenient(candidate)
         except ValueError:
             continue
-    raise _MisfitError("it is no JSON")
+    raise MisfitError("it is not JSON")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from jackfield.events import PluginEvent
 from jackfield.request import ModelFacts
 from jackfield.settings import Settings
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_assistant import Assistant
 from jackfield_assistant.knowledge import knowledge_block
 
 
@@ -157,3 +160,19 @@ def test_a_file_of_the_conversation_that_cannot_be_read_is_named_and_the_run_goe
     told = next(event for event in events if isinstance(event, PluginEvent))
     assert "dog.jpeg" in told.data["note"]
     assert system_of(model) == ""
+
+
+def test_the_class_is_in_the_package_which_loads_nothing_before_it_is_asked_for() -> None:
+    program = (
+        "import sys, jackfield_assistant\n"
+        "assert 'jackfield_assistant.agent' not in sys.modules\n"
+        "from jackfield_assistant import Assistant\n"
+        "print(Assistant.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout == "Assistant\n"
+
+
+def test_a_result_names_the_documents_that_the_model_was_shown(guide: str) -> None:
+    result = Assistant(llm=ScriptedModel([answer("48")]), files=[guide]).ask("How many sockets has a panel?")
+    assert [str(source) for source in result.sources] == ["guide.md"]

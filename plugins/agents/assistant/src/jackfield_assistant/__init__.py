@@ -1,1 +1,21 @@
-"""The assistant: an agent that knows documents."""
+"""The assistant: an agent that knows documents.
+
+Importing it loads nothing; `Assistant` is fetched at first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jackfield_assistant.agent import Assistant
+
+__all__ = ["Assistant"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Assistant":
+        from jackfield_assistant.agent import Assistant
+
+        return Assistant
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,7 +52,11 @@ class RetrievalTool(BaseTool):
             raise DocParserError("no document could be read: " + "; ".join(map(str, found.errors)))
         shown = [{"url": basename_of(passage["url"]), "text": passage["text"]} for passage in found.passages]
         lines = [json.dumps(shown, ensure_ascii=False, indent=4), *(f"could not be read: {e}" for e in found.errors)]
-        metadata = {"passages": sum(len(entry["text"]) for entry in shown), "errors": [str(e) for e in found.errors]}
+        metadata = {
+            "sources": [entry["url"] for entry in shown],
+            "passages": sum(len(entry["text"]) for entry in shown),
+            "errors": [str(error) for error in found.errors],
+        }
         return ToolResult("\n\n".join(lines), metadata)
 
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:

@@ -1,0 +1,153 @@
+"""Ask an agent, and hold what came of it. Functions over `astream`, and methods of agents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, overload
+
+from typing_extensions import TypeVar
+
+from jackfield import sync
+from jackfield.config import Lang
+from jackfield.events import RunEvent
+from jackfield.messages import MessageLike, Messages, as_messages
+from jackfield.models._structured import form_of
+from jackfield.results import Output, RunResult, RunStream
+from jackfield.streams import CancelToken
+
+if TYPE_CHECKING:
+    from jackfield.runs._resources import RunResources
+    from jackfield.tools._executor import Approve
+
+T = TypeVar("T", default=str)
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of a run, see `Agent.astream`."""
+
+    lang: Lang | None
+    cancel: CancelToken | None
+    resources: RunResources | None
+    resume: bool | Mapping[str, bool]
+    approve: Approve | None
+    deps: object
+    attempts: int
+    knowledge: object
+    """For kinds that know documents; of other options of its own, a kind documents how they are passed."""
+
+
+class _Agent(Protocol):
+    def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]: ...
+
+
+@overload
+def stream(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: Mapping[str, Any],
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunStream[Any]: ...
+@overload
+def stream(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: type[T] | None = None,
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunStream[T]: ...
+def stream(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: Output[Any] = None,
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunStream[Any]:
+    """The events of a run as they happen, for `async for` or a plain `for`; its `result` is there at their end.
+
+    Arguments and errors are those of `ask`.
+    """
+    asked = (*as_messages(history), *as_messages(messages))
+    if output is None:
+        return RunStream(agent.astream(asked, **options), asked, str)
+    form = form_of(output)
+    return RunStream(agent.astream(asked, output=form, **options), asked, form.read)
+
+
+@overload
+async def aask(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: Mapping[str, Any],
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]: ...
+@overload
+async def aask(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: type[T] | None = None,
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunResult[T]: ...
+async def aask(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: Output[Any] = None,
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]:
+    """As `ask`, where an event loop runs."""
+    async with stream(agent, messages, output=output, history=history, **options) as events:
+        async for _ in events:
+            pass
+    return events.result
+
+
+@overload
+def ask(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: Mapping[str, Any],
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]: ...
+@overload
+def ask(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: type[T] | None = None,
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunResult[T]: ...
+def ask(
+    agent: _Agent,
+    messages: Messages,
+    *,
+    output: Output[Any] = None,
+    history: Sequence[MessageLike] = (),
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]:
+    """Ask, and wait for all that comes of it.
+
+    Args:
+        messages: A question, a message, or a whole conversation, oldest first.
+        output: What data the answer is to be: a pydantic model or any type that pydantic can validate, or a JSON
+            Schema; `result.output` has it. None for text.
+        history: What was said before, as `RunResult.history` has it.
+        options: Of the run, as for `astream`.
+
+    Raises:
+        ConfigError: The agent has no such option, or `output` is not such a thing.
+        InvalidAnswerError: None of its answers is the data that was asked for.
+        JackfieldError: The run failed.
+    """
+    return sync.run(aask(agent, messages, output=output, history=history, **options))

@@ -1,0 +1,105 @@
+"""Runs whose answer is data: asked for in words the model understands, validated, and sent back if it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from jackfield.agents._limits import Spent
+from jackfield.agents._run import Event, Run
+from jackfield.config import GenerateConfig
+from jackfield.errors import InvalidAnswerError
+from jackfield.events import RetryScheduled, RunFinished, ToolFinished, TurnFinished
+from jackfield.jsonschemas import response_format
+from jackfield.messages import USER, Message, with_system_text
+from jackfield.models._structured import Form, MisfitError, asking_text, sent_back_text
+from jackfield.results import text_of_answer
+from jackfield.streams import closing
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Generic[T]):
+    """The data that a run is to end in.
+
+    Attributes:
+        form: What it must look like.
+        attempts: How often the model may answer.
+        native: The model's server holds it to a schema. Not where there are tools: many servers then let it call none.
+    """
+
+    form: Form[T]
+    attempts: int
+    native: bool
+
+    def asked_for_in(self, run: Run) -> Run:
+        """The run, with the model being asked for the data."""
+        if self.native:
+            config = (run.config or GenerateConfig()).merged({"response_format": response_format(self.form.sent)})
+            return replace(run, config=config)
+        return replace(run, messages=with_system_text(run.messages, asking_text(self.form.sent, run.lang), first=False))
+
+
+async def ending_in(
+    wanted: Wanted[T], run: Run, events_of: Callable[[Run], AsyncIterator[Event]]
+) -> AsyncIterator[Event]:
+    """The events of a run that ends in data, or at a limit.
+
+    Raises:
+        InvalidAnswerError: None of the answers fits.
+    """
+    run = wanted.asked_for_in(run)
+    said: tuple[Message, ...] = ()
+    spent = run.spent
+    for attempt in range(1, wanted.attempts + 1):
+        end: RunFinished | None = None
+        async with closing(events_of(replace(run, messages=(*run.messages, *said), spent=spent))) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    end = event
+                    break
+                spent = _after(spent, event)
+                yield event
+        if end is None:  # an agent kind that ends without a word: nothing can be read from it
+            return
+        said += end.messages
+        problem = _problem(wanted.form, end)
+        if not problem:
+            yield replace(end, messages=said)
+            return
+        if attempt == wanted.attempts:
+            raise _no_answer(wanted.attempts, problem, end)
+        yield RetryScheduled(attempt, 0.0, f"the answer does not fit: {problem}")
+        said += (Message(USER, sent_back_text(problem, run.lang)),)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _problem(form: Form[T], end: RunFinished) -> str:
+    """Why the answer of a run that has finished does not fit; '' if it does, or if there is none yet."""
+    if end.stop_reason not in ("finished", "empty_reply"):
+        return ""
+    try:
+        form.read(text_of_answer(end.messages))
+    except MisfitError as misfit:
+        return str(misfit)
+    return ""
+
+
+def _after(spent: Spent, event: Event) -> Spent:
+    match event:
+        case TurnFinished():
+            return spent.plus_turn(event.usage)
+        case ToolFinished():
+            return spent.plus_calls(1)
+    return spent
+
+
+def _no_answer(attempts: int, problem: str, end: RunFinished) -> InvalidAnswerError:
+    error = InvalidAnswerError(
+        f"the agent gave no answer that fits, in {attempts} attempts: {problem}",
+        partial_text=text_of_answer(end.messages),
+    )
+    error.usage = end.usage
+    return error

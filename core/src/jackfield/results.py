@@ -1,0 +1,273 @@
+"""What came of asking: the result that one holds in one's hand, and the stream at whose end it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, Generic, Self
+
+from typing_extensions import TypeVar
+
+from jackfield import sync
+from jackfield.errors import InvalidAnswerError
+from jackfield.events import (
+    AgentEvent,
+    ApprovalNeeded,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    RunEvent,
+    RunFinished,
+    StopReason,
+    ToolFinished,
+)
+from jackfield.messages import ASSISTANT, FinishReason, FunctionCall, Message, Usage, basename_of
+from jackfield.streams import closing
+
+T = TypeVar("T", default=str)
+Output = type[T] | Mapping[str, Any] | None
+"""What data an answer is to be: a type that pydantic can validate, or a JSON Schema; None for text."""
+
+SOURCES = "sources"
+"""Where a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where something that the model was shown comes from.
+
+    Attributes:
+        location: A path, a URL or a name, as the plugin that showed it has it.
+        page: Which page of it, from 1; None where there are none, or several.
+    """
+
+    location: str
+    page: int | None = None
+
+    def __str__(self) -> str:
+        name = basename_of(self.location)
+        return name if self.page is None else f"{name}, page {self.page}"
+
+
+def sources_in(data: Mapping[str, Any]) -> list[Source]:
+    """The sources that a plugin lists under `sources`: texts, or dicts with `location` and perhaps `page`.
+
+    Anything else is left out: plugins of any version write it.
+    """
+    found: list[Source] = []
+    listed = data.get(SOURCES)
+    for entry in listed if isinstance(listed, list | tuple) else ():
+        match entry:
+            case str():
+                found.append(Source(entry))
+            case {"location": str(location)}:
+                page = entry.get("page")
+                found.append(Source(location, page if isinstance(page, int) else None))
+    return found
+
+
+class _Missing:
+    """Stands for the data of a run that has none."""
+
+
+_MISSING = _Missing()
+_NOT_YET = "the result is there when all events have been read"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(Generic[T]):
+    """What a model or an agent answered. `print` shows its text, a notebook all of it.
+
+    Attributes:
+        messages: What was said: the model's answers, its calls, and their results.
+        history: The whole conversation: what was asked, and `messages`. `ask(…, history=result.history)` goes on.
+        usage: What it cost, in tokens and, where the price is known, in money.
+        stop_reason: Why it ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
+        finish_reason: Why the model's last answer ended; `length` says that it was cut off.
+        sources: What the model was shown of documents and pages, in order, each once.
+        waiting: The calls that wait for a yes, by their ids: `ask([], history=result.history, resume={id: True})`.
+        run_id: The run's, as in its events; '' for a model by itself.
+        seconds: How long it took.
+    """
+
+    messages: tuple[Message, ...]
+    history: tuple[Message, ...]
+    usage: Usage
+    stop_reason: StopReason
+    finish_reason: FinishReason | None = None
+    sources: tuple[Source, ...] = ()
+    waiting: Mapping[str, FunctionCall] = field(default_factory=dict)
+    run_id: str = ""
+    seconds: float = 0.0
+    data: T | _Missing = field(default=_MISSING, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The answer: what the model said last, after all calls and without its reasoning."""
+        return text_of_answer(self.messages)
+
+    @property
+    def output(self) -> T:
+        """The data that was asked for; without `output=`, the text.
+
+        Raises:
+            InvalidAnswerError: The run ended before there was any.
+        """
+        if isinstance(self.data, _Missing):
+            raise InvalidAnswerError(
+                f"there is no output: the run ended with {self.stop_reason!r} before the answer was complete",
+                partial_text=self.text,
+            )
+        return self.data
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What it cost in money, in `usage.currency`; None where the price is not known."""
+        return self.usage.cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but `output` as plain JSON values."""
+        return {
+            "text": self.text,
+            "stop_reason": self.stop_reason,
+            "finish_reason": self.finish_reason,
+            "usage": self.usage.model_dump(mode="json"),
+            "sources": [
+                {"location": source.location, **({"page": source.page} if source.page else {})}
+                for source in self.sources
+            ],
+            "waiting": {call_id: call.model_dump(mode="json") for call_id, call in self.waiting.items()},
+            "messages": [message.model_dump(mode="json") for message in self.messages],
+            "run_id": self.run_id,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def text_of_answer(messages: Sequence[Message]) -> str:
+    """The text of an assistant's messages that stand behind the last call and the last result."""
+    last: list[str] = []
+    for message in reversed(messages):
+        if message.role != ASSISTANT or message.function_call:
+            break
+        last.append(message.get_text_content())
+    return "".join(reversed(last))
+
+
+class ResultFold:
+    """Gathers the events of a run into its result.
+
+    Args:
+        asked: The conversation as the caller gave it.
+    """
+
+    def __init__(self, asked: Sequence[Message]) -> None:
+        self._asked = tuple(asked)
+        self._began = time.monotonic()
+        self._sources: dict[Source, None] = {}
+        self._finish_reason: FinishReason | None = None
+        self._waiting: dict[str, FunctionCall] = {}
+        self._finished: RunFinished | None = None
+
+    def feed(self, event: ModelEvent | AgentEvent) -> None:
+        """Take one event."""
+        match event:
+            case ModelFinished():
+                self._finish_reason = event.reason
+            case PluginEvent():
+                self._sources.update(dict.fromkeys(sources_in(event.data)))
+            case ToolFinished():
+                self._sources.update(dict.fromkeys(sources_in(event.metadata)))
+            case ApprovalNeeded():
+                self._waiting = dict(zip(event.call_ids, event.calls, strict=False))
+            case RunFinished():
+                self._finished = event
+
+    def result(self, read: Callable[[str], T], *, run_id: str = "") -> RunResult[T]:
+        """The result of a run that has ended.
+
+        Args:
+            read: Makes the output of the answer's text; `str` for the text itself.
+            run_id: The run's.
+
+        Raises:
+            RuntimeError: It has not ended.
+        """
+        end = self._finished
+        if end is None:
+            raise RuntimeError(_NOT_YET)
+        is_there = end.stop_reason == "finished" or read is str
+        return RunResult(
+            messages=end.messages,
+            history=(*self._asked, *end.messages),
+            usage=end.usage,
+            stop_reason=end.stop_reason,
+            finish_reason=self._finish_reason,
+            sources=tuple(self._sources),
+            waiting=self._waiting,
+            run_id=run_id,
+            seconds=time.monotonic() - self._began,
+            data=read(text_of_answer(end.messages)) if is_there else _MISSING,
+        )
+
+
+class RunStream(Generic[T]):
+    """The events of one run, as they happen, and its `result` at their end.
+
+    It is read once: by `async for`, or by `for` where no event loop runs. Whoever leaves it early closes it, by
+    `async with` or `aclose`; a plain `for` does so by itself.
+    """
+
+    def __init__(self, events: AsyncIterator[RunEvent], asked: Sequence[Message], read: Callable[[str], T]) -> None:
+        self._events = events
+        self._asked = asked
+        self._read = read
+        self._result: RunResult[T] | None = None
+        self._reading: AsyncGenerator[ModelEvent | AgentEvent] | None = None
+
+    @property
+    def result(self) -> RunResult[T]:
+        """What came of it.
+
+        Raises:
+            RuntimeError: Not all events have been read.
+        """
+        if self._result is None:
+            raise RuntimeError(_NOT_YET)
+        return self._result
+
+    def __aiter__(self) -> AsyncIterator[ModelEvent | AgentEvent]:
+        if self._reading is not None:
+            raise RuntimeError("the events of a run are read once: ask again, or keep what you need")
+        self._reading = self._events_told()
+        return self._reading
+
+    def __iter__(self) -> Iterator[ModelEvent | AgentEvent]:
+        return sync.iterate(aiter(self))
+
+    async def aclose(self) -> None:
+        """End the run, if it still runs."""
+        if self._reading is not None:
+            await self._reading.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _events_told(self) -> AsyncGenerator[ModelEvent | AgentEvent]:
+        fold = ResultFold(self._asked)
+        async with closing(self._events) as events:
+            async for event in events:
+                fold.feed(event.event)
+                if isinstance(event.event, RunFinished):
+                    self._result = fold.result(self._read, run_id=event.run_id)
+                yield event.event
