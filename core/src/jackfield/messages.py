@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from jackfield._modelling import BaseModel
+from jackfield._notebook import markdown_of, shortened, show
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import dumps, loads_lenient
 
@@ -83,7 +84,11 @@ class DictCompatibleModel(BaseModel):
         return super().model_dump_json(**{"exclude_none": True, **options})
 
     def __str__(self) -> str:
-        return str(self.model_dump())
+        return str(shortened(self.model_dump()))
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What `repr` shows: the fields that are set, media by their size."""
+        return ((name, shortened(value)) for name, value in super().__repr_args__() if value is not None)
 
 
 class FunctionCall(DictCompatibleModel):
@@ -275,6 +280,12 @@ class Message(DictCompatibleModel):
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text is not None)
+
+    def _repr_markdown_(self) -> str:
+        return markdown_of([self])
+
+    def _ipython_display_(self) -> None:
+        show(self._repr_markdown_(), [self])
 
     def replace(self, **changes: Any) -> Message:
         """A new message with some fields changed; everything else is kept, ids included."""

@@ -12,6 +12,7 @@ from typing import Any, Generic, Self
 from typing_extensions import TypeVar
 
 from jackfield import sync
+from jackfield._notebook import code, escaped, markdown_of, show
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
@@ -77,7 +78,7 @@ _MISSING = _Missing()
 _NOT_YET = "the result is there when all events have been read"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(Generic[T]):
     """What a model or an agent answered. `print` shows its text, a notebook all of it.
 
@@ -102,7 +103,7 @@ class RunResult(Generic[T]):
     waiting: Mapping[str, FunctionCall] = field(default_factory=dict)
     run_id: str = ""
     seconds: float = 0.0
-    data: T | _Missing = field(default=_MISSING, repr=False)
+    data: T | _Missing = _MISSING
 
     @property
     def text(self) -> str:
@@ -147,6 +148,26 @@ class RunResult(Generic[T]):
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        return (
+            f"RunResult(text={self.text!r}, stop_reason={self.stop_reason!r}, messages={len(self.messages)}, "
+            f"tokens={self.usage.total_tokens})"
+        )
+
+    def _repr_markdown_(self) -> str:
+        """What was said and done, the sources, and why it ended if it did not finish."""
+        parts = [markdown_of(self.messages)]
+        if self.sources:
+            parts.append("Sources: " + "; ".join(escaped(str(source)) for source in self.sources))
+        if self.waiting:
+            parts.append("Waiting for a yes: " + ", ".join(code(call.name) for call in self.waiting.values()))
+        elif self.stop_reason != "finished":
+            parts.append(f"*The run ended early: {self.stop_reason.replace('_', ' ')}.*")
+        return "\n\n".join(part for part in parts if part)
+
+    def _ipython_display_(self) -> None:
+        show(self._repr_markdown_(), self.messages)
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from jackfield._notebook import markdown_of, show
 from jackfield.agents._limits import Spent
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
@@ -25,7 +26,7 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import Message, Usage, as_messages
 from jackfield.models._fold import Fold
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import ToolContext
@@ -96,6 +97,12 @@ class Response(list[Any]):
 
     stop_reason: StopReason | None = None
     usage: Usage | None = None
+
+    def _repr_markdown_(self) -> str:
+        return markdown_of(as_messages(self))
+
+    def _ipython_display_(self) -> None:
+        show(self._repr_markdown_(), as_messages(self))
 
 
 class RunView:
