@@ -117,22 +117,28 @@ def _parts(messages: Sequence[_Message]) -> Iterator[str]:
     }
     called = {message.function_id for message in messages if message.function_call}
     for message in messages:
-        if message.role == "function":
-            if message.function_id not in called:
-                yield _folded(f"Result of {code(message.name or '')}", _fenced(_text(message.items)))
-            continue
-        if message.reasoning_content:
-            said = message.reasoning_content
-            yield _folded("Reasoning", _safe(said if isinstance(said, str) else _text(said)))
-        text = _safe(_text(message.items))
-        # Code begins a line: it would not be code behind a name.
-        between = "\n\n" if "\n" in text else " "
-        yield f"**{message.role}:**{between}{text}" if text and message.role != "assistant" else text
+        if message.role != "function":
+            yield from _said(message)
+        elif message.function_id not in called:
+            yield _folded(f"Result of {code(message.name or '')}", _fenced(_text(message.items)))
         if message.function_call:
-            result = results.get(message.function_id or "")
-            inside = [_fenced(_arguments(message.function_call.arguments), "json")]
-            inside += [_fenced(_text(result.items))] if result else ["*no result*"]
-            yield _folded(f"Called {code(message.function_call.name)}", "\n\n".join(inside))
+            yield _called(message.function_call, results.get(message.function_id or ""))
+
+
+def _said(message: _Message) -> Iterator[str]:
+    if message.reasoning_content:
+        said = message.reasoning_content
+        yield _folded("Reasoning", _safe(said if isinstance(said, str) else _text(said)))
+    text = _safe(_text(message.items))
+    # Code begins a line: it would not be code behind a name.
+    between = "\n\n" if "\n" in text else " "
+    yield f"**{message.role}:**{between}{text}" if text and message.role != "assistant" else text
+
+
+def _called(call: _Call, result: _Message | None) -> str:
+    inside = [_fenced(_arguments(call.arguments), "json")]
+    inside += [_fenced(_text(result.items))] if result else ["*no result*"]
+    return _folded(f"Called {code(call.name)}", "\n\n".join(inside))
 
 
 def _text(items: Sequence[_Item]) -> str:

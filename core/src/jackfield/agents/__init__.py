@@ -5,6 +5,7 @@ from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._create import create_agent
 from jackfield.agents._decide import with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Response, Run, RunView
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
@@ -21,6 +22,7 @@ __all__ = [
     "Run",
     "RunOptions",
     "RunView",
+    "Spent",
     "ToolEntry",
     "create_agent",
     "load_agent_config",

@@ -206,7 +206,7 @@ class BaseChatModel(ABC):
                 self._own_processors = [*chosen, *self._more_processors]
             return self._own_processors
 
-    def stand_in(self, processors: Sequence[Processor], *, add: bool) -> None:
+    def _take_processors(self, processors: Sequence[Processor], *, add: bool) -> None:
         """Take these processors in place of the configured ones and `Retry`, or besides what there is.
 
         Raises:

@@ -52,7 +52,7 @@ def get_chat_model(
         host = host or default_host()
         made = _made(cfg, host)
         if processors is not None:
-            made.stand_in(processors_of(processors, host), add=add)
+            made._take_processors(processors_of(processors, host), add=add)
         return made
 
 

@@ -210,6 +210,36 @@ class AgentSuite(Suite):
         assert _end(self._events(fresh())).messages == tuple(expected)
         dicts = fresh().run_nonstream([QUESTION.model_dump()])
         assert [Message(**entry) for entry in dicts] == expected
+        result = fresh().ask(QUESTION.get_text_content())
+        assert (list(result.messages), result.history[0], result.text) == (expected, QUESTION, "Done.")
+        stream = fresh().stream(QUESTION)
+        assert [type(event) for event in stream] == [type(step.event) for step in self._events(fresh())]
+        assert list(stream.result.messages) == expected
+
+    def test_an_answer_that_does_not_fit_is_asked_for_again_and_counts_against_the_limits(self) -> None:
+        seen: list[ChatRequest] = []
+
+        def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
+            seen.append(request)
+            return answer('{"count": 2}' if len(seen) > 1 else '{"count": "twice"}')
+
+        wanted = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+        result = self.make_agent(script).ask(QUESTION, output=wanted)
+        assert result.output == {"count": 2}
+        assert len(seen) >= 2
+        said = [message.get_text_content() for message in seen[-1].messages]
+        assert '{"count": "twice"}' in said, "asked again, the model must see what it answered before"
+        seen.clear()
+        stopped = self.make_agent(script, limits={"turns": 1}).ask(QUESTION, output=wanted)
+        assert (stopped.stop_reason, len(seen)) == ("turn_limit", 1)
+
+    def test_what_a_program_passes_for_its_tools_reaches_them(self) -> None:
+        @tool(name="who", description="Says who asks.")
+        def who(context: ToolContext[str]) -> str:
+            return f"It is {context.deps}."
+
+        result = self.make_agent([calls(("who", {})), answer("Done.")], [who]).ask(QUESTION, deps="Anna")
+        assert "It is Anna." in [message.content for message in result.messages]
 
     def test_lists_grow_and_those_given_out_never_change(self) -> None:
         seen = threading.Event()

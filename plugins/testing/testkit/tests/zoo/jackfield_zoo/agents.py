@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jackfield.agents import Event, FnCallAgent, Run, with_calls_closed
+from jackfield.agents import Event, FnCallAgent, Run, Spent, with_calls_closed
 from jackfield.config import Limits
 from jackfield.errors import ModelServiceError
 from jackfield.events import RunEvent, RunFinished, ToolFinished, ToolStarted, TurnStarted
@@ -169,6 +169,16 @@ class ReadsEachFile(Honest):
         for file in run.context.files:
             Path(file).read_text(encoding="utf-8")
         return run
+
+
+class ForgetsWhoAsks(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, context=replace(run.context, deps=None))
+
+
+class BeginsAnew(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, spent=Spent())
 
 
 class SpeaksEnglish(Honest):
