@@ -1,0 +1,1 @@
+"""Search by meaning, with the vectors of any embedder."""

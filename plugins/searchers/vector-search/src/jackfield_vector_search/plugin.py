@@ -1,0 +1,19 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import SearcherSpec, hook
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """Search by vectors."""
+    return [
+        SearcherSpec(
+            name="vector_search",
+            target="jackfield_vector_search.searcher:VectorSearcher",
+            config="jackfield_vector_search.searcher:VectorConfig",
+            summary="Finds chunks whose vectors are near that of the query; any embedder, exact, kept by content.",
+            effects=frozenset({"network", "files"}),
+        )
+    ]

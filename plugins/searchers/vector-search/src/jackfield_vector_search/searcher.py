@@ -1,0 +1,201 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from jackfield import sync
+from jackfield.config import Config
+from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Embedder, Hit, Purpose, Searcher
+from jackfield_documents import IndexCache
+
+if TYPE_CHECKING:  # they load numpy, which the first search does
+    from jackfield_vector_search.index import Index, Matrix
+    from jackfield_vector_search.store import VectorStore
+
+
+class VectorConfig(Config):
+    """Which embedder makes the vectors, and where they are kept."""
+
+    embedding_model: str = Field(
+        min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
+    )
+    embedder_settings: dict[str, Any] = Field(
+        default_factory=dict, description="Further settings of the embedder: base_url, dimension, batch_size …"
+    )
+    index_path: str | None = Field(
+        default=None, description="A file that keeps vectors between runs; in memory only if it is not set"
+    )
+    min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
+    max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
+
+
+class VectorSearcher(Searcher):
+    """Finds chunks by what they mean: those whose vectors point where that of the query does.
+
+    A chunk is embedded once, with the headings that it stands under. The vectors of the last eight corpora are kept in
+    memory; those of all chunks, by their text, in the file `index_path`.
+
+    Args:
+        cfg: The keys of `VectorConfig`.
+        host: Where the embedder is looked up.
+
+    Raises:
+        ConfigError: A setting does not fit, or no embedder is named.
+    """
+
+    name: ClassVar[str] = "vector_search"
+    config_class = VectorConfig
+    config: VectorConfig
+
+    def __init__(
+        self, cfg: VectorConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._host = host or default_host()
+        self._indexes: IndexCache[Index] = IndexCache()
+        self._lock = threading.Lock()
+        self._embedder: Embedder | None = None
+        self._store: VectorStore | None = None
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """See `Searcher`; the score is the cosine.
+
+        Args:
+            query: A text, or JSON with `text`, as it is made for searches by words, too.
+            corpus: What is searched.
+            limit: The most hits.
+
+        Raises:
+            ModelServiceError: The embedder failed, or sent something that is not vectors.
+            PluginError: The embedder is not installed, or cannot be loaded.
+            ConfigError: Its settings do not fit, or `index_path` cannot be used.
+        """
+        question = self._cut(_question_in(query))
+        if not corpus.chunks or limit < 1 or not question:
+            return []
+        return await sync.in_worker(partial(self._search, question, corpus, limit))
+
+    async def aclose(self) -> None:
+        """Close what the embedder and the file have open; a search opens them anew."""
+        if self._embedder is not None:
+            await self._embedder.aclose()
+        if self._store is not None:
+            await sync.in_worker(self._store.close)
+
+    def _search(self, question: str, corpus: Corpus, limit: int) -> list[Hit]:
+        index = self._indexes.get(corpus, self._built)
+        vector = self._embedded([question], "query")[0]
+        if index.dimension not in (None, len(vector)):
+            raise self._wrong(
+                f"the vector of the query has {len(vector)} numbers, and those of the chunks have {index.dimension}"
+            )
+        found = index.search(vector, limit)
+        least = self.config.min_score
+        return [
+            Hit(corpus.chunks[number], score, {self.name: rank})
+            for rank, (number, score) in enumerate(found, start=1)
+            if least is None or score >= least
+        ]
+
+    def _built(self, chunks: Sequence[Chunk]) -> Index:
+        import numpy as np
+
+        from jackfield_vector_search.index import Index
+
+        texts = {number: text for number, chunk in enumerate(chunks) if (text := self._cut(_text_of(chunk)))}
+        vectors = self._vectors_of(list(dict.fromkeys(texts.values())))
+        rows = [vectors[text] for text in texts.values()]
+        if len({len(row) for row in rows}) > 1:
+            raise ConfigError(
+                f"index_path {self.config.index_path!r} has vectors of another length than those that "
+                f"{self.config.embedding_model} makes now: name another file"
+            )
+        return Index(np.stack(rows) if rows else np.zeros((0, 0), np.float32), list(texts))
+
+    def _vectors_of(self, texts: Sequence[str]) -> dict[str, Matrix]:
+        """The vectors of texts: those that are kept, and the others from the embedder, which are kept from then on."""
+        store = self._kept()
+        space = self._made().space
+        found = store.get(space, texts) if store else {}
+        lacking = [text for text in texts if text not in found]
+        if lacking:
+            made = dict(zip(lacking, self._embedded(lacking, "document"), strict=True))
+            if store:
+                store.put(space, made)
+            found.update(made)
+        return found
+
+    def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Matrix:
+        """The vectors of texts, checked, one in each row."""
+        import numpy as np
+
+        vectors = sync.run(self._made().embed(texts, purpose=purpose)).vectors
+        if len(vectors) != len(texts):
+            raise self._wrong(f"{len(vectors)} vectors came for {len(texts)} texts")
+        try:
+            with np.errstate(over="ignore"):  # it is infinite then, and refused below
+                rows = np.asarray(vectors, dtype=np.float32)
+        except ValueError:
+            raise self._wrong("vectors of different lengths came") from None
+        if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+            raise self._wrong("a vector is empty, or has a number that is not finite")
+        return rows
+
+    def _wrong(self, what: str) -> ModelResponseError:
+        name = self.config.embedding_model
+        return ModelResponseError(f"embedder {name}: {what}", backend=name)
+
+    def _made(self) -> Embedder:
+        with self._lock:
+            if self._embedder is None:
+                name, colon, model = self.config.embedding_model.partition(":")
+                if not colon or not model:
+                    raise ConfigError(
+                        f"embedding_model {self.config.embedding_model!r}: name the embedder and its model, "
+                        f"as in openai:text-embedding-3-small"
+                    )
+                settings = {"model": model, **self.config.embedder_settings}
+                self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
+            return self._embedder
+
+    def _kept(self) -> VectorStore | None:
+        with self._lock:
+            if self._store is None and self.config.index_path:
+                from jackfield_vector_search.store import VectorStore
+
+                self._store = VectorStore(Path(self.config.index_path).expanduser())
+            return self._store
+
+    def _cut(self, text: str) -> str:
+        # Half of a surrogate pair can be in a file's text, and is not UTF-8.
+        return text[: self.config.max_chars].encode("utf-8", "replace").decode().strip()
+
+
+def _text_of(chunk: Chunk) -> str:
+    """What is embedded of a chunk: its text, under the title and the headings that say what it is about."""
+    if not chunk.text.strip():
+        return ""
+    return "\n".join((*dict.fromkeys(part for part in (chunk.title, *chunk.headings) if part), chunk.text))
+
+
+def _question_in(query: str) -> str:
+    """The question of a query, which may be JSON with keywords beside it."""
+    if query.lstrip().startswith("{"):
+        try:
+            value = json.loads(query)
+        except (ValueError, RecursionError):
+            return query
+        match value:
+            case {"text": str(text)}:
+                return text
+    return query

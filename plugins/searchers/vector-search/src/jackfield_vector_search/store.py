@@ -1,0 +1,102 @@
+"""Vectors in a file, by the text they are of and the space they are in: no text is embedded twice.
+
+Many threads and processes may use one file. What was written stays whole whenever a process ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from jackfield.errors import ConfigError
+from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_vector_search.index import Matrix
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x4A465645
+"""Marks the file as ours, in its header; SQLite keeps it for that."""
+_VERSION = 1
+_SCHEMA = "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;"
+_PATIENCE_S = 10.0
+_AT_ONCE = 500
+
+_log = logging.getLogger(__name__)
+
+
+class VectorStore:
+    """Keeps vectors of 32-bit numbers.
+
+    Args:
+        path: The file; it and its folder are made if they are missing, for the user's eyes only.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = OwnFile(
+            path, application_id=APPLICATION_ID, version=_VERSION, schema=_SCHEMA, owner="jackfield-vector-search"
+        )
+
+    def get(self, space: str, texts: Sequence[str]) -> dict[str, Matrix]:
+        """The vectors of those texts that are kept.
+
+        Raises:
+            ConfigError: The file is not one of ours, or cannot be read.
+        """
+        by_key = {key_of(space, text): text for text in texts}
+        keys = list(by_key)
+
+        def read(connection: sqlite3.Connection) -> dict[str, Matrix]:
+            found: dict[str, Matrix] = {}
+            for start in range(0, len(keys), _AT_ONCE):
+                some = keys[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(some))
+                rows = connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some)  # noqa: S608
+                found.update((by_key[key], np.frombuffer(vector, "<f4").astype(np.float32)) for key, vector in rows)
+            return found
+
+        return self._used(read, otherwise={})
+
+    def put(self, space: str, vectors: Mapping[str, Matrix]) -> None:
+        """Keep vectors by their texts.
+
+        Raises:
+            ConfigError: The file is not one of ours, or cannot be written.
+        """
+        rows = [(key_of(space, text), vector.astype("<f4").tobytes()) for text, vector in vectors.items()]
+
+        def write(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+        self._used(write, otherwise=None)
+
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        self._file.close()
+
+    def _used(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
+        """Work with the file; where another process keeps it busy, go on without: texts are then embedded once more."""
+        try:
+            with self._file.use(patience_s=_PATIENCE_S) as connection:
+                return work(connection)
+        except UnusableFileError as error:
+            raise ConfigError(
+                f"index_path {str(self.path)!r} cannot be used: {error}; name another file, or move this one away"
+            ) from error
+        except (sqlite3.Error, OSError, BusyFileError) as error:
+            if not is_busy(error):
+                raise ConfigError(f"index_path {str(self.path)!r} cannot be used: {error}") from error
+            _log.warning("%s is busy: the vectors in it are not used this time", self.path)
+            return otherwise
+
+
+def key_of(space: str, text: str) -> bytes:
+    """What a vector is kept by: the space it is in, and its text."""
+    return hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
