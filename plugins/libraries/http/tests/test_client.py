@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import gc
+import os
 import socket
 import subprocess
 import sys
@@ -542,3 +543,27 @@ def test_importing_it_and_making_a_client_loads_no_http_stack() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() in ("[]", "['ssl']")
+
+
+def test_no_certificates_are_loaded_for_a_server_without_tls(
+    echo: str, make_client: MakeClient, no_proxies: pytest.MonkeyPatch
+) -> None:
+    no_proxies.setenv("SSL_CERT_FILE", "/no/such/file.pem")  # to load it is an error
+    assert ask(make_client(echo), echo).body == BODY
+
+
+def test_a_request_loads_no_more_of_the_http_stack_than_it_uses(tls_echo: tuple[str, Path]) -> None:
+    url, certificate = tls_echo
+    code = (
+        "import asyncio, sys; from jackfield_http import HTTPClient\n"
+        "client = HTTPClient(sys.argv[1], backend='b')\n"
+        "assert asyncio.run(client.exchange('POST', sys.argv[1], b'{}', [], timeout_s=30)).status == 201\n"
+        "print([name for name in ('httpx2', 'rich', 'click', 'certifi') if name in sys.modules])"
+    )
+    proxies = {f"{kind}_proxy" for kind in ("http", "https", "all")}
+    kept = {name: value for name, value in os.environ.items() if name.lower() not in proxies}
+    environment = {**kept, "SSL_CERT_FILE": str(certificate)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, url], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.strip() == "[]"

@@ -21,7 +21,6 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpcore2
-import httpx2
 
 from jackfield.errors import ConfigError
 from jackfield_http.addresses import proxy_for
@@ -87,7 +86,7 @@ def _without_headers(record: logging.LogRecord) -> bool:
 
 def _ssl_context() -> ssl.SSLContext:
     try:
-        return httpx2.create_ssl_context()
+        return httpcore2.default_ssl_context()
     except (OSError, ValueError) as error:  # those of TLS are OSErrors
         raise ConfigError(
             f"the certificates cannot be loaded ({type(error).__name__}): check SSL_CERT_FILE and SSL_CERT_DIR"
@@ -95,6 +94,8 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 def _proxy(url: str) -> httpcore2.Proxy:
+    import httpx2  # here, because without a proxy nothing needs it: it takes as long to load as the rest of this module
+
     try:
         proxy = httpx2.Proxy(url)
     except (ValueError, httpx2.InvalidURL):
