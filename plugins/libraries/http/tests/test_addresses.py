@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, ModelServiceError
 from jackfield_http import HTTPClient, Reply, checked_url, header_pairs
+from jackfield_http.addresses import is_plain
 
 # Names that are none, or end in .invalid: nobody is asked for them.
 odd = st.text(st.sampled_from("a.-_~%[]:@/\\?#\x00\n \t*ä١\ud83d1"), max_size=8)
@@ -125,3 +127,55 @@ def test_a_header_with_half_a_character_is_refused_and_not_shown(header: dict[st
     with pytest.raises(ConfigError, match="extra_headers") as caught:
         header_pairs(header)
     assert caught.value.__cause__ is None
+
+
+@settings(max_examples=1000)
+@given(urls)
+@example("http://1.2.3.999/{a}")
+def test_an_address_that_is_accepted_is_one_to_other_libraries(url: str) -> None:
+    try:
+        accepted = checked_url(url)
+    except ConfigError:
+        return
+    assert httpx2.URL(accepted).host
+
+
+@pytest.mark.parametrize("host", ["1.2.3.999", "256.0.0.1", "127.0.0.010"])
+def test_four_numbers_that_are_no_ip_address_are_refused(host: str) -> None:
+    with pytest.raises(ConfigError, match="base_url is not the address of a server"):
+        checked_url(f"http://{host}/v1")
+    assert checked_url("http://127.0.0.10/v1") == "http://127.0.0.10/v1"
+
+
+# --- plain ones ---
+
+nearly_plain = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["http://", "https://"]),
+    st.sampled_from(["a", "a.b", "A.b", "a_b", "127.0.0.1", "[::1]", "xn--bcher-kva.example", "u@a"]),
+    st.sampled_from(["", "", ":", ":80", ":443", ":080", ":8000", ":65535"]),
+    st.lists(
+        st.sampled_from(["v1", ".", "..", "%", "%a", "%2F", "%7e"])
+        | st.text(st.sampled_from("ab1.~_-%{}|^<>:@!$&'()*+,;=/?#"), max_size=2),
+        max_size=3,
+    ).map(lambda parts: "".join(f"/{part}" for part in parts)),
+)
+
+
+@settings(max_examples=1000)
+@given(nearly_plain)
+def test_a_plain_address_is_written_by_others_as_it_was_given(url: str) -> None:
+    assert not is_plain(url) or str(httpx2.URL(url)) in (url, f"{url}/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.openai.com/v1",
+        "http://127.0.0.1:8000/v1",
+        "http://my_container:11434",
+        "https://name.openai.azure.com/openai/deployments/org%2Fa%20b",
+    ],
+)
+def test_the_usual_addresses_are_plain(url: str) -> None:
+    assert is_plain(url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from functools import lru_cache
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -13,6 +14,12 @@ from jackfield.errors import ConfigError
 # No space and no control character, which cannot be in a request; no backslash, which others take for a slash.
 _VISIBLE = re.compile(r"[!-\[\]-~]+")
 _IN_BRACKETS = re.compile(r"\[[0-9A-Fa-f:.]+(%[\w.%-]+)?\](:\d*)?")
+# Nothing to escape, no dots to resolve, and no port that goes without saying.
+_PART_OF_A_PATH = r"/(?!\.)(?:[\w.~-]|%[0-9A-F]{2})+"
+_PLAIN = re.compile(
+    rf"https?://[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?::(?!80\b|443\b|0)\d{{1,5}})?(?:{_PART_OF_A_PATH})*", re.ASCII
+)
+_NUMBERS = re.compile(r"\d+(\.\d+){3}", re.ASCII)
 _MAX_NAME = 253
 _MAX_LABEL = 63
 
@@ -33,7 +40,14 @@ def has_server(url: str) -> bool:
     if "[" in address or "]" in address:
         return _IN_BRACKETS.fullmatch(address) is not None
     name = host.removesuffix(".")
+    if _NUMBERS.fullmatch(name):
+        return _is_ip(name)
     return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in name.split("."))
+
+
+def is_plain(url: str) -> bool:
+    """Whether every library sends a URL as it is written: nothing in it is to be escaped, left out or resolved."""
+    return _PLAIN.fullmatch(url) is not None
 
 
 def proxy_for(url: str) -> str | None:
@@ -53,6 +67,14 @@ def proxy_for(url: str) -> str | None:
     if problem := _problem_of(proxy):
         raise ConfigError(f"{kind.upper()}_PROXY names a proxy that {problem}, or put the server's host into NO_PROXY")
     return proxy
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _problem_of(proxy: str) -> str:
