@@ -1,23 +1,44 @@
-"""What the openai SDK says of where the server is and how one is let in, its environment variables included.
+"""Where the openai SDK would send a request, and with which headers, its environment variables included.
 
-Requests and answers do not go through the SDK's pydantic models, which cost more than everything else together.
+Requests and answers do not go through the SDK's pydantic models, which cost more than everything else together. To load
+the SDK alone takes longer than all the rest of a first answer. So what every version of it does alike is written here,
+and it is asked where it knows better: about an address that it would write otherwise, or a variable of its own.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from jackfield_backend.keys import KeyRule
 from jackfield_http import NO_KEY, Server
+from jackfield_http.addresses import is_plain
 from jackfield_http.backend import HTTPBackend
 from jackfield_http.server import ServerT
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+ORGANIZATION_VARIABLE = "OPENAI_ORG_ID"
+PROJECT_VARIABLE = "OPENAI_PROJECT_ID"
 OPENAI_HOST = "api.openai.com"
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 KEY_RULE = KeyRule(KEY_VARIABLE, (OPENAI_HOST, f".{OPENAI_HOST}"), URL_VARIABLE)
+
+# The last four change nothing in a request: others read them, or the SDK does for something else.
+_KNOWN_VARIABLES = frozenset(
+    {
+        KEY_VARIABLE,
+        URL_VARIABLE,
+        ORGANIZATION_VARIABLE,
+        PROJECT_VARIABLE,
+        "OPENAI_MODEL",
+        "OPENAI_API_BASE",
+        "OPENAI_API_TYPE",
+        "OPENAI_API_VERSION",
+    }
+)
 
 
 def is_openai(url: str) -> bool:
@@ -49,13 +70,50 @@ def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Se
         MissingSecretError: There is no key, and OpenAI needs it.
         ConfigError: The key that is set is not for OpenAI's address.
     """
+    given = backend.given_url()
+    key = backend.find_key(given, needed=given is None or is_openai(given))
+    url, sent_key = given or OPENAI_URL, key.value or NO_KEY
+    if _sdk_knows_better(url):
+        base_url, headers = _by_the_sdk(url, sent_key, account)
+    else:
+        base_url = url
+        organization, project = _payers(account)
+        headers = _usual_headers(sent_key, organization, project)
+    if key.withheld:  # what belongs to it in the environment stays here, too
+        headers = _usual_headers(sent_key, account.organization, account.project)
+    return Server(base_url + path, headers, key)
+
+
+def _sdk_knows_better(url: str) -> bool:
+    others = {name for name in os.environ if name.startswith("OPENAI_")} - _KNOWN_VARIABLES
+    return bool(others) or not is_plain(url)
+
+
+def _payers(account: Account) -> tuple[str | None, str | None]:
+    """The organization and the project, as configured, else as in the environment."""
+    organization, project = account.organization, account.project
+    return (
+        os.environ.get(ORGANIZATION_VARIABLE) if organization is None else organization,
+        os.environ.get(PROJECT_VARIABLE) if project is None else project,
+    )
+
+
+def _usual_headers(key: str, organization: str | None, project: str | None) -> dict[str, str]:
+    payers = {"openai-organization": organization, "openai-project": project}
+    return {
+        "accept": "application/json",
+        "authorization": f"Bearer {key}",
+        **{name: value for name, value in payers.items() if value is not None},
+    }
+
+
+def _by_the_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]:
+    """The base URL and the headers, by the SDK itself."""
     import httpx2
     import openai
 
-    url = backend.given_url()
-    key = backend.find_key(url, needed=url is None or is_openai(url))
     client = openai.AsyncOpenAI(
-        api_key=key.value or NO_KEY,
+        api_key=key,
         base_url=url,
         organization=account.organization,
         project=account.project,
@@ -63,17 +121,18 @@ def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Se
         # It sends nothing; with one of its own, the SDK would load certificates for it.
         http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
     )
-    headers = _told({**client.default_headers, **client.auth_headers})
-    if key.withheld:  # what belongs to it in the environment stays here, too
-        given = {"openai-organization": account.organization, "openai-project": account.project}
-        headers = {name: value for name, value in headers.items() if given.get(name, value) is not None}
-    return Server(str(client.base_url).rstrip("/") + path, headers, key)
+    headers = _of_a_request({**client.default_headers, **client.auth_headers}, client.user_agent)
+    return str(client.base_url).rstrip("/"), headers
 
 
-def _told(headers: Mapping[str, object]) -> dict[str, str]:
-    """The headers without the SDK's marks for those left out, and without what it says of the machine.
+def _of_a_request(headers: Mapping[str, object], user_agent: str) -> dict[str, str]:
+    """The headers without the SDK's marks for those left out, and without what it says of itself and the machine.
 
     System, architecture and Python: nobody asked for that.
     """
     lowered = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
-    return {name: value for name, value in lowered.items() if not name.startswith("x-stainless-")}
+    return {
+        name: value
+        for name, value in lowered.items()
+        if not name.startswith("x-stainless-") and (name, value) != ("user-agent", user_agent)
+    }
