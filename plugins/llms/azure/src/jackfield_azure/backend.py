@@ -14,6 +14,7 @@ from jackfield_azure.config import AzureConfig
 from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_chat_completions import ChatCompletionsModel, ChatServer, Dialect, ServerProfile
 from jackfield_chat_completions.model import PATH
+from jackfield_http.addresses import is_plain
 
 KEY_VARIABLE = "AZURE_OPENAI_API_KEY"
 TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - its name
@@ -60,10 +61,9 @@ class AzureChat(ChatCompletionsModel):
             return ChatServer(endpoint + PATH, headers, key, self.dialect(self.profile))
         version = self.config.api_version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
         deployment = self.config.azure_deployment or self.config.model
-        base_url, query = _sdk_settings(endpoint, deployment, version)
         dialect = replace(self.profile.dialect, stream_usage=version >= FIRST_VERSION_WITH_USAGE)
         profile = replace(self.profile, dialect=dialect)
-        return ChatServer(f"{base_url}{PATH}?{urlencode(query)}", headers, key, self.dialect(profile))
+        return ChatServer(_deployment_url(endpoint, deployment, version), headers, key, self.dialect(profile))
 
     def _credentials(self, endpoint: str) -> tuple[FoundKey, Mapping[str, str]]:
         """The secret, and the header that carries it. What is configured wins over secrets, and of those a token."""
@@ -83,8 +83,17 @@ class AzureChat(ChatCompletionsModel):
         return key, {"api-key": key.or_missing(needed_by=f"backend {self.backend}")}
 
 
+def _deployment_url(endpoint: str, deployment: str, version: str) -> str:
+    """The URL of a deployment's chat, as the SDK has it; it is loaded only where it would write the URL otherwise."""
+    base_url = f"{endpoint}/openai/deployments/{quote(deployment, safe='', errors='replace')}"
+    query: Mapping[str, object] = {"api-version": version}
+    if not is_plain(base_url):
+        base_url, query = _sdk_settings(endpoint, deployment, version)
+    return f"{base_url}{PATH}?{urlencode(query)}"
+
+
 def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Mapping[str, str]]:
-    """The deployment's base URL and the query of every request, as the SDK has them."""
+    """The deployment's base URL and the query of every request, by the SDK itself."""
     import httpx2
     import openai
 

@@ -1,0 +1,81 @@
+"""A deployment's URL is the one that OpenAI's own SDK asks, which is loaded only where it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from urllib.parse import quote
+
+import httpx2
+import openai
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield.plugins import PluginHost
+from jackfield.settings import Settings
+from jackfield_azure.backend import VERSIONLESS_PATH, AzureChat
+
+endpoints = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["http://", "https://"]),
+    st.sampled_from(["name.openai.azure.com", "Name.example", "127.0.0.1", "[::1]"]),
+    st.sampled_from(["", "", ":80", ":443", ":8000"]),
+    st.lists(st.sampled_from(["v1", ".", "..", "a b", "{team}", "%7e", "a~b"]), max_size=2).map(
+        lambda parts: "".join(f"/{part}" for part in parts)
+    ),
+)
+deployments = (st.text(min_size=1, max_size=5) | st.sampled_from(["gpt-5", "org/model"])).filter(
+    lambda text: text.strip(".")
+)
+
+
+def url_of(endpoint: str, deployment: str, version: str) -> str:
+    """Where requests go."""
+    config = {"model": "m", "azure_endpoint": endpoint, "azure_deployment": deployment, "api_version": version}
+    return AzureChat({**config, "api_key": "k"}, host=PluginHost(Settings())).server().url
+
+
+def url_of_the_sdk(endpoint: str, deployment: str, version: str) -> str:
+    """Where the SDK sends its own."""
+    asked: list[httpx2.URL] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url)
+        return httpx2.Response(200, json={})
+
+    client = openai.AzureOpenAI(
+        azure_endpoint=endpoint,
+        azure_deployment=deployment,
+        api_version=version,
+        api_key="k",
+        http_client=httpx2.Client(transport=httpx2.MockTransport(answer), trust_env=False),
+    )
+    client.chat.completions.create(model="m", messages=[])
+    return str(asked[0])
+
+
+@settings(deadline=None)
+@given(endpoints, deployments, st.sampled_from(["2024-06-01", "2025-01-01-preview"]))
+def test_a_deployment_is_asked_where_the_sdk_would_ask_it(endpoint: str, deployment: str, version: str) -> None:
+    assume(not endpoint.rstrip("/").endswith(VERSIONLESS_PATH))
+    try:
+        url = url_of(endpoint, deployment, version)
+    except ConfigError:
+        assume(False)
+    in_a_path = quote(deployment, safe="", errors="replace")  # a slash in it would be one of the path
+    assert url == url_of_the_sdk(endpoint, in_a_path, version)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "loaded"), [("https://name.openai.azure.com", False), ("https://NAME.openai.azure.com:443", True)]
+)
+def test_the_sdk_is_loaded_only_where_it_writes_the_address_otherwise(endpoint: str, loaded: bool) -> None:
+    code = (
+        "import sys; from jackfield_azure.backend import AzureChat;"
+        "AzureChat({'model': 'org/a b', 'api_key': 'k', 'azure_endpoint': sys.argv[1]}).server();"
+        "print('openai' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, endpoint], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(loaded)
