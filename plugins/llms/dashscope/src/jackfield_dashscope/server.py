@@ -1,12 +1,18 @@
-"""The way to DashScope: the SDK says where the server is, how one is let in and what a request for a stream has.
+"""The way to DashScope: where the server is, how one is let in and what a request for a stream has, as the SDK says.
+
+To load the SDK takes longer than all the rest of a first answer. So what it says where nothing of it is configured is
+written here, and it is asked where something is.
 
 Nothing of it is set for the whole process: two components with two keys do not meet.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jackfield.errors import ConfigError
@@ -14,11 +20,22 @@ from jackfield.settings import Settings
 from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_dashscope.config import DashScopeConfig, Endpoint, ServiceConfig
 from jackfield_http import Server, checked_url, given_url
+from jackfield_http.addresses import is_plain
 
 KEY_VARIABLE = "DASHSCOPE_API_KEY"
 URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK's own are the SDK's business
 HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com")
 KEY_RULE = KeyRule(KEY_VARIABLE, (*HOSTS, ".dashscope.aliyuncs.com", ".maas.aliyuncs.com"), URL_VARIABLE)
+
+_SHARED_GATEWAY = f"https://{HOSTS[0]}/api/v1"
+_PATHS: Mapping[Endpoint, str] = {
+    "text": "/services/aigc/text-generation/generation",
+    "multimodal": "/services/aigc/multimodal-generation/generation",
+}
+_STREAM_PARAMETERS: Mapping[str, Any] = {"result_format": "message", "incremental_output": True}
+_STREAM_HEADERS: Mapping[str, str] = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
+_KNOWN_VARIABLES = frozenset({KEY_VARIABLE, URL_VARIABLE})
+_CONFIGURATION_OF_THE_SDK = "~/.dashscope/config.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +67,16 @@ def find_server(config: DashScopeConfig | ServiceConfig, *, needed_by: str, sett
     url = native_url(config)
     key = find_key(url, KEY_RULE, configured=config.api_key, settings=settings)
     key.or_missing(needed_by=needed_by)
-    return _server_by_sdk(config, key, url)
+    if _sdk_knows_better(config, url):
+        return _server_by_sdk(config, key, url)
+    return DashScopeServer(
+        url or _SHARED_GATEWAY,
+        _headers(key, config.workspace),
+        key,
+        paths=_PATHS,
+        stream_parameters=_STREAM_PARAMETERS,
+        stream_headers=_STREAM_HEADERS,
+    )
 
 
 def native_url(config: DashScopeConfig | ServiceConfig) -> str | None:
@@ -66,6 +92,16 @@ def native_url(config: DashScopeConfig | ServiceConfig) -> str | None:
             "or the address of DashScope's own protocol, which ends in /api/v1"
         )
     return url
+
+
+def _sdk_knows_better(config: DashScopeConfig | ServiceConfig, url: str | None) -> bool:
+    if config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY):
+        return True
+    if "dashscope" in sys.modules:  # it has settings for the whole process, and it costs no more to ask it
+        return True
+    others = {name for name in os.environ if name.startswith("DASHSCOPE_")} - _KNOWN_VARIABLES
+    configuration = os.path.expanduser(_CONFIGURATION_OF_THE_SDK)  # noqa: PTH111 - Path raises for a user without a home
+    return bool(others) or Path(configuration).is_file()
 
 
 def _server_by_sdk(config: DashScopeConfig | ServiceConfig, key: FoundKey, base_url: str | None) -> DashScopeServer:
