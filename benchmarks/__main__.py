@@ -20,6 +20,7 @@ def main() -> None:
     with server.running(options.backend) as servers:
         rows: dict[str, Callable[[], list[Row]]] = {
             "import": lambda: start.import_cost(qwen_python),
+            "first": lambda: start.first_answer(servers),
             "list": start.listing_cost,
             "doctor": start.doctor_cost,
             "call": lambda: calls.one_call(servers, qwen_python),

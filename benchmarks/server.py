@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jackfield_testkit import replies
+from jackfield_testkit.anthropic import AnthropicMessages
 from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.replies import Reply
+from jackfield_testkit.responses import FakeResponses
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 SHORT = replies.text("ok")
@@ -44,7 +46,7 @@ def answer(request: RecordedRequest) -> Reply:
             return replies.error(404, f"no model {request.model}")
 
 
-BACKENDS = ("openai", "qwen_dashscope")
+BACKENDS = ("openai", "qwen_dashscope", "anthropic", "openai_responses")
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,14 @@ def running(backend: str) -> Iterator[Servers]:
 
 
 if __name__ == "__main__":
-    with FakeOpenAI() as chat, FakeDashScope() as native:
-        chat.respond(answer)
-        native.respond(answer)
-        print(chat.url, native.url, flush=True)
+    with (
+        FakeOpenAI() as chat,
+        FakeDashScope() as native,
+        FakeOpenAI(dialect=AnthropicMessages()) as messages,
+        FakeResponses() as responses,
+    ):
+        servers = (chat, native, messages, responses)  # in the order of BACKENDS
+        for server in servers:
+            server.respond(answer)
+        print(*(server.url for server in servers), flush=True)
         sys.stdin.read()

@@ -1,4 +1,4 @@
-"""Rows 1 and 2: what starting costs, and what looking at every plugin does."""
+"""Rows 1 and 2: what starting costs, up to a first answer, and what looking at every plugin does."""
 
 from __future__ import annotations
 
@@ -8,10 +8,27 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Row, processes_in_turns
+from benchmarks.server import Servers
 
 _BUILD = "import jackfield; jackfield.FnCallAgent(function_list=['code_interpreter'])"
 # Not ru_maxrss: a child begins with its parent's.
 _RSS = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+_RAW_ANSWER = """
+import sys
+from openai import OpenAI
+
+client = OpenAI(base_url=sys.argv[1], api_key="none")
+answer = client.chat.completions.create(model="short", messages=[{"role": "user", "content": "go"}])
+assert answer.choices[0].message.content == "ok"
+"""
+_ANSWER = """
+import sys
+from jackfield import create_agent
+
+llm = {"model_type": sys.argv[2], "model": "short", "base_url": sys.argv[1], "api_key": "none"}
+answer = create_agent("assistant", llm=llm).run_nonstream([{"role": "user", "content": "go"}])
+assert answer[-1]["content"] == "ok"
+"""
 _TOOL = """
 from jackfield.plugins import ToolSpec, hook
 
@@ -61,6 +78,17 @@ def import_cost(qwen_python: str | None) -> list[Row]:
         qwen = cpu["qwen"] - cpu["qwen bare"]
         rows.append(Row("1 import, agent built", f"{agent:.0f} ms", f"import qwen_agent {qwen:.0f} ms", agent / qwen))
     return rows
+
+
+def first_answer(servers: Servers) -> list[Row]:
+    """Whole programs that import, build an agent and get its first answer; CPU with Python's own start."""
+    commands = {
+        "raw": [sys.executable, "-c", _RAW_ANSWER, servers.chat],
+        "ours": [sys.executable, "-c", _ANSWER, servers.ours, servers.backend],
+    }
+    cpu = processes_in_turns(commands, rounds=11)
+    ours, raw = cpu["ours"], cpu["raw"]
+    return [Row("1 a program up to its first answer", f"{ours:.0f} ms", f"raw openai {raw:.0f} ms", ours / raw, "0.6")]
 
 
 def listing_cost() -> list[Row]:
