@@ -35,11 +35,7 @@ def known_plugins(root: Path) -> dict[str, Known]:
             if component in known:
                 sys.exit(f"{component} is offered by {known[component].distribution} and by {project['name']}")
             values = _described(component, module, path.parent / "src")
-            known[component] = Known(
-                project["name"],
-                values.get("summary", ""),
-                *(tuple(values.get(field, ())) for field in Known._fields[2:]),
-            )
+            known[component] = Known.of(project["name"], values)
     _check_patterns(known)
     return dict(sorted(known.items()))
 

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from jackfield.cli.main import _parser
 from jackfield.hookspecs import HOOKS
 from jackfield.plugins import ComponentSpec
 from jackfield.settings import Settings
+from jackfield_documents import RAGConfig
 from jackfield_manage.cli import parsers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,7 +90,7 @@ CONFIGS = (
     config.LLMConfig,
     config.GenerateConfig,
     config.Limits,
-    config.RAGConfig,
+    RAGConfig,
 )
 VARIABLES = {
     "JACKFIELD_PLUGINS": "Only these distributions may load, separated by commas; empty: none. As `allow`.",
@@ -109,7 +110,7 @@ def pages() -> dict[Path, str]:
     found = {
         Path("commands.md"): _commands_page(),
         Path("settings.md"): _settings_page(packages["jackfield"]),
-        Path("configuration.md"): _configuration_page(packages["jackfield"]),
+        Path("configuration.md"): _configuration_page(packages),
         Path("descriptors.md"): _descriptors_page(packages["jackfield"]),
         Path("errors.md"): _errors_page(packages["jackfield"]),
         Path("suites.md"): _suites_page(packages["jackfield_testkit"]),
@@ -356,14 +357,16 @@ def _key(name: str) -> str:
     return "settings" if name == "options" else name
 
 
-def _configuration_page(core: griffe.Module) -> str:
+def _configuration_page(packages: Mapping[str, griffe.Module]) -> str:
     parts = [
         "# Configuration",
         "What an agent's file and the dicts in code may say. An unknown key is an error that names the nearest one.",
     ]
     for model in CONFIGS:
+        package, _, module = model.__module__.partition(".")
+        attributes = packages[package][module][model.__name__]
         rows = [
-            (f"`{name}`", f"`{core['config'][model.__name__][name].annotation}`", *_field(field))
+            (f"`{name}`", f"`{attributes[name].annotation}`", *_field(field))
             for name, field in model.model_fields.items()
         ]
         parts += [

@@ -28,9 +28,10 @@ import pytest
 
 import jackfield
 from jackfield.agents import Agent, AgentOptions
-from jackfield.config import GenerateConfig, RAGConfig
+from jackfield.config import GenerateConfig
 from jackfield.plugins import default_host, known_components
 from jackfield_code_interpreter.config import CodeInterpreterConfig
+from jackfield_documents import RAGConfig
 from jackfield_testkit.replies import Reply, ToolCall, error, reasoning, text, tool_calls
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig, RAGConfig
+from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig
 from jackfield.errors import ConfigError
 
 SECRET = "sk-" + "SECRET"
@@ -24,7 +24,6 @@ SECRET = "sk-" + "SECRET"
         (LLMConfig, {"model": "m", "generate_cfg": {"tempratur": 1}}, "'generate_cfg.tempratur'; did you mean 'temp"),
         (GenerateConfig, {"top_pp": 1}, "did you mean 'top_p'"),
         (AgentConfig, {"limits": {"turn": 3}}, "unknown key 'limits.turn'; did you mean 'turns'"),
-        (RAGConfig, {"chunk_overlapp": 3}, "did you mean 'chunk_overlap'"),
         (Limits, {"zzz": 3}, "known: cost, currency, seconds, tokens, tool_calls, turns"),
     ],
 )
@@ -176,18 +175,3 @@ def test_merging_nothing_changes_nothing(a: dict[str, Any]) -> None:
 )
 def test_the_servers_address_has_an_order_of_precedence(keys: dict[str, str], url: str | None) -> None:
     assert LLMConfig(model="m", **keys).server_url == url
-
-
-def test_chunk_size_is_another_word_for_the_parsers_page_size() -> None:
-    assert RAGConfig.parse({"chunk_size": 100}).parser_page_size == 100
-    assert RAGConfig.parse({"parser_page_size": 100}).parser_page_size == 100
-    assert RAGConfig.parse(None) == RAGConfig()
-
-
-def test_a_searcher_may_come_with_settings() -> None:
-    config = RAGConfig.parse({"rag_searchers": ["keyword_search", {"name": "acme/rank", "model": "m"}]})
-    assert config.searchers == {"keyword_search": {}, "acme/rank": {"model": "m"}}
-    assert RAGConfig(retrieval_type="hybrid").searchers == {"keyword_search": {}, "vector_search": {}}
-    for wrong, told in (([{"model": "m"}], "needs 'name'"), (["a", {"name": "a"}], "named twice")):
-        with pytest.raises(ConfigError, match=told):
-            RAGConfig.parse({"rag_searchers": wrong})

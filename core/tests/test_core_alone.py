@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,15 @@ def alone(core_python: str, tmp_path: Path, site: FakeSite) -> CommandLine:
 def parrot(site: FakeSite) -> str:
     site.add("acme", {"llm.parrot": "acme_light"}, modules={"acme_light": PARROT, "acme_model": MODEL})
     return "acme"
+
+
+def test_a_name_that_has_left_the_core_says_what_to_install(core_python: str) -> None:
+    command = [core_python, "-c", "from jackfield import RAGConfig"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert asked.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: jackfield.RAGConfig has moved to jackfield_documents.RAGConfig: "
+        "pip install jackfield-documents"
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,39 @@ from typing import Any
 import pytest
 
 from jackfield import Agent, BasicAgent, FnCallAgent, ToolContext, create_agent, tool
-from jackfield.config import RAGConfig
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.messages import Message
+from jackfield.plugins import PluginHost
 from jackfield.testing import ScriptedModel, answer, calls
 
 ASKED: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
 SEARCHING = """
 from jackfield.plugins import ToolSpec, hook
 
+PLAIN = "searcher.plain"
+
 @hook.tools
 def tools():
-    return [ToolSpec(name="look", target="acme:Look", description="Looks.", config="jackfield.config:RAGConfig")]
+    return [ToolSpec(
+        name="look", target="acme:Look", description="Looks.", config="acme_settings:Settings",
+        required_by={"way": {"both": [PLAIN, "searcher.other"]}, "searchers": "searcher", "most": [PLAIN], "": [PLAIN]},
+    )]
 """
+SETTINGS = """
+from jackfield.config import ComponentSettings, Config
+
+class Settings(Config):
+    way: str | None = None
+    searchers: tuple[str | ComponentSettings, ...] = ()
+    most: int | None = None
+    size: int = 1
+"""
+
+
+def asking_for_searchers(site: Any) -> PluginHost:
+    site.add("acme", {"tool.look": "acme_light"}, modules={"acme_light": SEARCHING, "acme_settings": SETTINGS})
+    host: PluginHost = site.host()
+    return host
 
 
 @tool
@@ -100,36 +120,32 @@ def test_files_that_no_part_of_an_agent_reads_are_an_error(kind: str) -> None:
     assert made.files == ("a.pdf",)
 
 
-# --- settings of retrieval ---
+# --- settings that name other components ---
 
 
-@pytest.mark.parametrize("setting", ["embedding_model", "index_path"])
-def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_error(setting: str) -> None:
-    with pytest.raises(ConfigError, match=f"{setting} is read with retrieval_type 'vector' or 'hybrid' only"):
-        RAGConfig.parse({setting: "x"})
-    for kind in ("vector", "hybrid"):
-        assert RAGConfig.parse({setting: "x", "retrieval_type": kind}).searchers["vector_search"] == {setting: "x"}
+def test_what_settings_name_is_reported_when_the_agent_is_made_if_it_is_not_installed(site: Any) -> None:
+    host = asking_for_searchers(site)
+    for settings, missing in (
+        ({"searchers": ["front_page"]}, "front_page"),
+        ({"searchers": [{"name": "front_page", "depth": 3}]}, "front_page"),
+        ({"way": "both"}, "plain"),
+        ({"most": 3}, "plain"),
+        ({"way": "both", "searchers": ["front_page"]}, "plain"),
+        ({"way": None, "searchers": ["front_page"]}, "front_page"),
+    ):
+        with pytest.raises(PluginNotFoundError, match=f"no searcher '{missing}' is installed"):
+            create_agent("fncall", function_list=[{"name": "look", **settings}], host=host)
 
 
-def test_a_way_to_keywords_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="rag_keygen_strategy"):
-        RAGConfig.parse({"rag_keygen_strategy": "GenKeyword"})
+def test_settings_that_name_others_are_checked_when_the_agent_is_made(site: Any) -> None:
+    with pytest.raises(ConfigError, match=r"settings of tool 'acme/look': unknown key 'wey'; did you mean 'way'"):
+        create_agent("fncall", function_list=[{"name": "look", "wey": "both"}], host=asking_for_searchers(site))
 
 
-def test_a_searcher_that_is_not_installed_is_reported_when_the_agent_is_made(site: Any) -> None:
-    site.add("acme", {"tool.look": "acme_light"}, modules={"acme_light": SEARCHING})
-    host = site.host()
-    with pytest.raises(PluginNotFoundError, match="no searcher 'front_page' is installed"):
-        create_agent("fncall", function_list=[{"name": "look", "rag_searchers": ["front_page"]}], host=host)
-    for named in ({"retrieval_type": "keyword"}, {"rag_searchers": ["keyword_search"]}, {"top_k": 3}):
-        with pytest.raises(PluginNotFoundError, match="no searcher 'keyword_search' is installed"):
-            create_agent("fncall", function_list=[{"name": "look", **named}], host=host)
-
-
-def test_a_searcher_that_nobody_has_named_may_be_missing_until_a_document_needs_it(site: Any) -> None:
-    site.add("acme", {"tool.look": "acme_light"}, modules={"acme_light": SEARCHING})
-    settings = {"name": "look", "approval": "always", "max_ref_token": 100}
-    assert create_agent("fncall", function_list=[settings], host=site.host()).function_map.keys() == {"look"}
+def test_what_no_setting_names_may_be_missing_until_it_is_needed(site: Any) -> None:
+    settings = {"name": "look", "approval": "always", "size": 100}
+    agent = create_agent("fncall", function_list=[settings], host=asking_for_searchers(site))
+    assert agent.function_map.keys() == {"look"}
 
 
 # --- why a run ended ---

@@ -5,14 +5,14 @@ Importing it loads nothing; each name is fetched from its module at first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from jackfield._lazy import fetching
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent, BasicAgent, FnCallAgent, create_agent
-    from jackfield.config import AgentConfig, GenerateConfig, Limits, LLMConfig, RAGConfig
+    from jackfield.config import AgentConfig, GenerateConfig, Limits, LLMConfig
     from jackfield.errors import JackfieldError
     from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse, Usage
     from jackfield.models import BaseChatModel, get_chat_model
@@ -39,7 +39,6 @@ _HOME = {
     "ModelFacts": "request",
     "ModelResponse": "messages",
     "PluginHost": "plugins",
-    "RAGConfig": "config",
     "RunResult": "results",
     "ToolContext": "tools",
     "ToolResult": "tools",
@@ -69,7 +68,6 @@ __all__ = [
     "ModelFacts",
     "ModelResponse",
     "PluginHost",
-    "RAGConfig",
     "RunResult",
     "ToolContext",
     "ToolResult",
@@ -82,15 +80,8 @@ __all__ = [
     "tool",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'jackfield' has no attribute {name!r}")
-    value = getattr(import_module(f"jackfield.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__, _names = fetching(__name__, _HOME, moved={"RAGConfig": "jackfield_documents"})
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return [*_names(), "__version__"]

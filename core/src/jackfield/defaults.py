@@ -25,12 +25,6 @@ FIRST_BACKEND = "jackfield-openai"
 AGENT_WITH_FILES = "assistant"
 """The kind of agent that the command line makes where there are documents."""
 
-DOCUMENTS_TOOL = "tool.retrieval"
-"""The component that the searchers of `rag_cfg` are for."""
-
-KEYWORD_SEARCHER, VECTOR_SEARCHER = "keyword_search", "vector_search"
-"""The searchers of `rag_cfg` where it names none, and where an older name of them is used."""
-
 MANAGER = "jackfield-manage"
 """Whose commands manage the installation.
 

@@ -15,11 +15,35 @@ Texts = str | Mapping[str, str]
 """A text, or one for each language: `{"en": …, "zh": …}`."""
 
 
+RequiredBy = Mapping[str, str | list[str] | Mapping[str, list[str]]]
+"""By setting, what it asks for: see `ComponentSpec.required_by`."""
+
+
 def in_language(texts: Texts, lang: str) -> str:
     """The text in a language, else in English, else the first there is."""
     if isinstance(texts, str):
         return texts
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
+
+
+def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
+    """The components that settings ask for; [] if they say nothing of it. See `ComponentSpec.required_by`."""
+    for setting, required in table.items():
+        value = settings.get(setting)
+        if value is None:
+            continue
+        if isinstance(required, str):
+            return [f"{required}.{name}" for name in _names_in(value)]
+        found = required.get(str(value)) if isinstance(required, Mapping) else required
+        return found if isinstance(found, list) else []
+    return []
+
+
+def _names_in(value: object) -> list[str]:
+    """The names in a setting that has several components, each as its name or as a dict of that and its settings."""
+    entries = value if isinstance(value, list | tuple) else ()
+    names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in entries]
+    return [name for name in names if isinstance(name, str)]
 
 
 if TYPE_CHECKING:
@@ -50,6 +74,11 @@ class ComponentSpec(metaclass=_Lenient):
         effects: What it does besides answering, of `network`, `files`, `processes`; for people, and for policy.
         network: The hosts it talks to, where they are known.
         requires: The components it asks the core for by name, as `kind.name`, besides those its user names.
+        required_by: The components that its settings ask for. The first of these settings that is given decides: a
+            text is the kind of the components that the setting names, a table has the components that each of its
+            values stands for, and a list those that are asked for whatever the value is. They must be there when the
+            component is looked up. Those under '', the last, are asked for if none is given, and may be missing until
+            they are needed.
         check: A function without arguments that says whether this machine has what it needs, as `module:function`; it
             returns a list of texts, one for each thing that is wrong, empty if all is well. `doctor --deep` calls it.
         extra: What a newer core knows and this one does not. Nobody fills it in: unknown keywords end here.
@@ -67,6 +96,7 @@ class ComponentSpec(metaclass=_Lenient):
     effects: frozenset[str] = frozenset()
     network: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    required_by: RequiredBy = field(default_factory=dict)
     check: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -8,8 +8,7 @@ from typing import Any, Literal, Unpack, overload
 
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.config import AgentConfig, Config, LLMConfig, RAGConfig
-from jackfield.defaults import DOCUMENTS_TOOL
+from jackfield.config import AgentConfig, Config, LLMConfig
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
@@ -98,9 +97,7 @@ def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
             continue
         if name not in host.names(kind):
             owners.add(known.distribution)
-        wanted += [one for one in known.requires if one not in wanted]
-        if component == DOCUMENTS_TOOL:  # which searchers it asks for is configuration
-            wanted += [f"searcher.{searcher}" for searcher in RAGConfig.parse(config.rag_cfg).searchers]
+        wanted += [one for one in known.asks_for(config.settings_of(name)) if one not in wanted]
     return sorted(owners)
 
 

@@ -32,6 +32,8 @@ def fault_of(spec: ComponentSpec) -> str:
         value = getattr(spec, name)
         if not _TARGET.fullmatch(value) and (value or name == "target"):
             return f"{name!r} is {value[:80]!r}, and must be 'module:name'"
+    if spec.required_by and not spec.config:
+        return "'required_by' is about settings, and 'config' does not say which class they have"
     for variable in spec.secrets:
         if not _VARIABLE.fullmatch(variable):
             return f"the secret {variable[:80]!r} is no name of an environment variable"
@@ -79,6 +81,20 @@ def _is_text_in_languages(value: Any) -> bool:
     )
 
 
+def _are_required_by(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(name) and _is_required(value[name]) for name in value)
+
+
+def _is_required(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(_is_text(name) and _are_listed(value[name]) for name in value)
+    return _is_text(value) or _are_listed(value)
+
+
+def _are_listed(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
 # By annotation, so that a new field of a known type needs nothing here, and one of a new type cannot be forgotten.
 _FITS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", _is_text),
@@ -101,5 +117,6 @@ _FITS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
         "a table with texts as keys",
         lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
     ),
+    "RequiredBy": ("a table of kinds, of lists of components, or of such lists by value", _are_required_by),
     "Texts": ("a text, or a table with one for each language", _is_text_in_languages),
 }

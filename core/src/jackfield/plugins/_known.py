@@ -10,7 +10,10 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from jackfield.descriptors import RequiredBy, required_by
 
 
 class Known(NamedTuple):
@@ -19,7 +22,7 @@ class Known(NamedTuple):
     Attributes:
         distribution: What to install.
         summary: One line for people.
-        requires: The components it asks the core for by name, as `kind.name`.
+        requires, required_by: The components it asks the core for by name, as in `ComponentSpec`.
         extensions: Of a parser, those of the files it reads.
         keys, names: Of a backend, the settings and the names of models that mean it, as in `LLMSpec`.
     """
@@ -30,6 +33,29 @@ class Known(NamedTuple):
     extensions: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    required_by: RequiredBy = MappingProxyType({})
+
+    @classmethod
+    def of(cls, distribution: str, values: Mapping[str, Any]) -> Known:
+        """What a distribution says of a component. What does not fit is left out, since anybody may have written it."""
+        table = values.get("required_by")
+        return cls(
+            distribution,
+            str(values.get("summary", "")),
+            requires=_several(values.get("requires")),
+            extensions=_several(values.get("extensions")),
+            keys=_several(values.get("keys")),
+            names=_several(values.get("names")),
+            required_by=table if isinstance(table, Mapping) else {},
+        )
+
+    def asks_for(self, settings: Mapping[str, object]) -> list[str]:
+        """The components that it asks for with these settings, as `kind.name`."""
+        return [*self.requires, *required_by(self.required_by, {**settings, "": True})]
+
+
+def _several(value: object) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()
 
 
 @cache
@@ -38,14 +64,7 @@ def known_components() -> Mapping[str, Known]:
     # Written by `make known`, from the plugins in the repository; a test holds them together.
     raw = pkgutil.get_data(__name__.rpartition(".")[0], "known.json")
     assert raw is not None  # noqa: S101 - it is a part of this package
-    return {
-        component: Known(
-            entry["distribution"],
-            entry["summary"],
-            *(tuple(entry.get(field, ())) for field in Known._fields[2:]),
-        )
-        for component, entry in json.loads(raw).items()
-    }
+    return {component: Known.of(entry["distribution"], entry) for component, entry in json.loads(raw).items()}
 
 
 def known_names(kind: str) -> list[str]:

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from jackfield.config import RAGConfig
-from jackfield.descriptors import ToolSpec
+from jackfield.descriptors import ToolSpec, required_by
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost
@@ -19,8 +18,6 @@ from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
-
-_SEARCHES = f"{RAGConfig.__module__}:{RAGConfig.__qualname__}"  # the settings of a tool that asks searchers
 
 
 class PluginTool(BaseTool):
@@ -91,16 +88,17 @@ def find_tool(entry: str | Mapping[str, Any], host: PluginHost) -> PluginTool:
     """The tool that a name, an address, or a dict with `name` and settings means.
 
     Raises:
-        PluginError: It is not installed, or its descriptor cannot be loaded; or a searcher that its settings name is
-            not installed.
+        PluginError: It is not installed, or its descriptor cannot be loaded; or what its settings ask for is not
+            installed.
+        ConfigError: Its settings may ask for other components, and do not fit.
     """
     cfg = {} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", entry if isinstance(entry, str) else str(cfg["name"]))
     spec = host.spec_of(row, ToolSpec)
     made = PluginTool(row, spec, cfg, host)
-    if spec.config == _SEARCHES:
-        settings = RAGConfig.parse(made.cfg, what=f"settings of tool {row.address!r}")
-        # Now, and not at the first document. One that nobody has named is needed only by a document that is too long.
-        for searcher in settings.searchers if settings.always_searches else ():
-            host.find("searcher", searcher)
+    if spec.required_by and made.cfg:
+        # Now, and not when the tool is first called.
+        host.load_target(row, spec.config).parse(made.cfg, what=f"settings of tool {row.address!r}")
+        for component in required_by(spec.required_by, made.cfg):
+            host.find(*component.split(".", 1))
     return made

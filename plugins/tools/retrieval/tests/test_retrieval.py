@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from jackfield.descriptors import required_by
 from jackfield.errors import ConfigError, DocParserError, PluginNotFoundError, ToolArgumentError
 from jackfield.plugins import default_host
 from jackfield.tools import ToolContext, Workspace, find_tool
+from jackfield_documents import RAGConfig
+from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.tool import RetrievalTool
 
 ANIMALS = ("otter", "badger", "heron", "lynx", "marten", "osprey")
@@ -135,3 +138,21 @@ def test_it_is_found_by_name_and_its_schema_needs_no_import_of_it() -> None:
     found = find_tool("retrieval", default_host())
     assert found.schema("zh")["description"].startswith("在本次对话")
     assert found.file_access
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        *({"retrieval_type": kind} for kind in ("keyword", "vector", "hybrid")),
+        {"rag_searchers": ["front_page", {"name": "acme/rank", "depth": 3}]},
+        {"retrieval_type": "vector", "rag_searchers": ["front_page"]},
+        {"top_k": 3},
+        {"score_threshold": 0.5, "rag_searchers": ["front_page"]},
+    ],
+    ids=str,
+)
+def test_the_descriptor_says_which_searchers_the_settings_ask_for(settings: dict[str, Any]) -> None:
+    (spec,) = tools()
+    asked = required_by(spec.required_by, {**settings, "": True})
+    assert asked == [f"searcher.{name}" for name in RAGConfig.parse(settings).searchers]

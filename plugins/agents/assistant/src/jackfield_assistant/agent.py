@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, Unpack, cast
 
 from jackfield import sync
 from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, ToolEntry
-from jackfield.config import LLMConfig, RAGConfig
+from jackfield.config import LLMConfig
 from jackfield.errors import DocParserError
 from jackfield.events import PluginEvent
 from jackfield.messages import USER, Message, basename_of, with_system_text
@@ -16,6 +16,7 @@ from jackfield.models import BaseChatModel
 from jackfield.streams import closing
 from jackfield.tools import find_tool
 from jackfield_assistant.knowledge import knowledge_block
+from jackfield_documents import RAGConfig
 
 RETRIEVED = "jackfield-assistant.retrieved"
 

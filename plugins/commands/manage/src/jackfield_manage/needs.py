@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jackfield.config import AgentConfig, RAGConfig
-from jackfield.defaults import DOCUMENTS_TOOL
+from jackfield.config import AgentConfig
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models import backend_of
-from jackfield.plugins import PluginHost, Row, known_components, parser_of_extension
+from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
 from jackfield.settings import closest, normalise
 from jackfield_manage.distributions import CORE
 from jackfield_manage.python_uses import PythonUses
@@ -146,35 +145,33 @@ def _resolved(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
     offers = _offers_of(configs, host)
     unknown = tuple(offer for offer in offers.values() if isinstance(offer, str))
     known = {component: offer for component, offer in offers.items() if not isinstance(offer, str)}
-    uses = {offer.distribution: _used(offer.distribution, known) for offer in known.values()}
-    here = {CORE, *(offer.distribution for offer in known.values() if offer.is_installed)}
+    uses = {offer.known.distribution: _used(offer.known.distribution, known) for offer in known.values()}
+    here = {CORE, *(offer.known.distribution for offer in known.values() if offer.is_installed)}
     return Needs(_core_first({CORE: (), **uses}), tuple(sorted(uses.keys() - here)), unknown)
 
 
 def _offers_of(configs: Sequence[AgentConfig], host: PluginHost) -> dict[str, _Offer | str]:
     """What `_offer_of` says of each component."""
-    # Which searchers a tool for documents asks for is configuration.
-    searchers = [f"searcher.{name}" for config in configs for name in RAGConfig.parse(config.rag_cfg).searchers]
     offers: dict[str, _Offer | str] = {}
     open_ = [component for config in configs for component in _components(config, host)]
     for component in open_:  # it grows while it is walked
         if component not in offers:
             offers[component] = offer = _offer_of(component, host)
-            open_ += [] if isinstance(offer, str) else offer.requires
-            open_ += searchers if component == DOCUMENTS_TOOL else []
+            if not isinstance(offer, str):
+                name = component.partition(".")[2]
+                open_ += [one for config in configs for one in offer.known.asks_for(config.settings_of(name))]
     return offers
 
 
 def _used(distribution: str, offers: Mapping[str, _Offer]) -> tuple[str, ...]:
     """The components that a distribution is needed for, sorted."""
-    return tuple(sorted(component for component, offer in offers.items() if offer.distribution == distribution))
+    return tuple(sorted(component for component, offer in offers.items() if offer.known.distribution == distribution))
 
 
 class _Offer(NamedTuple):
     """Who offers a component, and what it asks for in turn."""
 
-    distribution: str
-    requires: Sequence[str]
+    known: Known
     is_installed: bool
 
 
@@ -184,25 +181,18 @@ def _offer_of(component: str, host: PluginHost) -> _Offer | str:
     try:
         row = host.find(kind, address)
     except PluginNotFoundError as error:
-        distribution, requires = _known(kind, address)
-        if distribution is None:
-            return f"{component}: {error}{_close_known(component)}"
-        return _Offer(distribution, requires, is_installed=False)
-    return _Offer(row.distribution, _requires(row, host), is_installed=True)
-
-
-def _requires(row: Row, host: PluginHost) -> list[str]:
+        known = _known(kind, address)
+        return f"{component}: {error}{_close_known(component)}" if known is None else _Offer(known, is_installed=False)
     described = described_in_source(row, host.paths)
-    return list(described.values.get("requires", ())) if described else []
+    return _Offer(Known.of(row.distribution, described.values if described else {}), is_installed=True)
 
 
-def _known(kind: str, address: str) -> tuple[str | None, list[str]]:
+def _known(kind: str, address: str) -> Known | None:
     distribution, slash, name = address.rpartition("/")
     known = known_components().get(f"{kind}.{name}")
-    if slash:
-        same = known is not None and known.distribution == normalise(distribution)
-        return normalise(distribution), list(known.requires) if known and same else []
-    return (known.distribution, list(known.requires)) if known else (None, [])
+    if slash and (known is None or known.distribution != normalise(distribution)):
+        return Known.of(normalise(distribution), {})
+    return known
 
 
 def _close_known(component: str) -> str:

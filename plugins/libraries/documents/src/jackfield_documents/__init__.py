@@ -2,6 +2,7 @@
 
 Importing it loads nothing, because parsers do so in processes of their own.
 
+- `rag_config`: `RAGConfig`, what is said about documents under `rag_cfg`.
 - `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.
 - `parsing`: parsers in processes of their own, with limits.
 - `chunking`: documents cut into chunks.
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from jackfield_documents.documents import DocumentReader, Reading
     from jackfield_documents.keep import IndexCache, Kept
     from jackfield_documents.parsing import ParserLimits
+    from jackfield_documents.rag_config import RAGConfig
 
 __all__ = [
     "DocumentReader",
@@ -30,6 +32,7 @@ __all__ = [
     "Kept",
     "ParserLimits",
     "Passage",
+    "RAGConfig",
     "Reading",
     "best_within",
     "choose",
@@ -55,6 +58,7 @@ _HOME = {
     "IndexCache": "keep",
     "Kept": "keep",
     "ParserLimits": "parsing",
+    "RAGConfig": "rag_config",
 }
 
 

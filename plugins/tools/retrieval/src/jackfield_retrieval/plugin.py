@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from jackfield.plugins import ToolSpec, hook
 
+KEYWORD = "searcher.keyword_search"
+VECTOR = "searcher.vector_search"
+
 
 @hook.tools
 def tools() -> list[ToolSpec]:
@@ -31,7 +34,20 @@ def tools() -> list[ToolSpec]:
                 "required": ["query"],
                 "additionalProperties": False,
             },
-            config="jackfield.config:RAGConfig",
+            config="jackfield_documents.rag_config:RAGConfig",
+            required_by={
+                "retrieval_type": {
+                    "keyword": [KEYWORD],
+                    "vector": [VECTOR],
+                    "hybrid": [KEYWORD, VECTOR],
+                },
+                "rag_searchers": "searcher",
+                # Not all of the documents is to be given then, however short they are.
+                "top_k": [KEYWORD],
+                "score_threshold": [KEYWORD],
+                # Where all of them fit together, nothing is searched.
+                "": [KEYWORD],
+            },
             effects=frozenset({"files"}),
             read_only=True,
             file_access=True,

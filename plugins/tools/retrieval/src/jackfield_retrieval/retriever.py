@@ -7,12 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jackfield.config import RAGConfig
 from jackfield.errors import DocParserError
 from jackfield.plugins import PluginHost
 from jackfield.retrieval import Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.sync import in_worker
-from jackfield_documents import DocumentReader, Kept, Passage, choose, corpus_of, fits_whole, fuse, passages
+from jackfield_documents import (
+    DocumentReader,
+    Kept,
+    Passage,
+    RAGConfig,
+    choose,
+    corpus_of,
+    fits_whole,
+    fuse,
+    passages,
+)
 
 _KEPT_CORPORA = 8
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jackfield.config import RAGConfig
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
 from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
+from jackfield_documents import RAGConfig
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from itertools import chain
 from typing import Any
 
 from jackfield.hookspecs import KINDS
@@ -48,10 +49,20 @@ def _addresses(spec: ComponentSpec) -> Iterator[str]:
     for what, target in named.items():
         if (target or what == "target") and not _TARGET.fullmatch(target):
             yield f"its {what} {target!r} is not module:name"
-    for address in spec.requires:
+    for address in (*spec.requires, *_required_by(spec)):
         kind, dot, name = address.partition(".")
         if kind not in KINDS or not dot or not NAME.fullmatch(name):
             yield f"it requires {address!r}, which is not kind.name"
+
+
+def _required_by(spec: ComponentSpec) -> Iterator[str]:
+    for required in spec.required_by.values():
+        if isinstance(required, Mapping):
+            yield from chain.from_iterable(required.values())
+        elif isinstance(required, str):
+            yield f"{required}.any"
+        else:
+            yield from required
 
 
 def _texts(spec: ComponentSpec) -> Iterator[str]:
