@@ -17,7 +17,7 @@ from jackfield.events import RunFinished, ToolFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, ToolContext, ToolExecutor, ToolResult
-from jackfield.tools import _executor as executor_module
+from jackfield.tools import _foreign as foreign_module
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -145,7 +145,7 @@ def test_a_tool_that_cancels_its_own_task_ends_only_itself() -> None:
 
 
 def test_a_tool_that_does_not_let_itself_be_cancelled_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_module, "END_PATIENCE_S", 0.05)
+    monkeypatch.setattr(foreign_module, "END_PATIENCE_S", 0.05)
     release = asyncio.Event()
 
     @tool(timeout_s=0.05)
@@ -170,7 +170,7 @@ def test_a_tool_that_does_not_let_itself_be_cancelled_holds_nobody_up(monkeypatc
 
 
 def test_calls_that_may_not_run_beside_others_follow_a_stubborn_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_module, "END_PATIENCE_S", 0.05)
+    monkeypatch.setattr(foreign_module, "END_PATIENCE_S", 0.05)
     release = asyncio.Event()
 
     @tool(timeout_s=0.05, concurrent=False)

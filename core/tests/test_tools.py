@@ -32,7 +32,7 @@ from jackfield.tools import (
     check_tool_schema,
     find_tool,
 )
-from jackfield.tools._executor import cut_middle
+from jackfield.tools._content import cut_middle
 
 Event = ToolStarted | ToolProgress | ToolFinished
 

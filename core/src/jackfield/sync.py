@@ -326,17 +326,12 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
 
-    def work() -> None:
-        try:
-            result = context.run(function, *args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting task, which raises it
-            _tell(loop, _set_exception, future, _arriving(error))
-        else:
-            _tell(loop, _set_result, future, result)
+    def arrive(result: T | None, error: BaseException | None) -> None:
+        with contextlib.suppress(RuntimeError):  # a run that was given up may have taken its loop with it
+            loop.call_soon_threadsafe(_settle, future, result, error)
 
-    job = _Job(work, lambda error: _tell(loop, _set_exception, future, error))
+    job = _Job(_with_context(function, *args, **kwargs), arrive)
     workers = _this_process().workers
     workers.submit(job)
     try:
@@ -353,27 +348,17 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
     cancelled stops no other. An error is everybody's, and the next call tries again.
     """
     asked = (function, args, *sorted(kwargs.items()))
-    flights = _this_process().flights
+    process = _this_process()
     mine: concurrent.futures.Future[T] = concurrent.futures.Future()
-    flight: concurrent.futures.Future[T] = flights.setdefault(asked, mine)
+    flight: concurrent.futures.Future[T] = process.flights.setdefault(asked, mine)
     if flight is mine:
         mine.set_running_or_notify_cancel()  # from now on, a waiting task that is cancelled cannot cancel it
-        context = contextvars.copy_context()
 
-        def fail(error: BaseException) -> None:
-            flights.pop(asked, None)
-            mine.set_exception(_arriving(error))
+        def arrive(result: T | None, error: BaseException | None) -> None:
+            process.flights.pop(asked, None)
+            _settle(mine, result, error)
 
-        def work() -> None:
-            try:
-                result = context.run(function, *args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - handed to the waiting tasks, which raise it
-                fail(error)
-            else:
-                flights.pop(asked, None)
-                mine.set_result(result)
-
-        _this_process().workers.submit(_Job(work, fail))
+        process.workers.submit(_Job(_with_context(function, *args, **kwargs), arrive))
     return await asyncio.wrap_future(flight)
 
 
@@ -392,35 +377,59 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
             function()
         except BaseException:  # noqa: BLE001 - there is nobody to raise it to
             _log.warning("work in the background failed", exc_info=True)
-        finally:
-            over.set_result(None)
 
-    def refuse(error: JackfieldError) -> None:
-        _log.warning("work in the background was not done: %s", error)
-        over.set_exception(error)
+    def arrive(result: None, refusal: BaseException | None) -> None:
+        if refusal is not None:
+            _log.warning("work in the background was not done: %s", refusal)
+        _settle(over, result, refusal)
 
-    _this_process().workers.submit(_Job(work, refuse))
+    _this_process().workers.submit(_Job(work, arrive))
     return over
 
 
-def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    # A run that was given up may have taken its loop with it.
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(function, *args)
+def _with_context(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
+    return functools.partial(contextvars.copy_context().run, function, *args, **kwargs)
 
 
-def _set_result(future: asyncio.Future[T], result: T) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _set_exception(future: asyncio.Future[Any], error: BaseException) -> None:
-    if not future.done():
+def _settle(
+    future: asyncio.Future[T] | concurrent.futures.Future[T], result: T | None, error: BaseException | None
+) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)  # type: ignore[arg-type]
+    else:
         future.set_exception(error)
 
 
-def _arriving(error: BaseException) -> BaseException:
-    """An error as a task may get it: two of them would say something else there than the function meant."""
+class _Job(Generic[T]):
+    """Something for a worker thread, and who gets what it gives, or an error if there will never be a thread for it."""
+
+    __slots__ = ("_arrive", "_function", "given_up")
+
+    def __init__(self, function: Callable[[], T], arrive: Callable[[T | None, BaseException | None], None]) -> None:
+        self._function = function
+        self._arrive = arrive
+        self.given_up = False
+
+    def work(self) -> None:
+        """Run it, unless nobody waits for it any more."""
+        if self.given_up:
+            return
+        try:
+            result = self._function()
+        except BaseException as error:  # noqa: BLE001 - handed to who waits, who raises it
+            self._arrive(None, _as_raised_in_a_task(error))
+        else:
+            self._arrive(result, None)
+
+    def refuse(self, error: JackfieldError) -> None:
+        """There will never be a thread for it."""
+        self._arrive(None, error)
+
+
+def _as_raised_in_a_task(error: BaseException) -> BaseException:
+    """Two errors would say something else in a task than the function meant."""
     if isinstance(error, StopIteration | asyncio.CancelledError):
         arriving = RuntimeError(f"a plain function raised {type(error).__name__}")
         arriving.__cause__ = error
@@ -428,24 +437,13 @@ def _arriving(error: BaseException) -> BaseException:
     return error
 
 
-class _Job:
-    """Something for a worker thread, and whom to tell if there will never be one for it."""
-
-    __slots__ = ("given_up", "refuse", "work")
-
-    def __init__(self, work: Callable[[], None], refuse: Callable[[JackfieldError], None]) -> None:
-        self.work = work
-        self.refuse = refuse
-        self.given_up = False
-
-
 class _Worker:
     """A thread of the pool."""
 
     __slots__ = ("is_lent", "job", "wake")
 
-    def __init__(self, job: _Job) -> None:
-        self.job: _Job | None = job
+    def __init__(self, job: _Job[Any]) -> None:
+        self.job: _Job[Any] | None = job
         self.is_lent = False  # it waits for the bridge, and so perhaps for a job that another worker must do
         self.wake = threading.Lock()
         self.wake.acquire()
@@ -463,19 +461,19 @@ class _Workers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: deque[_Job] = deque()  # that nobody works at yet
+        self._jobs: deque[_Job[Any]] = deque()  # that nobody works at yet
         self._idle: list[_Worker] = []  # the last one is taken first, so that the others can end
         self._working: set[_Worker] = set()
         self._lent = 0
 
-    def submit(self, job: _Job) -> None:
+    def submit(self, job: _Job[Any]) -> None:
         """Have it done, or refused."""
         with self._lock:
             self._jobs.append(job)
             refused = self._hand_out()
         _refuse(refused)
 
-    def give_up(self, job: _Job) -> None:
+    def give_up(self, job: _Job[Any]) -> None:
         """Nobody waits for a job any more: if it has not begun, it never will."""
         with self._lock:
             job.given_up = True
@@ -498,7 +496,7 @@ class _Workers:
             worker.is_lent = False
             self._lent -= 1
 
-    def _hand_out(self) -> tuple[list[_Job], JackfieldError] | None:
+    def _hand_out(self) -> tuple[list[_Job[Any]], JackfieldError] | None:
         """Give the waiting jobs to threads, as far as there are some; what must be refused is given back."""
         problem: JackfieldError | None = None
         while self._jobs and problem is None:
@@ -577,7 +575,7 @@ class _Workers:
         worker.wake.acquire()  # it was given a job at the last moment
 
 
-def _refuse(refused: tuple[list[_Job], JackfieldError] | None) -> None:
+def _refuse(refused: tuple[list[_Job[Any]], JackfieldError] | None) -> None:
     if refused is not None:
         jobs, problem = refused
         for job in jobs:

@@ -3,7 +3,8 @@
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
 from jackfield.tools._calling import ToolEntry, acall_tool, as_tool, call_tool
-from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor, output_of
+from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
+from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema

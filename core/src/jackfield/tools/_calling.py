@@ -11,7 +11,7 @@ from jackfield.errors import ConfigError
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.runs._resources import RunResources
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._executor import output_of
+from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import tool
 from jackfield.tools._plugin_tool import find_tool
 from jackfield.tools._schema import check_tool_schema, object_schema
