@@ -48,14 +48,14 @@ class SettingsDict(dict[str, Any]):
         return SettingsDict, (without_secrets(self),)
 
 
-def masked(value: Any) -> Any:
+def masked(value: object) -> Any:
     """A value of a configuration with asterisks in place of what is named like a secret."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if _is_secret(key, entry) else masked(entry) for key, entry in value.items()}
     return [masked(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def without_secrets(value: Any) -> Any:
+def without_secrets(value: object) -> Any:
     """A value of a configuration without what is named like a secret."""
     if isinstance(value, Mapping):
         return {key: without_secrets(entry) for key, entry in value.items() if not _is_secret(key, entry)}
@@ -123,7 +123,7 @@ class Config(BaseModel):
             raise ConfigError(_explain(error, cls, what or cls.__name__)) from None
 
 
-def _picklable(name: str, value: Any) -> Any:
+def _picklable(name: str, value: object) -> Any:
     if isinstance(value, SecretStr):
         return None
     return {} if name == "extra_headers" else value
@@ -240,17 +240,17 @@ class GenerateConfig(Config):
 
     @field_validator("stop", mode="before")
     @classmethod
-    def _one_text_is_a_list_of_one(cls, stop: Any) -> Any:
+    def _one_text_is_a_list_of_one(cls, stop: object) -> Any:
         return (stop,) if isinstance(stop, str) else stop
 
     @field_validator("response_format", mode="before")
     @classmethod
-    def _a_model_is_its_schema(cls, wanted: Any) -> Any:
+    def _a_model_is_its_schema(cls, wanted: object) -> Any:
         if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
             return response_format(wanted.model_json_schema())
         return wanted
 
-    def merged(self, other: GenerateConfig | Mapping[str, Any] | None) -> GenerateConfig:
+    def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
         """This with what `other` sets put over it; `stop` texts and `extra_body` are joined instead."""
         if other is None:
             return self
@@ -284,7 +284,7 @@ class LLMConfig(Config):
 
     @field_validator("model", mode="before")
     @classmethod
-    def _strip_model(cls, model: Any) -> Any:
+    def _strip_model(cls, model: object) -> Any:
         return model.strip() if isinstance(model, str) else model
 
     @field_validator("api_base", "base_url")

@@ -12,7 +12,7 @@ from jackfield.config import Config, SettingsDict
 from jackfield.errors import ConfigError
 
 
-def _text_of(path: Any) -> Any:
+def _text_of(path: object) -> Any:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
@@ -44,7 +44,7 @@ class Configured:
     cfg: Mapping[str, Any]
     config: Config
 
-    def __init__(self, cfg: Config | Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__()  # of what it is mixed into
         what = str(getattr(self, "name", "") or type(self).__name__)
         given: Any = cfg
@@ -57,7 +57,7 @@ class Configured:
         self.cfg = SettingsDict(_as_dict(given))
 
 
-def _as_dict(cfg: Config | Mapping[str, Any] | None) -> dict[str, Any]:
+def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, Any]:
     if isinstance(cfg, Config):
         return {name: getattr(cfg, name) for name in cfg.model_fields_set}
     return dict(cfg or {})

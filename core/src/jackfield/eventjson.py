@@ -51,7 +51,7 @@ def run_event_to_json(event: RunEvent) -> Json:
     return {name: getattr(event, name) for name in _PLACE} | event_to_json(event.event)
 
 
-def model_event_from_json(told: Any) -> ModelEvent:
+def model_event_from_json(told: object) -> ModelEvent:
     """The event of a model that an object stands for; a field that is missing has its default.
 
     Raises:
@@ -61,7 +61,7 @@ def model_event_from_json(told: Any) -> ModelEvent:
     return event
 
 
-def event_from_json(told: Any) -> Event:
+def event_from_json(told: object) -> Event:
     """The event that an object stands for, of a model or a run; a field that is missing has its default.
 
     Raises:
@@ -71,7 +71,7 @@ def event_from_json(told: Any) -> Event:
     return event
 
 
-def run_event_from_json(told: Any) -> RunEvent:
+def run_event_from_json(told: object) -> RunEvent:
     """The event of a run that an object with a place stands for.
 
     Raises:
@@ -95,7 +95,7 @@ def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value as JSON has it. What would come back as something else is refused, but a tuple, which is a list."""
     match value:
         case None | str() | int():
@@ -139,7 +139,7 @@ def _kind(made: type) -> _Kind:
     return _Kind(made, {name: _reader(hint) for name, hint in get_type_hints(made).items()})
 
 
-def _read(told: Any, kinds: Mapping[str, _Kind]) -> Any:
+def _read(told: object, kinds: Mapping[str, _Kind]) -> Any:
     rest = _object(told).copy()
     name = rest.pop("event", None)
     kind = kinds.get(name) if isinstance(name, str) else None
@@ -170,7 +170,7 @@ def _what_is_wrong(kind: _Kind, told: Json) -> str:
     return f"{its_name} needs {', '.join(missing)}"
 
 
-def _reader(hint: Any) -> _Reader:
+def _reader(hint: object) -> _Reader:
     """How a value of a field's type is read.
 
     Raises:
@@ -194,13 +194,13 @@ def _reader(hint: Any) -> _Reader:
     return _SCALARS[hint]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"a text is wanted, not {_said(value)}")
     return value
 
 
-def _whole_number(value: Any) -> int:
+def _whole_number(value: object) -> int:
     if type(value) is not int:
         raise ValueError(f"a whole number is wanted, not {_said(value)}")
     return value
@@ -212,20 +212,20 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _word(value: Any, words: tuple[str, ...]) -> str:
+def _word(value: object, words: tuple[str, ...]) -> str:
     for word in words:
         if value == word:
             return word
     raise ValueError(f"one of {', '.join(words)} is wanted, not {_said(value)}")
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError(f"a list is wanted, not {_said(value)}")
     return value
 
 
-def _object(value: Any) -> Json:
+def _object(value: object) -> Json:
     if not isinstance(value, dict):
         raise ValueError(f"an object is wanted, not {_said(value)}")
     return value

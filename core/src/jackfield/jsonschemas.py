@@ -116,7 +116,7 @@ class _NotStrictError(Exception):
     pass
 
 
-def _strict(node: Any) -> Any:
+def _strict(node: object) -> Any:
     if isinstance(node, list):
         return [_strict(entry) for entry in node]
     if not isinstance(node, Mapping):
@@ -131,7 +131,7 @@ def _strict(node: Any) -> Any:
     return changed
 
 
-def _strict_part(key: str, value: Any) -> Any:
+def _strict_part(key: str, value: object) -> Any:
     if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # here, keys are names
         return {name: _strict(inner) for name, inner in value.items()}
     return value if key in ("enum", "const", "examples") else _strict(value)

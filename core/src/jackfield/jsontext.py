@@ -54,7 +54,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """JSON as it is shown to a model: one line, other alphabets readable."""
     return json.dumps(value, ensure_ascii=False)
 
@@ -94,7 +94,7 @@ def _finite(digits: str) -> float:
 _strictly = json.JSONDecoder(strict=False, parse_constant=_no_constant, parse_float=_finite).decode
 
 
-def _shallow(value: Any, text: str) -> Any:
+def _shallow(value: object, text: str) -> Any:
     """The value, unless it is nested too deeply. With few brackets, which is usual, nothing is looked at."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return value

@@ -55,7 +55,7 @@ class DictCompatibleModel(BaseModel):
     def __getitem__(self, key: str) -> Any:
         return getattr(self, key)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         before = dict(self.__dict__)
         try:
             super().__setattr__(name, value)
@@ -65,7 +65,7 @@ class DictCompatibleModel(BaseModel):
             self.__dict__.update(before)
             raise
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         setattr(self, key, value)
 
     def __contains__(self, key: object) -> bool:
@@ -119,7 +119,7 @@ class FunctionCall(DictCompatibleModel):
             raise ToolArgumentError(f"the arguments of {self.name!r} must be a JSON object, not {type(value).__name__}")
         return value
 
-    def add_argument(self, key: str, value: Any) -> FunctionCall:
+    def add_argument(self, key: str, value: object) -> FunctionCall:
         """A new call with one argument more (or replaced)."""
         return FunctionCall(self.name, dumps({**self.get_parsed_arguments(), key: value}))
 
@@ -237,7 +237,7 @@ class Message(DictCompatibleModel):
 
     @field_validator("role", mode="before")
     @classmethod
-    def _check_role(cls, role: Any) -> Any:
+    def _check_role(cls, role: object) -> Any:
         if role not in _ROLES:
             hint = "; the result of a tool is 'function' here" if role == "tool" else ""
             raise ValueError(f"{role!r} is no role: use one of {', '.join(_ROLES)}{hint}")
@@ -245,7 +245,7 @@ class Message(DictCompatibleModel):
 
     @field_validator("content", mode="before")
     @classmethod
-    def _no_content_is_empty(cls, content: Any) -> Any:
+    def _no_content_is_empty(cls, content: object) -> Any:
         if content is None:
             return ""
         if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "type" in part for part in content):
@@ -399,7 +399,7 @@ def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> M
     raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
 
 
-def _item_from_openai(part: Any) -> Any:
+def _item_from_openai(part: object) -> Any:
     """A content item from a part as OpenAI's two APIs write it; what has no `type` is left as it is."""
     match part:
         case {"type": "text" | "input_text" | "output_text", "text": text}:

@@ -135,7 +135,7 @@ def read_file(path: Path) -> tuple[bytes, bool]:
     return raw, hasattr(os, "geteuid") and not owners <= {0, os.geteuid()}
 
 
-def content_of(table: Mapping[str, Any], local: Sequence[LocalFile] = ()) -> str:
+def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> str:
     """The hash of a table and its local files, whatever the order of its keys and the comments beside them."""
     import hashlib
     import json
@@ -169,5 +169,5 @@ def answer_for(folder: Path, path: Path, content: str) -> Answer:
     return "yes" if kept.get("content") == content else "changed"
 
 
-def _part(table: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _part(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: table[key] for key in keys if key in table and (table[key] or key == "allow")}

@@ -297,7 +297,7 @@ def _forms(name: str) -> tuple[str, ...]:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     if _ALLOW_VARIABLE in env:
         found["allow"] = _names(env[_ALLOW_VARIABLE])
     if "JACKFIELD_PLUGINS_BLOCK" in env:
@@ -356,7 +356,7 @@ def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
 
 
-def _checked(table: Any, where: str, more: tuple[str, ...] = ()) -> dict[str, Any]:
+def _checked(table: object, where: str, more: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
     if "secrets" in table and not more:
@@ -368,7 +368,7 @@ def _checked(table: Any, where: str, more: tuple[str, ...] = ()) -> dict[str, An
     return table
 
 
-def _check_shape(key: str, value: Any, where: str) -> None:
+def _check_shape(key: str, value: object, where: str) -> None:
     if key in ("allow", "block", "enabled", "local", "order"):
         fits = isinstance(value, list) and all(isinstance(name, str) for name in value)
         wanted = "a list of names"

@@ -67,31 +67,31 @@ def _fault_of_schema(spec: ComponentSpec) -> str:
     return ""
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _are_texts(value: Any) -> bool:
+def _are_texts(value: object) -> bool:
     return isinstance(value, tuple | list) and all(map(_is_text, value))
 
 
-def _is_text_in_languages(value: Any) -> bool:
+def _is_text_in_languages(value: object) -> bool:
     return _is_text(value) or (
         isinstance(value, Mapping) and bool(value) and all(map(_is_text, (*value, *value.values())))
     )
 
 
-def _are_required_by(value: Any) -> bool:
+def _are_required_by(value: object) -> bool:
     return isinstance(value, Mapping) and all(_is_text(name) and _is_required(value[name]) for name in value)
 
 
-def _is_required(value: Any) -> bool:
+def _is_required(value: object) -> bool:
     if isinstance(value, Mapping):
         return all(_is_text(name) and _are_listed(value[name]) for name in value)
     return _is_text(value) or _are_listed(value)
 
 
-def _are_listed(value: Any) -> bool:
+def _are_listed(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 

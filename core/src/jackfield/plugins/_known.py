@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jackfield.descriptors import RequiredBy, required_by
 
@@ -36,7 +36,7 @@ class Known(NamedTuple):
     required_by: RequiredBy = MappingProxyType({})
 
     @classmethod
-    def of(cls, distribution: str, values: Mapping[str, Any]) -> Known:
+    def of(cls, distribution: str, values: Mapping[str, object]) -> Known:
         """What a distribution says of a component. What does not fit is left out, since anybody may have written it."""
         table = values.get("required_by")
         return cls(

@@ -228,7 +228,7 @@ class Loading(Names):
             raise _again(found)
         return found
 
-    def make(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
+    def make(self, row: Row, cfg: Mapping[str, object], base: type) -> Any:
         """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
 
         Raises:
@@ -238,7 +238,7 @@ class Loading(Names):
         with LocalsForgotten():  # a key may be among them
             return self._made(row, cfg, base)
 
-    def _made(self, row: Row, cfg: Mapping[str, Any], base: type) -> Any:
+    def _made(self, row: Row, cfg: Mapping[str, object], base: type) -> Any:
         made_by = self._made_by(row)
         if cfg:
             spec = self._any_spec(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins._host import PluginHost
@@ -12,7 +11,7 @@ from jackfield.retrieval._base import Searcher
 from jackfield.tracebacks import LocalsForgotten
 
 
-def make_searcher(name: str, cfg: Mapping[str, Any] | None = None, *, host: PluginHost) -> Searcher:
+def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: PluginHost) -> Searcher:
     """A new searcher.
 
     Args:

@@ -75,7 +75,7 @@ async def _await(opening: Awaitable[R]) -> R:
     return await opening
 
 
-async def _close(resource: Any) -> None:
+async def _close(resource: object) -> None:
     close = getattr(resource, "aclose", None) or getattr(resource, "close", None)
     if close is None:
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
 
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
@@ -62,7 +61,7 @@ class ScriptedModel(BaseChatModel):
         script: Script,
         *,
         facts: ModelFacts | None = None,
-        config: LLMConfig | Mapping[str, Any] | None = None,
+        config: LLMConfig | Mapping[str, object] | None = None,
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:

@@ -22,7 +22,7 @@ class NotAwaited(Coroutine[Any, Any, T]):
     def __await__(self) -> Generator[Any, Any, T]:
         return self._call.__await__()
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         """As of any coroutine."""
         return self._call.send(value)
 
@@ -57,6 +57,6 @@ def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable
     return calling
 
 
-def is_async(function: Any) -> bool:
+def is_async(function: object) -> bool:
     """Whether calling a function gives something to await, as far as it says so itself."""
     return inspect.iscoroutinefunction(function) or getattr(function, _MARK, False) is True

@@ -125,7 +125,7 @@ class BaseTool(Configured, ABC):
     _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
     _settings: SafetySettings = NO_SETTINGS
 
-    def __init__(self, cfg: Config | Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
         if isinstance(cfg, Config):
             super().__init__(cfg, **settings)
         else:
@@ -168,7 +168,7 @@ class BaseTool(Configured, ABC):
         """The tool as a model sees it, in English."""
         return self.schema()
 
-    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+    def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
         """The arguments as a dict that fits `parameters`.
 
         Raises:
@@ -182,7 +182,7 @@ class BaseTool(Configured, ABC):
         self._checker.check(arguments)
         return arguments
 
-    def _verify_json_format_args(self, params: str | Mapping[str, Any], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
+    def _verify_json_format_args(self, params: str | Mapping[str, object], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
         """As `parse_arguments`, by the name that tools written for Qwen-Agent know."""
         return self.parse_arguments(params)
 
@@ -201,7 +201,7 @@ class BaseTool(Configured, ABC):
             self._converted = (given, object_schema(self.name, given))
         return self._converted[1]
 
-    def _as_object(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+    def _as_object(self, params: str | Mapping[str, object]) -> dict[str, Any]:
         arguments: Any = params
         if isinstance(arguments, str):
             try:

@@ -28,7 +28,7 @@ def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
     return json.dumps(_plain(output), indent=4, ensure_ascii=False, default=_plain), metadata
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
     if isinstance(value, dict | list | tuple):
         return value

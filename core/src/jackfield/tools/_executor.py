@@ -242,7 +242,7 @@ def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
 
 
 async def _refusal(
-    planned: PlannedCall, arguments: Mapping[str, Any], context: ToolContext, approve: Approve | None
+    planned: PlannedCall, arguments: Mapping[str, object], context: ToolContext, approve: Approve | None
 ) -> ToolFinished | None:
     """The result of a call that nobody allowed. Who is asked sees the arguments as they will be used."""
     if approve is None:
@@ -269,5 +269,5 @@ async def _answer(approve: Approve, call: FunctionCall, context: ToolContext) ->
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _is_async(function: Any) -> bool:
+def _is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004

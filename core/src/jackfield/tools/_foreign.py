@@ -47,7 +47,7 @@ class Outcome(NamedTuple, Generic[T]):
         raise Escaped(self.error)
 
 
-async def output_of(tool: BaseTool, arguments: str | Mapping[str, Any], context: ToolContext) -> Any:
+async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], context: ToolContext) -> Any:
     """What a tool gives back; a plain `call` runs in a worker thread, so that nothing else waits for it.
 
     Raises:

@@ -70,12 +70,12 @@ class FunctionTool(BaseTool):
             arguments[self._context_parameter] = context or ToolContext()
         return self.function_called(**arguments)
 
-    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+    def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
         """The arguments as a dict that fits the function's types, which say more than the schema made from them."""
         self._validated(params)
         return self._as_object(params)
 
-    def _validated(self, params: str | Mapping[str, Any]) -> BaseModel:
+    def _validated(self, params: str | Mapping[str, object]) -> BaseModel:
         try:
             return self._model.model_validate(self._as_object(params))
         except ValidationError as error:

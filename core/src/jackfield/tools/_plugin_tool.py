@@ -23,7 +23,7 @@ from jackfield.tools._safety import Safety, claims_of
 class PluginTool(BaseTool):
     """Stands for a tool until it is called."""
 
-    def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, Any], host: PluginHost) -> None:
+    def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: PluginHost) -> None:
         self.name = spec.name
         super().__init__({key: value for key, value in cfg.items() if key != "name"})
         self.description = spec.description
@@ -84,7 +84,7 @@ class PluginTool(BaseTool):
         return is_async(self.load().call)
 
 
-def find_tool(entry: str | Mapping[str, Any], host: PluginHost) -> PluginTool:
+def find_tool(entry: str | Mapping[str, object], host: PluginHost) -> PluginTool:
     """The tool that a name, an address, or a dict with `name` and settings means.
 
     Raises:

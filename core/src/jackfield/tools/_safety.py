@@ -97,7 +97,7 @@ def claims_of(source: Claims, *, name: str) -> Safety:
 _NONE: frozenset[str] = frozenset()
 
 
-def _of_class(cls: type, attribute: str, default: Any = None) -> Any:
+def _of_class(cls: type, attribute: str, default: object = None) -> Any:
     """What the class itself says; a property or a slot says nothing without an instance."""
     value = getattr(cls, attribute, default)
     if value is default:
@@ -105,7 +105,7 @@ def _of_class(cls: type, attribute: str, default: Any = None) -> Any:
     return default if hasattr(value, "__get__") else value
 
 
-def _seconds(value: Any, name: str) -> float | None:
+def _seconds(value: object, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0 or math.isinf(value):
@@ -113,7 +113,7 @@ def _seconds(value: Any, name: str) -> float | None:
     return float(value)
 
 
-def _effects(value: Any, name: str) -> frozenset[str]:
+def _effects(value: object, name: str) -> frozenset[str]:
     if value == _NONE:
         return _NONE
     if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
@@ -164,7 +164,7 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
     return SafetySettings(Safety(**{key: _read(key, value, name) for key, value in given.items()}), approval), own
 
 
-def _read(key: str, value: Any, name: str) -> Any:
+def _read(key: str, value: object, name: str) -> Any:
     """A value of a setting that makes calls stricter."""
     try:
         match key:

@@ -23,7 +23,7 @@ _TYPES |= {"str": "string", "text": "string", "int": "integer", "float": "number
 _TYPES |= {"dict": "object"}
 
 
-def object_schema(name: str, parameters: Any) -> Mapping[str, Any]:
+def object_schema(name: str, parameters: object) -> Mapping[str, Any]:
     """The JSON Schema of an object that `parameters` mean: one as it is, a list of `{"name", "type", …}` converted.
 
     In an entry, `required` is true or false (false if it is missing), and everything else is JSON Schema of the
@@ -36,7 +36,7 @@ def object_schema(name: str, parameters: Any) -> Mapping[str, Any]:
         return parameters
     if not isinstance(parameters, list | tuple):
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object', or a list")
-    properties: dict[str, Any] = {}
+    properties: dict[str, object] = {}
     required = []
     for entry in parameters:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
@@ -66,12 +66,12 @@ def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
 class ArgumentChecker:
     """Checks arguments against one schema. Making one costs as much as forty checks: keep it."""
 
-    def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, schema: Mapping[str, object]) -> None:
         self.schema = schema
         self._name = name
         self._checker = SchemaChecker(schema)
 
-    def check(self, arguments: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, object]) -> None:
         """Raise ToolArgumentError unless the arguments fit; the text names the misfits, for the model to correct."""
         if not self.schema.get("properties") and not arguments:
             return

@@ -74,7 +74,7 @@ class Assistant(FnCallAgent):
         name: str | None = None,
         description: str | None = None,
         *,
-        rag_cfg: RAGConfig | Mapping[str, Any] | None = None,
+        rag_cfg: RAGConfig | Mapping[str, object] | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
@@ -120,7 +120,7 @@ def _question(messages: tuple[Message, ...]) -> str:
 
 def _event(found: Retrieved) -> PluginEvent:
     problems = [str(error) for error in found.errors]
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "sources": [basename_of(str(passage["url"])) for passage in found.passages],
         "passages": sum(len(passage["text"]) for passage in found.passages),
         "errors": problems,

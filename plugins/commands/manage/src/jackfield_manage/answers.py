@@ -45,7 +45,7 @@ def read_answer(code: int, out: IO[bytes], said: IO[bytes]) -> dict[str, Any]:
     """The answer of a process that has ended with a code, or an error that says how it ended."""
     out.seek(0)
     try:
-        answer: dict[str, Any] = json.load(out)
+        answer: dict[str, object] = json.load(out)
     except ValueError:
         said.seek(0)
         last = said.read().decode(errors="replace").strip().rpartition("\n")[2][:300]

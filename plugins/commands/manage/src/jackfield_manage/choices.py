@@ -93,7 +93,7 @@ def as_toml(choices: Choices) -> str:
     return "".join(lines)
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value as TOML. Texts, numbers, switches and lists are written as in JSON; tables are not."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_toml(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"

@@ -62,7 +62,7 @@ def read_conformance(row: Row) -> Conformance | None:
     )
 
 
-def _outcomes(suites: Any) -> Iterator[str]:
+def _outcomes(suites: object) -> Iterator[str]:
     """The outcome of every test."""
     for suite in suites if isinstance(suites, list) else ():
         match suite:

@@ -220,7 +220,7 @@ def _all_texts(described: Sequence[Described | None], key: str) -> list[str]:
     return sorted({text for one in described if one is not None for text in _texts(one.values.get(key))})
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     """The texts in what should be a list of some: the source may say anything."""
     return (
         [text for text in value if isinstance(text, str)] if isinstance(value, tuple | list | set | frozenset) else []

@@ -201,7 +201,7 @@ class _Neighbours:
         found = self.installation.get(distribution)
         return () if found is None or found.requested else tuple(self._requirers.get(distribution, ()))
 
-    def contradicting(self, distribution: str, required: str, specifier: Any) -> list[tuple[str, str]]:
+    def contradicting(self, distribution: str, required: str, specifier: object) -> list[tuple[str, str]]:
         """Who else requires something in such versions that none fits both, each with what it requires."""
         # Who requires it only with an extra is not in the installation by that name: nobody may have chosen the extra.
         names = [
@@ -288,7 +288,7 @@ def _finding(
 
 
 def _verdicts(
-    rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost, neighbours: _Neighbours
+    rows: Sequence[Row], answer: Mapping[str, object], host: PluginHost, neighbours: _Neighbours
 ) -> Iterator[Verdict]:
     """All that is wrong with a distribution of which something may load."""
     usable = [row for row in rows if not host.why_not(row)]

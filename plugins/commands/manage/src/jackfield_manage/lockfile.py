@@ -130,7 +130,7 @@ def _list(names: Iterable[str]) -> str:
 # --- reading ---
 
 
-def _lock_from(table: Mapping[str, Any], faults: list[str]) -> Lock:
+def _lock_from(table: Mapping[str, object], faults: list[str]) -> Lock:
     read = _Reader(table, "", faults)
     read.only("format", "core", "requires-python", "platform", "plugin", "requirements", "policy")
     plugins: dict[str, LockedPlugin] = {}
@@ -154,7 +154,7 @@ def _lock_from(table: Mapping[str, Any], faults: list[str]) -> Lock:
     )
 
 
-def _plugin_from(entry: Mapping[str, Any], number: int, faults: list[str]) -> LockedPlugin:
+def _plugin_from(entry: Mapping[str, object], number: int, faults: list[str]) -> LockedPlugin:
     name = entry.get("name")
     read = _Reader(entry, f"plugin {number} ({name!r:.80})" if isinstance(name, str) else f"plugin {number}", faults)
     read.only("name", "version", "content", "editable", "offers")
@@ -172,7 +172,7 @@ def _plugin_from(entry: Mapping[str, Any], number: int, faults: list[str]) -> Lo
     return plugin
 
 
-def _policy_from(table: Mapping[str, Any], faults: list[str]) -> Policy:
+def _policy_from(table: Mapping[str, object], faults: list[str]) -> Policy:
     read = _Reader(table, "policy", faults)
     read.only("allow", "block", "enabled", "order", "prefer")
     return Policy(
@@ -201,7 +201,7 @@ def _is_specifier(text: str) -> bool:
 class _Reader:
     """Takes values out of a table, and notes each that is not what it has to be."""
 
-    def __init__(self, table: Mapping[str, Any], where: str, faults: list[str]) -> None:
+    def __init__(self, table: Mapping[str, object], where: str, faults: list[str]) -> None:
         self._table = table
         self._where = where
         self._faults = faults

@@ -64,7 +64,7 @@ def needs_of_python(uses: PythonUses, host: PluginHost) -> Needs:
     return Needs(_core_first(distributions), tuple(sorted(missing)), needs.unknown)
 
 
-def _as_config(parts: Mapping[str, Any]) -> dict[str, Any]:
+def _as_config(parts: Mapping[str, object]) -> dict[str, Any]:
     known = {key: value for key, value in parts.items() if key in AgentConfig.model_fields}
     given = known.get("agent")
     return {**given, **{k: v for k, v in known.items() if k != "agent"}} if isinstance(given, dict) else known
@@ -99,7 +99,7 @@ def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
         yield f"call_format.{call_format}"
 
 
-def _of_entry(kind: str, entry: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
+def _of_entry(kind: str, entry: str | Mapping[str, object], host: PluginHost) -> Iterator[str]:
     """A component with its settings, or its address alone."""
     if isinstance(entry, str):
         yield f"{kind}.{entry}"

@@ -440,7 +440,7 @@ def _receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
         return [], ""
 
 
-def _tool_requirement(entry: Mapping[str, Any], *, editable_option: str, option: str = "") -> list[str]:
+def _tool_requirement(entry: Mapping[str, object], *, editable_option: str, option: str = "") -> list[str]:
     """One requirement of a receipt, as the words of a command."""
     if "editable" in entry:
         return [editable_option, str(entry["editable"])]

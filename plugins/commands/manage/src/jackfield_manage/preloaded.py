@@ -140,11 +140,11 @@ class _Forks:
         else:
             _write(name, answer)
 
-    def _looked_deep(self, light: Mapping[str, Any], name: str, answer: Mapping[str, Any]) -> None:
+    def _looked_deep(self, light: Mapping[str, object], name: str, answer: Mapping[str, object]) -> None:
         _write(name, {**light, **{key: answer[key] for key in ("errors", "missing", "checks")}})
 
 
-def _write(name: str, answer: Mapping[str, Any]) -> None:
+def _write(name: str, answer: Mapping[str, object]) -> None:
     line = json.dumps([name, answer]).encode() + b"\n"
     while line:
         line = line[os.write(_OUTPUT, line) :]

@@ -68,7 +68,7 @@ def look_deep(host: PluginHost, distribution: str) -> dict[str, Any]:
 
 
 def _schemas(host: PluginHost, distribution: str) -> dict[str, Any]:
-    schemas: dict[str, Any] = {}
+    schemas: dict[str, object] = {}
     rows = [*_rows_of(host, distribution), *_of_local_file(host, distribution, failed())]
     for row, spec in _specs_of(host, rows, failed()):
         if spec.config:
@@ -134,7 +134,7 @@ BASES = {
 """What a component of a kind must be a subclass of."""
 
 
-def _fault_of_class(kind: str, loaded: Any) -> str:
+def _fault_of_class(kind: str, loaded: object) -> str:
     """Why what a component's target names cannot be one of its kind, or ''; it goes on after the target."""
     if not callable(loaded):
         return f"has the type {type(loaded).__name__}, and must be a class"
@@ -172,7 +172,7 @@ def as_json(spec: ComponentSpec) -> dict[str, Any]:
     return {entry.name: _json_value(getattr(spec, entry.name)) for entry in dataclasses.fields(spec)}
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _json_value(entry) for key, entry in value.items()}
     if isinstance(value, set | frozenset):

@@ -64,7 +64,7 @@ def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], lis
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in _PARTS}
     positions = _POSITIONS.get(called, _CLASS_POSITIONS if called[:1].isupper() and keywords else ())
     arguments = {**dict(zip(positions, call.args, strict=False)), **keywords}
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     unreadable: list[str] = []
     for name, node in arguments.items():
         if name not in _PARTS:
@@ -90,7 +90,7 @@ def _model_config(node: ast.expr, constants: Constants) -> Any:
         return constants.value_of(node)
     except UnknownValueError:
         pass
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     for key, value in constants.entries_of(node):
         try:
             config[key] = constants.value_of(value)

@@ -104,7 +104,7 @@ def name_called(node: ast.Call) -> str:
 
 
 def _described(node: ast.Call, kind: str, constants: Constants) -> Described:
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     unknown: list[str] = []
     for keyword in node.keywords:
         try:

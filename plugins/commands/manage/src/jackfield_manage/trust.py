@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.projects import Project, trust_file
@@ -120,5 +119,5 @@ def denied_by(project: Project) -> list[str]:
     return [f"{key}: {_shown(value)}" for key, value in project.denying.items()]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -83,7 +83,7 @@ class Watch:
                 self.changed.append(f"it replaces {owner.__name__}.{name}")
         self.changed += [f"it changes {name}" for name, value in _state().items() if value != self._state[name]]
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         if self._on and _is_effect(event, arguments):
             self.effects.append(f"{event} {repr(arguments[0])[:200] if arguments else ''}")
 

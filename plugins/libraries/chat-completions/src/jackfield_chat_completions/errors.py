@@ -56,7 +56,7 @@ def error_of_response(failures: Failures, status: int, body: bytes, *, where: st
     return failures.refused(error_class, text, status=status, code=codes[0], advice=advice)
 
 
-def error_in_stream(failures: Failures, chunk: Mapping[str, Any]) -> ModelServiceError:
+def error_in_stream(failures: Failures, chunk: Mapping[str, object]) -> ModelServiceError:
     """The error that a chunk of a stream means; without a known code, the server's own failure."""
     text, codes = _said(chunk)
     code = codes[0]
@@ -116,7 +116,7 @@ def _said(answer: Any) -> tuple[str, Codes]:
     return text + filtered_categories(inner.get("content_filter_result")), _codes(error, inner)
 
 
-def _codes(error: Mapping[str, Any], inner: Mapping[str, Any]) -> Codes:
+def _codes(error: Mapping[str, object], inner: Mapping[str, object]) -> Codes:
     code = error.get("code")
     return None if code is None else str(code), str(inner.get("code") or ""), str(error.get("type") or "")
 

@@ -151,7 +151,7 @@ def _lines(text_page: Any) -> Iterator[Line]:
         start += len(line) + 2
 
 
-def _placed(text_page: Any, text: str, start: int) -> Line:
+def _placed(text_page: object, text: str, start: int) -> Line:
     import pypdfium2.raw as pdfium
 
     left, top, right, bottom = (ctypes.c_double() for _ in range(4))
@@ -174,7 +174,7 @@ def _placed(text_page: Any, text: str, start: int) -> Line:
     )
 
 
-def _size(text_page: Any, index: int) -> float:
+def _size(text_page: object, index: int) -> float:
     """The size of the type as it is seen: some writers set everything at size 1 and scale it."""
     import pypdfium2.raw as pdfium
 

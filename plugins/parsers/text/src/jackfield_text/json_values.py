@@ -127,7 +127,7 @@ def _records(value: Any) -> Iterator[tuple[int, str]]:
             number += 1
 
 
-def _lines(path: str, value: Any) -> Iterator[str]:
+def _lines(path: str, value: object) -> Iterator[str]:
     """One line for each value, in order; a stack, because files are nested deeper than Python's calls may be."""
     stack: list[Iterator[tuple[str, Any]]] = [iter([(path, value)])]
     while stack:
@@ -148,7 +148,7 @@ def _children(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
     return ((_short(f"{path}[{place}]"), entry) for place, entry in enumerate(value))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, _Object):
@@ -181,7 +181,7 @@ def _blocks(lines: Iterator[tuple[int, str]]) -> Iterator[Block]:
         yield Block("\n".join(texts))
 
 
-def _title(value: Any) -> str:
+def _title(value: object) -> str:
     if isinstance(value, _Object):
         return next((entry for key, entry in value if key in ("title", "name") and isinstance(entry, str)), "")
     return ""

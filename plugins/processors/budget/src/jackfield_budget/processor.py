@@ -73,7 +73,7 @@ class Budget(Processor):
 
     def __init__(
         self,
-        cfg: BudgetConfig | Mapping[str, Any] | None = None,
+        cfg: BudgetConfig | Mapping[str, object] | None = None,
         *,
         clock: Callable[[], float] = time.time,
         **settings: Any,

@@ -70,7 +70,7 @@ class Cache(Processor):
 
     def __init__(
         self,
-        cfg: CacheConfig | Mapping[str, Any] | None = None,
+        cfg: CacheConfig | Mapping[str, object] | None = None,
         *,
         clock: Callable[[], float] = time.time,
         **settings: Any,

@@ -14,7 +14,7 @@ JSON = json.JSONDecoder(strict=False)  # models write raw newlines into strings
 _FENCE = re.compile(r"(`{3,})[^`\n]*\n(?:.*?\n)??[ \t]{0,3}\1`*", re.DOTALL)
 
 
-def as_text(arguments: Any) -> str:
+def as_text(arguments: object) -> str:
     """Arguments as JSON text that can be sent; what is a text already stays as it is."""
     if arguments is None or arguments == "":
         return "{}"

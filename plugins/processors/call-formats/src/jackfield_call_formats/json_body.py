@@ -106,7 +106,7 @@ def _content_of(block: str | None) -> str | None:
 
 def _strict_values(text: str) -> list[Any] | None:
     """The JSON values of which a text consists; None if it is anything else."""
-    values: list[Any] = []
+    values: list[object] = []
     position = 0
     try:
         while position < len(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jackfield.config import Lang
 from jackfield.messages import FunctionCall, Message
@@ -117,7 +117,7 @@ def _described(function: FunctionSchema) -> str:
     return "\n".join([*lines, "</parameters>", "</function>"])
 
 
-def _elements(schema: Any) -> list[str]:
+def _elements(schema: object) -> list[str]:
     """Each key of a schema as an element: texts as they are, everything else as JSON."""
     if not isinstance(schema, Mapping):
         return []

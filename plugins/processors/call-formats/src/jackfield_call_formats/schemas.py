@@ -12,12 +12,12 @@ Types = frozenset[str]
 """JSON types a value may have; empty where nothing is said."""
 
 
-def schema_json(schema: Mapping[str, Any]) -> str:
+def schema_json(schema: Mapping[str, object]) -> str:
     """A schema as one line of JSON; it may be any mapping, and hold any."""
     return json.dumps(schema, ensure_ascii=False, default=_as_dict)
 
 
-def _as_dict(value: Any) -> dict[str, Any]:
+def _as_dict(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a function schema holds JSON values only, not {type(value).__name__}")
@@ -37,7 +37,7 @@ def argument_types(name: str, functions: Sequence[FunctionSchema]) -> dict[str, 
     return {}
 
 
-def _types_in(schema: Any) -> list[str]:
+def _types_in(schema: object) -> list[str]:
     if not isinstance(schema, Mapping):
         return []
     given = schema.get("type", [])

@@ -56,7 +56,7 @@ def write_call(call: FunctionCall, functions: Sequence[FunctionSchema]) -> str:
     return "\n".join([*lines, "</function>"])
 
 
-def _written(value: Any, types: Types) -> str:
+def _written(value: object, types: Types) -> str:
     if not isinstance(value, str):
         written = dumps(value)
         return written.replace("<", "\\u003c") if _ANY_TAG.search(written) else written
@@ -169,7 +169,7 @@ def _as_json(text: str, types: Types) -> Any:
     return text
 
 
-def _type_of(value: Any) -> str:
+def _type_of(value: object) -> str:
     match value:
         case None:
             return "null"

@@ -67,7 +67,7 @@ class Fallback(Processor):
 
     def __init__(
         self,
-        cfg: FallbackConfig | Mapping[str, Any] | None = None,
+        cfg: FallbackConfig | Mapping[str, object] | None = None,
         *,
         host: PluginHost | None = None,
         clock: Callable[[], float] = time.monotonic,

@@ -33,7 +33,7 @@ class ArgumentsScan:
         # A number of digits is looked at as well: `{"to": 4912345}` says the same as `{"to": "4912345"}`.
         return arguments if changed == value else dumps(changed)
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: object) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, list):

@@ -63,7 +63,7 @@ class OutputGuardrail(Processor):
 
     def __init__(
         self,
-        cfg: GuardrailConfig | Mapping[str, Any] | None = None,
+        cfg: GuardrailConfig | Mapping[str, object] | None = None,
         *,
         checks: Iterable[Check] = (),
         host: PluginHost | None = None,

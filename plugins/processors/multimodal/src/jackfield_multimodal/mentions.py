@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jackfield.config import Lang
 from jackfield.messages import ContentItem, ItemKind, basename_of
@@ -40,7 +39,7 @@ def note(mentions: Sequence[str], lang: Lang) -> str:
     return _NOTES[lang].format(" ".join(mentions))
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     match value:
         case str():
             return _shown(value)

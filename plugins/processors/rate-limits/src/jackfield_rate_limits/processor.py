@@ -61,7 +61,7 @@ class RateLimits(Processor):
 
     def __init__(
         self,
-        cfg: RateLimitsConfig | Mapping[str, Any] | None = None,
+        cfg: RateLimitsConfig | Mapping[str, object] | None = None,
         *,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,

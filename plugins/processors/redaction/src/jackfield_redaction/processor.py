@@ -44,7 +44,7 @@ class Redaction(Processor):
     phase: ClassVar[Phase] = "format"
     before: ClassVar[tuple[str, ...]] = ("call_format",)
 
-    def __init__(self, cfg: RedactionConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, cfg: RedactionConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
         self._finder = Finder(self.config)
 
@@ -134,7 +134,7 @@ def _rewritten(request: ChatRequest, finder: Finder, hide: Replace) -> ChatReque
 
 
 def _rewritten_message(message: Message, finder: Finder, hide: Replace) -> Message:
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     content = _rewritten_content(message.content, finder, hide)
     if content is not message.content:
         changes["content"] = content

@@ -41,7 +41,7 @@ class SystemMessage(Preprocessor):
 
     def __init__(
         self,
-        cfg: SystemMessageConfig | Mapping[str, Any] | None = None,
+        cfg: SystemMessageConfig | Mapping[str, object] | None = None,
         *,
         clock: Callable[[], float] = time.time,
         **settings: Any,

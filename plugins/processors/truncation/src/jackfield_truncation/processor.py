@@ -53,7 +53,7 @@ class Truncation(Preprocessor):
 
     def __init__(
         self,
-        cfg: TruncationConfig | Mapping[str, Any] | None = None,
+        cfg: TruncationConfig | Mapping[str, object] | None = None,
         *,
         count: TokenCounter | None = None,
         host: PluginHost | None = None,

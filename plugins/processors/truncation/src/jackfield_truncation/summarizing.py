@@ -90,7 +90,7 @@ class SummarizingTruncation(Truncation):
 
     def __init__(
         self,
-        cfg: SummarizingConfig | Mapping[str, Any] | None = None,
+        cfg: SummarizingConfig | Mapping[str, object] | None = None,
         *,
         count: TokenCounter | None = None,
         host: PluginHost | None = None,

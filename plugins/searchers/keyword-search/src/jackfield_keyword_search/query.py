@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from jackfield.jsontext import loads_lenient
 
@@ -27,7 +26,7 @@ def texts_of(query: str) -> list[str]:
     return [text for key in _KEYS for text in _strings(value.get(key))]
 
 
-def _strings(value: Any) -> Iterable[str]:
+def _strings(value: object) -> Iterable[str]:
     if isinstance(value, str):
         return [value]
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []

@@ -34,7 +34,7 @@ class KeywordSearcher(Searcher):
     config_class = KeywordConfig
     config: KeywordConfig
 
-    def __init__(self, cfg: KeywordConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, cfg: KeywordConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
         self._indexes: IndexCache[Index] = IndexCache()
 

@@ -53,11 +53,11 @@ class AnthropicMessages(Dialect):
     def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
         return _Writer(reply, request.model)
 
-    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:
+    def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:
         return as_json({**_error(problem, _TYPES.get(status, "api_error")), "request_id": request.request_id})
 
 
-def _error(problem: Mapping[str, Any], otherwise: str) -> Wire:
+def _error(problem: Mapping[str, object], otherwise: str) -> Wire:
     kind, before = _CODES.get(str(problem.get("code")), (problem.get("code") or otherwise, ""))
     return {"type": "error", "error": {"type": kind, "message": f"{before}{problem.get('message')}"}}
 
@@ -75,7 +75,7 @@ def _chat_request(native: Wire) -> Wire:
     return body
 
 
-def _chat_tool(tool: Mapping[str, Any]) -> Wire:
+def _chat_tool(tool: Mapping[str, object]) -> Wire:
     return {"parameters" if key == "input_schema" else key: value for key, value in tool.items()}
 
 

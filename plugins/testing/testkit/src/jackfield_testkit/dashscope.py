@@ -138,7 +138,7 @@ def _chat_path(path: str) -> str:
     return path.replace(native, _PATHS[native]) if native else path
 
 
-def _chat_request(native: Any, *, streams: bool) -> Any:
+def _chat_request(native: object, *, streams: bool) -> Any:
     """The body that Chat Completions would have; what is none of DashScope's stays as it is."""
     if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
         return native
@@ -157,7 +157,7 @@ def _chat_request(native: Any, *, streams: bool) -> Any:
     return {**body, "stream": True} if streams else body
 
 
-def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
+def _chat_message(message: Mapping[str, object]) -> dict[str, Any]:
     content = message.get("content")
     if not isinstance(content, list):
         return dict(message)

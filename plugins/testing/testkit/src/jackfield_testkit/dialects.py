@@ -93,7 +93,7 @@ class Dialect(ABC):
         """What writes this answer to this request; a new one for each."""
 
     @abstractmethod
-    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:
+    def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:
         """The body of a refusal.
 
         Args:
@@ -126,7 +126,7 @@ class ChatCompletions(Dialect):
     def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
         return ChatWriter(reply, request.model, with_usage=request.wants_usage)
 
-    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:  # noqa: ARG002
+    def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:  # noqa: ARG002
         return as_json({"error": problem})
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:  # noqa: ARG002 - as in Dialect

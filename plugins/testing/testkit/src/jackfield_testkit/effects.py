@@ -105,7 +105,7 @@ class Effects:
             if not _is_of_python(name) and name not in self.read:
                 self.read.append(name)
 
-    def _note_write(self, path: Any, how: str) -> None:
+    def _note_write(self, path: object, how: str) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
             return
         name = _absolute(path)
@@ -116,7 +116,7 @@ class Effects:
         else:
             self._note("files", f"{how.removeprefix('os.')} {_short(name)}")
 
-    def _hear_connection(self, event: str, _: Any, address: Any = None) -> None:
+    def _hear_connection(self, event: str, _: object, address: object = None) -> None:
         if not isinstance(address, tuple):  # a Unix socket stays on this machine
             return
         # Many libraries try out at import what the machine can do, by binding to any port of its own.
@@ -139,7 +139,7 @@ class _Listener:
         self.busy = threading.local()
         sys.addaudithook(self._hear)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         # What the noting itself does is no effect of who is watched.
         if not self.watchers or getattr(self.busy, "noting", False):
             return
@@ -200,7 +200,7 @@ def _absolute(path: Any) -> str:
     return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - paths as text, of which there are many
 
 
-def _is_of_parsing(arguments: tuple[Any, ...]) -> bool:
+def _is_of_parsing(arguments: tuple[object, ...]) -> bool:
     """Whether a process is one of those that parse documents, which whoever reads documents first happens to start.
 
     It can do less than the process that starts it: reading a file there is an effect of no other kind than reading it.
@@ -224,6 +224,6 @@ def _is_of_python(name: str) -> bool:
     return name.startswith((*_SYSTEM, *_python_folders())) or name.endswith((".py", ".pyc", ".so", ".pth"))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = os.fsdecode(value) if isinstance(value, bytes | os.PathLike) else str(value)
     return text if len(text) <= 120 else text[:120] + "…"

@@ -70,7 +70,7 @@ class _Gate:
                 self._installed = True
                 sys.addaudithook(self._hear)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         if self.watches and event.startswith("socket."):
             where = _destination(event, arguments)
             if where:

@@ -66,7 +66,7 @@ class Redaction:
             start += len(piece)
         return redacted
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         """A JSON value without them, in keys and in values."""
         if isinstance(value, str):
             return self.text(value)
@@ -76,7 +76,7 @@ class Redaction:
             return [self.value(entry) for entry in value]
         return value
 
-    def restored(self, value: Any) -> Any:
+    def restored(self, value: object) -> Any:
         """A JSON value with the values that its names stand for."""
         if isinstance(value, str):
             for real, name in self._names.items():

@@ -345,7 +345,7 @@ def text(
     *,
     chars: int = DEFAULT_CHARS,
     finish_reason: str | None = "stop",
-    usage: Mapping[str, Any] | None = DEFAULT_USAGE,
+    usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
     """An answer in words.
 
@@ -364,7 +364,7 @@ def reasoning(
     then: str | Sequence[str] = "",
     field: Literal["reasoning_content", "reasoning"] = "reasoning_content",
     chars: int = DEFAULT_CHARS,
-    usage: Mapping[str, Any] | None = DEFAULT_USAGE,
+    usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
     """Reasoning, in the field where one family of servers or the other puts it, then an answer in words."""
     deltas: list[dict[str, Any]] = [{field: piece} for piece in _split(thought, chars)]
@@ -405,7 +405,7 @@ def tool_calls(
     content: str = "",
     chars: int = DEFAULT_CHARS,
     interleaved: bool = False,
-    usage: Mapping[str, Any] | None = DEFAULT_USAGE,
+    usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
     """Tool calls, after some text if there is any.
 
@@ -452,7 +452,9 @@ def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 
 # --- their parts ---
 
 
-def _answer(deltas: Sequence[Mapping[str, Any]], finish_reason: str | None, usage: Mapping[str, Any] | None) -> Reply:
+def _answer(
+    deltas: Sequence[Mapping[str, object]], finish_reason: str | None, usage: Mapping[str, object] | None
+) -> Reply:
     # The role is in the first delta and not in one of its own, so that the n-th event is the n-th piece.
     named = [{"role": "assistant", **delta} if index == 0 else delta for index, delta in enumerate(deltas)]
     events = [_delta(delta) for delta in named]
@@ -461,7 +463,7 @@ def _answer(deltas: Sequence[Mapping[str, Any]], finish_reason: str | None, usag
     return Reply(chunks=tuple(events), usage=usage)
 
 
-def _delta(delta: Mapping[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+def _delta(delta: Mapping[str, object], finish_reason: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
 
@@ -490,7 +492,7 @@ def _if_any(piece: bytes) -> list[bytes]:
     return [piece] if piece else []
 
 
-def wire_json(value: Any) -> bytes:
+def wire_json(value: object) -> bytes:
     """A value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
     # As servers of Chinese models send it: UTF-8 is what can be cut in the middle.
     try:
@@ -501,7 +503,7 @@ def wire_json(value: Any) -> bytes:
 
 def folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
     """The message that a stream makes, for who wants it in one object, and its finish reason."""
-    message: dict[str, Any] = {"role": "assistant", "content": None}
+    message: dict[str, object] = {"role": "assistant", "content": None}
     calls: dict[int, dict[str, Any]] = {}
     finish_reason = None
     for choice in (c for event in events if not isinstance(event, str) for c in event.get("choices") or ()):

@@ -75,7 +75,7 @@ class Responses(Dialect):
         encrypted = isinstance(request, ResponsesRequest) and request.wants_encrypted_reasoning
         return _ReplyWriter(reply, request.model, encrypted=encrypted)
 
-    def error(self, status: int, problem: Mapping[str, Any], request: RecordedRequest) -> bytes:  # noqa: ARG002
+    def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:  # noqa: ARG002
         return wire_json({"error": problem})
 
 
@@ -94,7 +94,7 @@ def _chat_path(path: str) -> str:
     return before.removesuffix(_PATH) + _CHAT_PATH + mark + query if before.endswith(_PATH) else path
 
 
-def _chat_request(native: Any) -> Any:
+def _chat_request(native: object) -> Any:
     """The body that Chat Completions would have; what is none of Responses' stays as it is."""
     if not (isinstance(native, dict) and "input" in native):
         return native
@@ -124,7 +124,7 @@ def _chat_options(native: Mapping[str, Any]) -> Wire:
     return options
 
 
-def _chat_tool(tool: Mapping[str, Any]) -> Wire:
+def _chat_tool(tool: Mapping[str, object]) -> Wire:
     if tool.get("type") != "function":
         return dict(tool)
     function = {key: value for key, value in tool.items() if key != "type"}
@@ -133,7 +133,7 @@ def _chat_tool(tool: Mapping[str, Any]) -> Wire:
     return {"type": "function", "function": function}
 
 
-def _chat_format(wanted: Mapping[str, Any]) -> Wire:
+def _chat_format(wanted: Mapping[str, object]) -> Wire:
     if wanted.get("type") != "json_schema":
         return dict(wanted)
     return {"type": "json_schema", "json_schema": {key: value for key, value in wanted.items() if key != "type"}}
@@ -149,7 +149,7 @@ def _chat_messages(native: Mapping[str, Any]) -> list[Wire]:
     return messages
 
 
-def _add_item(messages: list[Wire], item: Mapping[str, Any]) -> None:
+def _add_item(messages: list[Wire], item: Mapping[str, object]) -> None:
     match item.get("type", "message"):
         case "message":
             messages.append({"role": item["role"], "content": _chat_content(item["content"])})
@@ -168,7 +168,7 @@ def _chat_content(content: Any) -> Any:
     return content if isinstance(content, str) else [_chat_part(part) for part in content]
 
 
-def _chat_part(part: Mapping[str, Any]) -> Wire:
+def _chat_part(part: Mapping[str, object]) -> Wire:
     match part["type"]:
         case "input_text" | "output_text":
             return {"type": "text", "text": part["text"]}
@@ -214,7 +214,7 @@ class _ReplyWriter(Writer):
 class _Items:
     """Writes one answer: an item for its reasoning, one for its text, and one for each call."""
 
-    def __init__(self, head: Mapping[str, Any], usage: Mapping[str, Any] | None, *, encrypted: bool) -> None:
+    def __init__(self, head: Mapping[str, object], usage: Mapping[str, object] | None, *, encrypted: bool) -> None:
         self._head = head
         self._usage = usage
         self._encrypted = encrypted

@@ -34,7 +34,7 @@ def settle(distribution: str) -> dict[str, list[str]]:
 
 def load_all(distribution: str, host: PluginHost) -> dict[str, Any]:
     """Every component of a distribution, by `kind.name`; an error as its text."""
-    loaded: dict[str, Any] = {}
+    loaded: dict[str, object] = {}
     for row in host.catalog.rows:
         if row.distribution == distribution and row.kind in KINDS and not row.is_source:
             try:

@@ -240,7 +240,7 @@ def work_per_character(
     events = [event for letter in letters for event in make_events(letter)]
     steps = 0
 
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG001 - what the interpreter passes
+    def trace(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001 - what the interpreter passes
         nonlocal steps
         steps += 1
         return trace

@@ -96,7 +96,7 @@ def _message_json(message: Message) -> Json:
     return dumped | ({"function_id": message.function_id} if message.function_id else {})
 
 
-def _medium(kind: str, value: Any) -> Any:
+def _medium(kind: str, value: object) -> Any:
     """A medium as it is told apart: by its content, wherever it lies and however long it is."""
     if kind == "text":
         return value
@@ -118,7 +118,7 @@ def _digest(content: bytes) -> str:
     return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()[:32]}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """JSON out of read-only mappings and tuples."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
@@ -224,7 +224,7 @@ def _call_lines(call: Call) -> Iterator[str]:
     yield "  }"
 
 
-def _entries(value: Any, indent: str) -> str:
+def _entries(value: object, indent: str) -> str:
     """A list with a line for each of its entries; anything else in one line."""
     if not isinstance(value, list) or not value:
         return _line(value)
@@ -242,7 +242,7 @@ def _joined(lines: Iterable[str]) -> Iterator[str]:
         yield waiting
 
 
-def _line(value: Any) -> str:
+def _line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -283,7 +283,7 @@ def _section(path: Path, whole: Json, name: str, wanted: type) -> Any:
     return section
 
 
-def _read_facts(path: Path, name: str, told: Any) -> ModelFacts:
+def _read_facts(path: Path, name: str, told: object) -> ModelFacts:
     known = {one.name for one in fields(ModelFacts)}
     if not isinstance(told, dict) or not known.issuperset(told):
         raise CassetteError(f"{path}: the facts of the model {name!r} must be among {', '.join(sorted(known))}")

@@ -157,7 +157,7 @@ def _said(spec: ToolSpec) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name == "parameters" or value != defaults[name]}
 
 
-def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, Any], constants: Constants) -> bool:
+def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, object], constants: Constants) -> bool:
     """Whether a call has these values, and no others but those that are kept."""
     if set(given) - set(KEPT) != set(wanted):
         return False
@@ -170,14 +170,14 @@ def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, Any], constants: C
 # --- source text, as ruff and black would have it ---
 
 
-def _text_of(wanted: Mapping[str, Any], kept: Mapping[str, str], indent: int) -> str:
+def _text_of(wanted: Mapping[str, object], kept: Mapping[str, str], indent: int) -> str:
     inner = " " * (indent + 4)
     lines = [f"{inner}{name}={_literal(value, indent + 4, len(name) + 1)},\n" for name, value in wanted.items()]
     lines += [f"{inner}{name}={text},\n" for name, text in kept.items()]
     return f"ToolSpec(\n{''.join(lines)}{' ' * indent})"
 
 
-def _literal(value: Any, indent: int, taken: int) -> str:
+def _literal(value: object, indent: int, taken: int) -> str:
     """A value as source; `taken` is what stands before it in its line, besides the indentation."""
     flat = _flat(value)
     if indent + taken + len(flat) + 1 <= _WIDTH:
@@ -197,12 +197,12 @@ def _literal(value: Any, indent: int, taken: int) -> str:
     return flat
 
 
-def _entry(key: str, value: Any, indent: int) -> str:
+def _entry(key: str, value: object, indent: int) -> str:
     before = f"{_quoted(key)}: "
     return before + _literal(value, indent, len(before))
 
 
-def _flat(value: Any) -> str:
+def _flat(value: object) -> str:
     match value:
         case str():
             return _quoted(value)

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from jackfield.messages import ContentItem
 
@@ -55,7 +54,7 @@ class Output:
         self._block = 0
         self._kind = ""
 
-    def add(self, message_type: str, content: Mapping[str, Any]) -> None:
+    def add(self, message_type: str, content: Mapping[str, object]) -> None:
         """Take a message of the kernel's iopub channel; types that show nothing are ignored."""
         match message_type:
             case "stream":
@@ -79,7 +78,7 @@ class Output:
             return text
         return [ContentItem(text=text), *(ContentItem(image=image) for image in self.images)]
 
-    def _add_data(self, kind: str, shown: Any) -> None:
+    def _add_data(self, kind: str, shown: object) -> None:
         if not isinstance(shown, Mapping):
             return
         text = _text(shown.get("text/plain"))
@@ -173,13 +172,13 @@ def _append(pieces: deque[_Piece], piece: _Piece) -> None:
         pieces.append(piece)
 
 
-def _error_text(content: Mapping[str, Any]) -> str:
+def _error_text(content: Mapping[str, object]) -> str:
     traceback = content.get("traceback")
     if isinstance(traceback, Sequence) and not isinstance(traceback, str) and traceback:
         return "\n".join(_text(part).removesuffix("\n") for part in traceback)
     return f"{_text(content.get('ename'))}: {_text(content.get('evalue'))}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     # The code can forge messages of its kernel: anything may stand where a text belongs.
     return value if isinstance(value, str) else ""

@@ -45,7 +45,7 @@ class CodeInterpreter(BaseTool):
     config_class = CodeInterpreterConfig
     config: CodeInterpreterConfig
 
-    def __init__(self, cfg: CodeInterpreterConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, cfg: CodeInterpreterConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
         if self.config.work_dir is None and os.environ.get(WORK_DIR_VARIABLE):
             self.config = self.config.model_copy(update={"work_dir": os.environ[WORK_DIR_VARIABLE]})
@@ -75,7 +75,7 @@ class CodeInterpreter(BaseTool):
             {"isolation": isolation(done.barrier), "limits": stated_limits(self.config), "state": done.state},
         )
 
-    def parse_arguments(self, params: str | Mapping[str, Any]) -> dict[str, Any]:
+    def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
         """As every tool's, but bare code is taken as well: models leave the JSON away."""
         if isinstance(params, str):
             return {"code": code_of(params)}
@@ -87,7 +87,7 @@ class CodeInterpreter(BaseTool):
         if session is not None:
             await session.aclose()
 
-    def _code(self, params: str | Mapping[str, Any]) -> str:
+    def _code(self, params: str | Mapping[str, object]) -> str:
         code = self.parse_arguments(params)["code"]
         if not isinstance(code, str):
             raise ToolArgumentError(f"{NAME}: 'code' must be a text")

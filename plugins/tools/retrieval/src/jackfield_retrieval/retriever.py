@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jackfield.errors import DocParserError
 from jackfield.plugins import PluginHost
@@ -94,7 +93,7 @@ class Retriever:
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
-    def _searcher(self, name: str, settings: Mapping[str, Any]) -> Searcher:
+    def _searcher(self, name: str, settings: Mapping[str, object]) -> Searcher:
         if name not in self._searchers:
             self._searchers[name] = make_searcher(name, settings, host=self._host)
         return self._searchers[name]

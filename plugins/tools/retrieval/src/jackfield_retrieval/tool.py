@@ -31,7 +31,7 @@ class RetrievalTool(BaseTool):
     config_class = RAGConfig
     config: RAGConfig
 
-    def __init__(self, cfg: RAGConfig | Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, cfg: RAGConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
         self._made: Retriever | None = None
 

@@ -18,7 +18,7 @@ def calls_to(is_meant: Callable[[Any], bool]) -> Iterator[list[str]]:
     """
     found: list[str] = []
 
-    def hear(frame: FrameType, event: str, argument: Any) -> None:
+    def hear(frame: FrameType, event: str, argument: object) -> None:
         if event == "c_call" and is_meant(argument):
             found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
 

@@ -78,7 +78,7 @@ class LocalEmbedderSuite(Suite):
         """A new embedder under test. Override it if yours needs more than `config`."""
         return self.made({**self.config, **overrides})
 
-    def made(self, settings: Mapping[str, Any]) -> Embedder:
+    def made(self, settings: Mapping[str, object]) -> Embedder:
         """An embedder with these settings, as the core makes it."""
         host = plain_host()
         made = host.make(host.find("embedder", self.component), settings, Embedder)

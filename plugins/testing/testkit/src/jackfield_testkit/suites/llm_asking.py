@@ -190,7 +190,7 @@ def text_of(message: Mapping[str, Any]) -> str:
     return content or ""
 
 
-def all_text(messages: Sequence[Mapping[str, Any]], role: str) -> str:
+def all_text(messages: Sequence[Mapping[str, object]], role: str) -> str:
     """The texts of all messages of one role."""
     return "\n".join(text_of(message) for message in messages if message["role"] == role)
 

@@ -40,8 +40,8 @@ class ModelLaws(Suite):
 
     def test_nothing_that_was_given_is_changed(self, any_model: BaseChatModel) -> None:
         messages = [Message("system", "be brief"), Message("user", [ContentItem(text="hello")])]
-        schema: dict[str, Any] = copy.deepcopy(dict(WEATHER))
-        config: dict[str, Any] = {"stop": ["END"], "extra_headers": {"X-Test": "yes"}}
+        schema: dict[str, object] = copy.deepcopy(dict(WEATHER))
+        config: dict[str, object] = {"stop": ["END"], "extra_headers": {"X-Test": "yes"}}
         before = [message.model_dump_json() for message in messages], copy.deepcopy((schema, config))
         functions = [schema] if any_model.facts.native_tools else []
         answer_of(any_model, messages, functions, config)

@@ -64,7 +64,7 @@ class ToolTests(LLMTests):
         ],
     )
     def test_the_choice_of_a_tool_is_sent(
-        self, server: FakeOpenAI, tool_model: BaseChatModel, choice: str, wire: Sequence[Any]
+        self, server: FakeOpenAI, tool_model: BaseChatModel, choice: str, wire: Sequence[object]
     ) -> None:
         server.reply(replies.text("ok"))
         answer_of(tool_model, functions=[WEATHER, CLOCK], config={"function_choice": choice})

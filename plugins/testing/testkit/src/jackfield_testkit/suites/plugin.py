@@ -310,5 +310,5 @@ def _answer(command: Sequence[str], environment: Mapping[str, str], what: str) -
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, f"importing {what} ends the process:\n{done.stderr}"
-    report: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, object] = json.loads(done.stdout)
     return report

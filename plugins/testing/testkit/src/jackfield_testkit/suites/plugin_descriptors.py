@@ -73,7 +73,7 @@ def _texts(spec: ComponentSpec) -> Iterator[str]:
             yield f"its {place} has control characters: {text!r:.80}"
 
 
-def _strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+def _strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict):
@@ -106,7 +106,7 @@ def _plain(spec: ComponentSpec) -> dict[str, Any]:
     return {field.name: _json(getattr(spec, field.name)) for field in fields(spec)}
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, tuple):

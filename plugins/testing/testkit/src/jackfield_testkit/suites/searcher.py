@@ -192,7 +192,7 @@ class SearcherSuite(Suite):
     def test_searches_from_several_event_loops_give_what_they_give_alone(self) -> None:
         corpus = corpus_of(_many_texts(40))
         searcher = self.make_searcher()
-        came: list[Any] = [None] * 4
+        came: list[object] = [None] * 4
         errors: list[Exception] = []
 
         def search(number: int) -> None:
@@ -243,7 +243,7 @@ class CountedChunk(Chunk):
             object.__setattr__(self, "read", object.__getattribute__(self, "read") + 1)
         return object.__getattribute__(self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)  # the count changes, and nothing else
 
 

@@ -290,7 +290,7 @@ def _no_panic() -> Iterator[None]:
 def _at_the_same_time(count: int, work: Callable[[], Any]) -> list[Any]:
     """What several threads got that began together; an error in place of what one did not get."""
     start = threading.Barrier(count)
-    came: list[Any] = [None] * count
+    came: list[object] = [None] * count
 
     def run(number: int) -> None:
         start.wait()

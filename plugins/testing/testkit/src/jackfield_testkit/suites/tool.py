@@ -391,24 +391,24 @@ class Bench:
         """The output of a call with arguments that fit."""
         return sync.run(output_of(self.tool, dict(arguments), self.context()))
 
-    def call_directly(self, params: str | Mapping[str, Any]) -> Any:
+    def call_directly(self, params: str | Mapping[str, object]) -> Any:
         """The output of a call with whatever a caller passes."""
         return sync.run(output_of(self.tool, params, self.context()))
 
-    def attempt(self, params: str | Mapping[str, Any]) -> tuple[Any, Exception | None]:
+    def attempt(self, params: str | Mapping[str, object]) -> tuple[Any, Exception | None]:
         """The output of a call, or the exception in which it ended."""
         try:
             return self.call_directly(params), None
         except Exception as error:  # noqa: BLE001 - which one it is, is what is tested
             return None, error
 
-    def finish(self, params: str | Mapping[str, Any], *, executor: ToolExecutor | None = None) -> ToolFinished:
+    def finish(self, params: str | Mapping[str, object], *, executor: ToolExecutor | None = None) -> ToolFinished:
         """The result of a call that a model made."""
         text = params if isinstance(params, str) else json.dumps(params)
         planned = PlannedCall(0, "1", FunctionCall(self.tool.name, text))
         return sync.run((executor or self.executor()).finish(planned, self.context()))
 
-    def events(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def events(self, calls: Sequence[Mapping[str, object]]) -> list[Any]:
         """The events of one turn."""
 
         async def gather() -> list[Any]:
@@ -420,7 +420,7 @@ class Bench:
 
         return sync.run(gather())
 
-    def expect(self, output: Any, arguments: Mapping[str, Any], expected: Expected) -> None:
+    def expect(self, output: object, arguments: Mapping[str, object], expected: Expected) -> None:
         """Fail unless the output is as it must be."""
         content = output.content if isinstance(output, ToolResult) else output
         if isinstance(expected, str):
@@ -465,13 +465,13 @@ async def _used_alone(
         await _aclose(tool.load())
 
 
-async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, Any], bench: Bench) -> Any:
+async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object], bench: Bench) -> Any:
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
         return await output_of(tool, dict(arguments), context)
 
 
-def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, Any]) -> tuple[Any, Exception | None]:
+def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, object]) -> tuple[Any, Exception | None]:
     """The output of a call without a context, or the exception in which it ended."""
 
     async def alone() -> Any:
@@ -485,12 +485,12 @@ def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, Any]) -> tuple[A
         return None, error
 
 
-async def _at_once(bench: Bench, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+async def _at_once(bench: Bench, calls: Sequence[Mapping[str, object]]) -> list[Any]:
     return await asyncio.gather(*(output_of(bench.tool, dict(arguments), bench.context()) for arguments in calls))
 
 
 async def _cancelled_after(
-    steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, Any], patience_s: float
+    steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, object], patience_s: float
 ) -> str:
     """How a call ends that is cancelled after some steps of the event loop, and some time."""
     # The tool itself: a call by its descriptor begins with a hop to another thread, where it would be cancelled.
@@ -514,11 +514,11 @@ def _spec(tool: PluginTool) -> ToolSpec:
 
 def _schema(tool: BaseTool) -> Mapping[str, Any]:
     """The JSON Schema of its arguments, also where they stand in a list."""
-    schema: Mapping[str, Any] = tool.schema()["parameters"]
+    schema: Mapping[str, object] = tool.schema()["parameters"]
     return schema
 
 
-def _written(arguments: Mapping[str, Any]) -> Iterator[str]:
+def _written(arguments: Mapping[str, object]) -> Iterator[str]:
     """The arguments as the JSON texts that models write: with spaces or none, letters escaped or not, in any order."""
     turned = dict(reversed(list(arguments.items())))
     yield json.dumps(arguments, indent=2, ensure_ascii=False)
@@ -530,7 +530,7 @@ def _texts(texts: Texts) -> dict[str, str]:
     return {lang: in_language(texts, lang) for lang in _LANGUAGES}
 
 
-def _is_items(content: Any) -> bool:
+def _is_items(content: object) -> bool:
     return isinstance(content, list) and bool(content) and all(isinstance(item, ContentItem) for item in content)
 
 
@@ -543,7 +543,7 @@ def _text_of(output: Any) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def _unfit(tool: BaseTool, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str, Any]]:
     """Arguments that the tool's schema refuses: each differs in one thing from those that fit."""
     schema = _schema(tool)
     checker = ArgumentChecker(tool.name, schema)
@@ -559,7 +559,7 @@ def _unfit(tool: BaseTool, arguments: Mapping[str, Any]) -> Iterator[dict[str, A
             yield candidate
 
 
-def _with_texts(tool: BaseTool, arguments: Mapping[str, Any], texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The arguments with each of the texts in each place where the schema takes one."""
     schema = _schema(tool)
     checker = ArgumentChecker(tool.name, schema)
