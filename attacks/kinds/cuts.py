@@ -74,12 +74,12 @@ def _same_or_error(backend: str, name: str, change: Callable[[Reply], Reply]) ->
 
 
 def _as_bytes(reply: Reply) -> bytes:
-    return b"".join(reply.pieces("m", stream=True, with_usage=True))
+    return b"".join(replies.pieces(reply, "m", stream=True, with_usage=True))
 
 
 def _written(form: Callable[[bytes], bytes], name: str, at: int | None) -> None:
     reply = replies.raw(form(_as_bytes(ANSWERS[name])), SSE)
-    got = _content(_ask("openai", reply if at is None else reply.cut_at([at])))
+    got = _content(_ask("openai", reply if at is None else reply.cut(at=[at])))
     law(got == _right("openai", name), f"the answer is another: {got}")
 
 
@@ -91,7 +91,7 @@ def _ended_at(name: str, at: int, ending: str) -> None:
 
 def _halves(*cuts: int) -> None:
     reply = replies.chunks(_HALVES)
-    text = _ask("openai", reply.cut_at(cuts) if cuts else reply).get_content()
+    text = _ask("openai", reply.cut(at=cuts) if cuts else reply).get_content()
     law(text == "a🎛b", f"two halves of a character became {text!r}")
 
 
@@ -106,23 +106,34 @@ FORMS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+FAULTS: dict[str, Callable[[Reply, int], Reply]] = {
+    "reset": Reply.reset_after,
+    "ended": lambda reply, n: reply.broken_after(n, "end"),
+    "malformed": lambda reply, n: reply.broken_after(n, "malformed"),
+}
+
+
+def _inside_characters(reply: Reply) -> Reply:
+    return reply.cut(inside_characters=True)
+
+
 def _attempts(dice: random.Random) -> Iterator[Attempt]:
     yield Attempt("halves of a surrogate pair in two events", _halves)
     for form, name in itertools.product(FORMS, ANSWERS):
         yield Attempt(f"{name} with {form}", partial(_written, FORMS[form], name, None))
     for name, backend in itertools.product(ANSWERS, BACKENDS):
         yield Attempt(f"{name} over {backend}, in bytes", partial(_same, backend, name, lambda reply: reply.cut(1)))
-        yield Attempt(f"{name} over {backend}, inside characters", partial(_same, backend, name, Reply.cut_inside_utf8))
+        yield Attempt(f"{name} over {backend}, inside characters", partial(_same, backend, name, _inside_characters))
         for at in range(len(ANSWERS[name].chunks)):
-            for change in (Reply.reset_after, Reply.truncated_after, Reply.malformed_after):
+            for fault, change in FAULTS.items():
                 act = partial(_same_or_error, backend, name, partial(_at, change, at))
-                yield Attempt(f"{name} over {backend}, {change.__name__} {at} events", act)
+                yield Attempt(f"{name} over {backend}, {fault} after {at} events", act)
     while True:
         name, at = dice.choice(list(ANSWERS)), dice.randrange(1, 2500)
         match dice.choice(["cut", "cut", "written", "end", "reset", "halves"]):
             case "cut":
                 backend, cuts = dice.choice(list(BACKENDS)), sorted(dice.sample(range(1, 3000), dice.randint(1, 4)))
-                act = partial(_same, backend, name, partial(Reply.cut_at, offsets=cuts))
+                act = partial(_same, backend, name, partial(Reply.cut, at=cuts))
                 yield Attempt(f"{name} over {backend}, cut at {cuts}", act)
             case "written":
                 form = dice.choice(list(FORMS))

@@ -47,11 +47,11 @@ class _Faulty:
             replies.error(429, headers={"Retry-After": "0"}),
             good.reset_after(at),
             good.reset_after(0),
-            good.truncated_after(at),
-            good.malformed_after(at),
+            good.broken_after(at, "end"),
+            good.broken_after(at, "malformed"),
             replies.raw(b"<html>bad gateway</html>", {"Content-Type": "text/html"}, status=502),
             replies.raw(b"\xff\xfe", {"Content-Type": "application/json"}),
-            good.with_headers({"Connection": "close"}).truncated_after(at),
+            good.written(headers={"Connection": "close"}).broken_after(at, "end"),
         )
         return self._dice.choice(choices)
 

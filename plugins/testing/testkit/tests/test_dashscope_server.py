@@ -65,7 +65,7 @@ def test_an_event_has_a_number_a_name_a_status_and_data(server: FakeDashScope, a
 
 
 def test_usage_grows_in_every_event_unasked(server: FakeDashScope, ask: Callable[..., Any]) -> None:
-    server.reply(replies.text("hello", chars=3), replies.text("hello").without_usage())
+    server.reply(replies.text("hello", chars=3), replies.text("hello").without("usage"))
     counts = [output["usage"] for output in outputs(ask())]
     assert [count["output_tokens"] for count in counts] == sorted(count["output_tokens"] for count in counts)
     assert counts[-1] == {"input_tokens": 11, "output_tokens": 5, "total_tokens": 16}
@@ -134,9 +134,9 @@ def test_raw_bytes_are_sent_as_they_are(server: FakeDashScope, ask: Callable[...
 
 def test_deliveries_and_faults_work_as_for_the_other_protocol(server: FakeDashScope, ask: Callable[..., Any]) -> None:
     server.reply(
-        replies.text("hello", chars=3).with_crlf().with_comments().cut(5),
-        replies.text("hello", chars=3).malformed_after(1),
-        replies.text("hello", chars=3).truncated_after(1),
+        replies.text("hello", chars=3).written(newline=b"\r\n", comments=True).cut(5),
+        replies.text("hello", chars=3).broken_after(1, "malformed"),
+        replies.text("hello", chars=3).broken_after(1, "end"),
         replies.text("hello", chars=3).reset_after(1),
     )
     assert ask().body.count(b": ping\r\n\r\nid:") == 3

@@ -95,11 +95,17 @@ def test_an_answer_is_written_by_the_dialect(server: FakeOpenAI, ask: Callable[[
 @pytest.mark.parametrize(
     ("spoilt", "body"),
     [
-        (replies.text(["a", "b"]).truncated_after(1), b'{"role":"assistant","content":"a"}\n'),
-        (replies.text(["a"]).without_done().with_crlf(), b'{"role":"assistant","content":"a"}\r\n{}\r\n'),
-        (replies.text(["a"]).truncated_after(1).with_comments(), b'\n{"role":"assistant","content":"a"}\n'),
-        (replies.text(["a"]).truncated_after(1).malformed_after(0), b'{"text": \n{"role":"assistant","content":"a"}\n'),
-        (replies.text(["a"]).truncated_after(1).with_bom(), b'\xef\xbb\xbf{"role":"assistant","content":"a"}\n'),
+        (replies.text(["a", "b"]).broken_after(1, "end"), b'{"role":"assistant","content":"a"}\n'),
+        (replies.text(["a"]).without("done").written(newline=b"\r\n"), b'{"role":"assistant","content":"a"}\r\n{}\r\n'),
+        (replies.text(["a"]).broken_after(1, "end").written(comments=True), b'\n{"role":"assistant","content":"a"}\n'),
+        (
+            replies.text(["a"]).broken_after(1, "end").broken_after(0, "malformed"),
+            b'{"text": \n{"role":"assistant","content":"a"}\n',
+        ),
+        (
+            replies.text(["a"]).broken_after(1, "end").written(bom=True),
+            b'\xef\xbb\xbf{"role":"assistant","content":"a"}\n',
+        ),
     ],
     ids=["truncated", "crlf", "comments", "malformed", "byte order mark"],
 )

@@ -94,7 +94,7 @@ def test_a_text_is_a_message_told_in_pieces_as_an_item_and_as_a_response(
 
 
 def test_who_asks_for_no_stream_gets_one_object(server: FakeResponses, ask: Callable[..., Any]) -> None:
-    server.reply(replies.reasoning("hm", then="hello").without_usage())
+    server.reply(replies.reasoning("hm", then="hello").without("usage"))
     whole = json.loads(ask(stream=False).body)
     assert [item["type"] for item in whole["output"]] == ["reasoning", "message"]
     assert (whole["object"], whole["status"], whole["usage"]) == ("response", "completed", None)
@@ -170,10 +170,10 @@ def test_events_of_its_own_and_raw_bytes_are_sent_as_they_are(server: FakeRespon
 
 def test_each_event_of_a_reply_is_one_piece(server: FakeResponses, ask: Callable[..., Any]) -> None:
     server.reply(
-        replies.text("hello", chars=3).truncated_after(1),
-        replies.text("hello", chars=3).malformed_after(1),
-        replies.text("hello", chars=3).with_crlf().with_comments().cut(5),
-        replies.text("hello", chars=3).with_empty_chunks(),
+        replies.text("hello", chars=3).broken_after(1, "end"),
+        replies.text("hello", chars=3).broken_after(1, "malformed"),
+        replies.text("hello", chars=3).written(newline=b"\r\n", comments=True).cut(5),
+        replies.text("hello", chars=3).written(empty_chunks=True),
         replies.text("hello", chars=3).reset_after(1),
     )
     assert [event.get("delta") for event in events(ask())][-1] == "hel"

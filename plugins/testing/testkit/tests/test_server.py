@@ -47,12 +47,12 @@ def test_who_wants_no_stream_gets_one_object(server: FakeOpenAI, client: Client)
 
 
 def test_a_reply_may_ignore_that_a_stream_is_wanted(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text("hello").ignoring_stream())
+    server.reply(replies.text("hello").written(as_one_object=True))
     assert json.loads(client.ask().body)["choices"][0]["message"]["content"] == "hello"
 
 
 def test_usage_is_streamed_last_to_who_asks_for_it(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text("a"), replies.text("b"), replies.text("c").without_usage())
+    server.reply(replies.text("a"), replies.text("b"), replies.text("c").without("usage"))
     asked = client.ask(usage=True).chunks[-1]
     assert (asked["choices"], asked["usage"]) == ([], replies.DEFAULT_USAGE)
     assert not any("usage" in chunk for chunk in client.ask().chunks)
@@ -76,11 +76,11 @@ def test_tool_calls_mean_the_same_in_both_forms(
 ) -> None:
     wanted = [ToolCall(name, arguments, f"id{number}") for number, (name, arguments) in enumerate(calls)]
     reply = replies.tool_calls(wanted, chars=chars, interleaved=interleaved)
-    whole = json.loads(b"".join(reply.pieces("m", stream=False, with_usage=False)))
+    whole = json.loads(b"".join(replies.pieces(reply, "m", stream=False, with_usage=False)))
     told = whole["choices"][0]["message"]["tool_calls"]
     assert [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in told] == calls
     joined: dict[int, str] = {}
-    for piece in reply.pieces("m", stream=True, with_usage=False)[:-2]:
+    for piece in replies.pieces(reply, "m", stream=True, with_usage=False)[:-2]:
         (part,) = json.loads(piece.removeprefix(b"data: "))["choices"][0]["delta"]["tool_calls"]
         joined[part["index"]] = joined.get(part["index"], "") + part["function"]["arguments"]
     assert [json.loads(joined[index]) for index in sorted(joined)] == [arguments for _, arguments in calls]
@@ -128,31 +128,31 @@ def test_the_models_are_listed_without_using_up_the_script(server: FakeOpenAI, c
 @settings(max_examples=50)
 def test_cutting_changes_no_byte(text: str, chars: int, size: int, crlf: bool, comments: bool) -> None:
     reply = replies.text(text, chars=chars)
-    reply = reply.with_crlf() if crlf else reply
-    reply = reply.with_comments() if comments else reply
-    whole = b"".join(reply.pieces("m", stream=True, with_usage=True))
-    cut = reply.cut(size).pieces("m", stream=True, with_usage=True)
+    reply = reply.written(newline=b"\r\n") if crlf else reply
+    reply = reply.written(comments=True) if comments else reply
+    whole = b"".join(replies.pieces(reply, "m", stream=True, with_usage=True))
+    cut = replies.pieces(reply.cut(size), "m", stream=True, with_usage=True)
     assert b"".join(cut) == whole
     assert {len(piece) for piece in cut[:-1]} <= {size}
-    assert b"".join(reply.cut_inside_utf8().pieces("m", stream=True, with_usage=True)) == whole
-    assert b"".join(reply.cut_at([3, 1, 3, 10**6]).pieces("m", stream=True, with_usage=True)) == whole
+    assert b"".join(replies.pieces(reply.cut(inside_characters=True), "m", stream=True, with_usage=True)) == whole
+    assert b"".join(replies.pieces(reply.cut(at=[3, 1, 3, 10**6]), "m", stream=True, with_usage=True)) == whole
 
 
 def test_cuts_are_seen_by_the_client(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text("hello").cut(7), replies.text("hello").cut_at([5, 9]))
+    server.reply(replies.text("hello").cut(7), replies.text("hello").cut(at=[5, 9]))
     assert {len(piece) for piece in client.ask().pieces[:-1]} == {7}
     assert [len(piece) for piece in client.ask().pieces[:2]] == [5, 4]
 
 
 def test_every_character_of_several_bytes_is_cut(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text("é🙂").cut_inside_utf8())
+    server.reply(replies.text("é🙂").cut(inside_characters=True))
     answer = client.ask()
     assert answer.text == "é🙂"
     assert sum(1 for piece in answer.pieces if 0x80 <= piece[0] < 0xC0) == 1 + 3
 
 
 def test_comments_and_empty_chunks_stand_between_the_events(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text("hello", chars=1).with_comments().with_empty_chunks())
+    server.reply(replies.text("hello", chars=1).written(comments=True, empty_chunks=True))
     answer = client.ask()
     assert answer.text == "hello"
     assert answer.body.count(b": ping\n\n") == len(answer.chunks)
@@ -160,14 +160,14 @@ def test_comments_and_empty_chunks_stand_between_the_events(server: FakeOpenAI, 
 
 
 def test_a_stream_may_lack_done_or_its_end(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text("hello").without_done(), replies.text(["one", "two"]).truncated_after(1))
+    server.reply(replies.text("hello").without("done"), replies.text(["one", "two"]).broken_after(1, "end"))
     assert "[DONE]" not in client.ask().events
     truncated = client.ask()
     assert (truncated.text, len(truncated.events), truncated.broken) == ("one", 1, "")
 
 
 def test_a_malformed_event_is_put_between_good_ones(server: FakeOpenAI, client: Client) -> None:
-    server.reply(replies.text(["one", "two"]).malformed_after(1))
+    server.reply(replies.text(["one", "two"]).broken_after(1, "malformed"))
     events = client.ask().events
     with pytest.raises(ValueError, match="Unterminated"):
         json.loads(events[1])
@@ -259,9 +259,9 @@ def test_a_reply_is_the_same_every_time(server: FakeOpenAI, client: Client) -> N
 
 def test_refining_a_reply_leaves_it_as_it_was() -> None:
     reply = replies.text("hello")
-    before = reply.pieces("m", stream=True, with_usage=True)
-    reply.cut(1).with_comments().without_done().with_empty_chunks().reset_after(1).without_usage()
-    assert reply.pieces("m", stream=True, with_usage=True) == before
+    before = replies.pieces(reply, "m", stream=True, with_usage=True)
+    reply.cut(1).written(comments=True).without("done").written(empty_chunks=True).reset_after(1).without("usage")
+    assert replies.pieces(reply, "m", stream=True, with_usage=True) == before
 
 
 # --- what is recorded ---

@@ -113,7 +113,7 @@ class DashScope(Dialect):
         native = super().body(reply, request)
         if native is reply or not request.streams:
             return native
-        return native.with_headers({"Content-Type": "text/event-stream;charset=UTF-8"})
+        return native.written(headers={"Content-Type": "text/event-stream;charset=UTF-8"})
 
     def unscripted(self, request: RecordedRequest) -> Reply | None:
         if not isinstance(request, DashScopeRequest):

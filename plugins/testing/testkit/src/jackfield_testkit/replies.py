@@ -1,7 +1,7 @@
 """What the fake server answers, and how it delivers that: frozen values, made by functions and refined by methods.
 
 ```python
-text("hello world").cut(7).without_done()
+text("hello world").cut(7).without("done")
 error(429, "slow down", headers={"Retry-After": "2"})
 ```
 """
@@ -99,23 +99,17 @@ class Reply:
         """Be silent between two pieces."""
         return replace(self, pace_s=delay_s)
 
-    def cut(self, n: int) -> Reply:
-        """Send pieces of n bytes, wherever that cuts an event, a line or a character."""
-        if n < 1:
+    def cut(self, n: int = 0, *, at: Sequence[int] = (), inside_characters: bool = False) -> Reply:
+        """Send the body in other pieces than one for each event, wherever that cuts an event, a line or a character.
+
+        Args:
+            n: Pieces of n bytes; or
+            at: The offsets of the cuts, in bytes from the start of the body; or
+            inside_characters: Between all the bytes of every character that has more than one.
+        """
+        if n < 1 and not at and not inside_characters:
             raise ValueError(f"a piece has at least 1 byte, not {n}")
-        return replace(self, cut_every=n)
-
-    def cut_at(self, offsets: Sequence[int]) -> Reply:
-        """Cut the body at these offsets, in bytes from its start."""
-        return replace(self, cut_offsets=tuple(offsets))
-
-    def cut_inside_utf8(self) -> Reply:
-        """Cut the body between all the bytes of every character that has more than one."""
-        return replace(self, cuts_characters=True)
-
-    def closing(self) -> Reply:
-        """Close the connection after the answer without having announced it, as llama.cpp does."""
-        return replace(self, closes=True)
+        return replace(self, cut_every=n, cut_offsets=tuple(at), cuts_characters=inside_characters)
 
     def ended_apart(self, delay_s: float) -> Reply:
         """Send the end of the response in a packet of its own, as many servers do; only a stream has such an end."""
@@ -125,23 +119,55 @@ class Reply:
         """Never end the response of a stream, although all of it, `[DONE]` included, was sent."""
         return replace(self, holds_open=True)
 
-    # --- what is wrong with it ---
+    def closing(self, *, unanswered: bool = False) -> Reply:
+        """Close the connection after the answer without having announced it, as llama.cpp does.
 
-    def dropped(self) -> Reply:
-        """Close the connection when the request has arrived, and answer nothing."""
-        return replace(self, drops=True)
+        Args:
+            unanswered: In place of the answer, when the request has arrived.
+        """
+        return replace(self, drops=True) if unanswered else replace(self, closes=True)
+
+    # --- how it is written ---
+
+    def written(
+        self,
+        *,
+        newline: bytes = b"",
+        comments: bool = False,
+        bom: bool = False,
+        empty_chunks: bool = False,
+        as_one_object: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Write it in another way that means the same.
+
+        Args:
+            newline: What ends the lines of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
+            comments: Put a keep-alive comment before each event.
+            bom: Put a byte order mark before the body.
+            empty_chunks: Put between the events such as say nothing: an empty delta, one of nulls, no choices at all.
+            as_one_object: Send one JSON object even to who asked for a stream.
+            headers: Send these, too.
+        """
+        return replace(
+            self,
+            newline=newline or self.newline,
+            comments=comments or self.comments,
+            bom=bom or self.bom,
+            chunks=_with_empty_ones(self.chunks) if empty_chunks else self.chunks,
+            ignores_stream=as_one_object or self.ignores_stream,
+            headers=(*self.headers, *(headers or {}).items()),
+        )
+
+    def without(self, part: Literal["usage", "done"]) -> Reply:
+        """Send no usage, even if asked; or end the stream without `[DONE]`."""
+        return replace(self, usage=None) if part == "usage" else replace(self, done=False)
+
+    # --- what is wrong with it ---
 
     def followed_by(self, surplus: Reply, *, delay_s: float = 0.0) -> Reply:
         """Send a whole answer behind this one that nobody asked for; without a delay in one packet with its end."""
         return replace(self, surplus=surplus, surplus_delay_s=delay_s)
-
-    def commenting_after(self, n: int) -> Reply:
-        """Send nothing but comments after n events, one every 50 ms, until the client leaves."""
-        return replace(self, ends_after=n, ending="comment")
-
-    def flooding_after(self, n: int) -> Reply:
-        """Send one line after n events that does not end, until the client leaves."""
-        return replace(self, ends_after=n, ending="flood")
 
     def reset_after(self, n: int) -> Reply:
         """Reset the connection (TCP RST) after n events."""
@@ -151,117 +177,94 @@ class Reply:
         """Send nothing more after n events, until the client leaves or the server closes."""
         return replace(self, ends_after=n, ending="stall")
 
-    def truncated_after(self, n: int) -> Reply:
-        """End the response after n events as if that were all: no finish reason, no `[DONE]`."""
-        return replace(self, ends_after=n, ending="end")
-
-    def malformed_after(self, n: int) -> Reply:
-        """Send an event of broken JSON after n events, and go on."""
-        return replace(self, malformed_at=n)
-
-    def without_usage(self) -> Reply:
-        """Send no usage, even if asked."""
-        return replace(self, usage=None)
-
-    def without_done(self) -> Reply:
-        """End the stream without `[DONE]`."""
-        return replace(self, done=False)
-
-    def with_comments(self) -> Reply:
-        """Put a keep-alive comment before each event."""
-        return replace(self, comments=True)
-
-    def with_crlf(self) -> Reply:
-        """End the lines of the stream as HTTP does."""
-        return replace(self, newline=b"\r\n")
-
-    def with_cr(self) -> Reply:
-        """End the lines of the stream by a carriage return alone."""
-        return replace(self, newline=b"\r")
-
-    def with_bom(self) -> Reply:
-        """Put a byte order mark before the body."""
-        return replace(self, bom=True)
-
-    def with_empty_chunks(self) -> Reply:
-        """Put between the events such as say nothing: an empty delta, one of nulls, no choices at all."""
-        nothing: tuple[Chunk, ...] = (_delta({}), _delta({"content": None}), _delta({"content": ""}), {"choices": []})
-        spread = [chunk for index, real in enumerate(self.chunks) for chunk in (nothing[index % 4], real)]
-        return replace(self, chunks=tuple(spread))
-
-    def ignoring_stream(self) -> Reply:
-        """Send one JSON object even to who asked for a stream."""
-        return replace(self, ignores_stream=True)
-
-    def with_headers(self, headers: Mapping[str, str]) -> Reply:
-        """Send these headers, too."""
-        return replace(self, headers=(*self.headers, *headers.items()))
-
-    # --- as bytes ---
-
-    def is_stream(self, wanted: bool) -> bool:
-        """Whether this is sent as events, when a stream is wanted or not."""
-        return self.body is None and wanted and not self.ignores_stream
-
-    def is_framed(self, wanted: bool) -> bool:
-        """Whether it is sent in pieces (chunked transfer encoding) and not with its length."""
-        return self.is_stream(wanted) or self._is_recut
-
-    @property
-    def breaks_off(self) -> bool:
-        """Whether the connection fails, or falls silent, before the response is over."""
-        return self.ends_after is not None and self.ending != "end"
-
-    @property
-    def _is_recut(self) -> bool:
-        return bool(self.cut_every or self.cut_offsets or self.cuts_characters)
-
-    def pieces(
-        self, model: str, *, stream: bool, with_usage: bool = False, writer: Writer | None = None
-    ) -> list[bytes]:
-        """The body, in the pieces in which it is sent.
+    def broken_after(self, n: int, how: Literal["end", "malformed", "comment", "flood"]) -> Reply:
+        """Send n events as they should be.
 
         Args:
-            model: The name that the chunks give as theirs.
-            stream: Whether the request wants a stream.
-            with_usage: Whether it wants the usage in it.
-            writer: What writes it; None for Chat Completions.
+            n: How many.
+            how: What comes then: the end of the response, as if that were all (no finish reason, no `[DONE]`); an event
+                of broken JSON, and the others; nothing but comments, one every 50 ms, until the client leaves; or one
+                line that does not end, until it leaves.
         """
-        writer = writer or ChatWriter(self, model, with_usage=with_usage)
-        if self.body is not None:
-            whole = [self.body] if self.ends_after != 0 else []
-        elif self.is_stream(stream):
-            whole = self._events(writer)
-        else:
-            whole = [] if self.ends_after == 0 else [writer.whole()]
-        if self.bom:
-            whole[:1] = [_BOM + b"".join(whole[:1])]
-        return self._recut(whole)
+        return replace(self, malformed_at=n) if how == "malformed" else replace(self, ends_after=n, ending=how)
 
-    def _events(self, writer: Writer) -> list[bytes]:
-        events = [writer.event(chunk) for chunk in self.chunks[: self.ends_after]]
-        if len(events) != self.ends_after:  # which are all of them
-            events += _if_any(writer.last())
-        if self.malformed_at is not None and self.malformed_at <= len(events):
-            events.insert(self.malformed_at, writer.malformed)
-        if self.comments:
-            events = [piece for event in events for piece in (writer.comment, event)]
-        if self.done and self.ends_after is None:
-            events += _if_any(writer.done())
-        return [event.replace(b"\n", self.newline) for event in events]
 
-    def _recut(self, whole: list[bytes]) -> list[bytes]:
-        if not self._is_recut:
-            return whole
-        body = b"".join(whole)
-        if self.cuts_characters:
-            offsets = [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
-        elif self.cut_offsets:
-            offsets = sorted({offset for offset in self.cut_offsets if 0 < offset < len(body)})
-        else:
-            offsets = list(range(self.cut_every, len(body), self.cut_every))
-        pieces = [body[start:end] for start, end in zip([0, *offsets], [*offsets, len(body)], strict=True)]
-        return [piece for piece in pieces if piece]
+# --- as bytes ---
+
+
+def is_stream(reply: Reply, wanted: bool) -> bool:
+    """Whether a reply is sent as events, when a stream is wanted or not."""
+    return reply.body is None and wanted and not reply.ignores_stream
+
+
+def is_framed(reply: Reply, wanted: bool) -> bool:
+    """Whether it is sent in pieces (chunked transfer encoding) and not with its length."""
+    return is_stream(reply, wanted) or _is_recut(reply)
+
+
+def breaks_off(reply: Reply) -> bool:
+    """Whether the connection fails, or falls silent, before the response is over."""
+    return reply.ends_after is not None and reply.ending != "end"
+
+
+def _is_recut(reply: Reply) -> bool:
+    return bool(reply.cut_every or reply.cut_offsets or reply.cuts_characters)
+
+
+def pieces(
+    reply: Reply, model: str, *, stream: bool, with_usage: bool = False, writer: Writer | None = None
+) -> list[bytes]:
+    """The body of a reply, in the pieces in which it is sent.
+
+    Args:
+        reply: The reply.
+        model: The name that the chunks give as theirs.
+        stream: Whether the request wants a stream.
+        with_usage: Whether it wants the usage in it.
+        writer: What writes it; None for Chat Completions.
+    """
+    writer = writer or ChatWriter(reply, model, with_usage=with_usage)
+    if reply.body is not None:
+        whole = [reply.body] if reply.ends_after != 0 else []
+    elif is_stream(reply, stream):
+        whole = _events(reply, writer)
+    else:
+        whole = [] if reply.ends_after == 0 else [writer.whole()]
+    if reply.bom:
+        whole[:1] = [_BOM + b"".join(whole[:1])]
+    return _recut(reply, whole)
+
+
+def _events(reply: Reply, writer: Writer) -> list[bytes]:
+    events = [writer.event(chunk) for chunk in reply.chunks[: reply.ends_after]]
+    if len(events) != reply.ends_after:  # which are all of them
+        events += _if_any(writer.last())
+    if reply.malformed_at is not None and reply.malformed_at <= len(events):
+        events.insert(reply.malformed_at, writer.malformed)
+    if reply.comments:
+        events = [piece for event in events for piece in (writer.comment, event)]
+    if reply.done and reply.ends_after is None:
+        events += _if_any(writer.done())
+    return [event.replace(b"\n", reply.newline) for event in events]
+
+
+def _recut(reply: Reply, whole: list[bytes]) -> list[bytes]:
+    if not _is_recut(reply):
+        return whole
+    body = b"".join(whole)
+    if reply.cuts_characters:
+        offsets = [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
+    elif reply.cut_offsets:
+        offsets = sorted({offset for offset in reply.cut_offsets if 0 < offset < len(body)})
+    else:
+        offsets = list(range(reply.cut_every, len(body), reply.cut_every))
+    parts = [body[start:end] for start, end in zip([0, *offsets], [*offsets, len(body)], strict=True)]
+    return [part for part in parts if part]
+
+
+def _with_empty_ones(real: Sequence[Chunk]) -> tuple[Chunk, ...]:
+    nothing: tuple[Chunk, ...] = (_delta({}), _delta({"content": None}), _delta({"content": ""}), {"choices": []})
+    return tuple(chunk for index, one in enumerate(real) for chunk in (nothing[index % 4], one))
 
 
 # --- how they become bytes ---
@@ -300,7 +303,7 @@ class Writer(ABC):
         return b""
 
     def done(self) -> bytes:
-        """What says that the stream is over, unless the reply is `without_done`; b"" for nothing."""
+        """What says that the stream is over, unless the reply is `without("done")`; b"" for nothing."""
         return b""
 
 

@@ -25,6 +25,7 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+from jackfield_testkit import replies
 from jackfield_testkit.dialects import ChatCompletions, Dialect
 from jackfield_testkit.replies import (
     Reply,
@@ -291,10 +292,10 @@ class FakeOpenAI:
 
     def _written(self, reply: Reply, request: RecordedRequest) -> list[bytes]:
         writer = self.dialect.writer(reply, request)
-        pieces = reply.pieces(request.model, stream=request.streams, writer=writer)
-        if reply.is_framed(request.streams):
+        pieces = replies.pieces(reply, request.model, stream=request.streams, writer=writer)
+        if replies.is_framed(reply, request.streams):
             pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
-            if not (reply.breaks_off or reply.holds_open or reply.end_delay_s):
+            if not (replies.breaks_off(reply) or reply.holds_open or reply.end_delay_s):
                 pieces[-1:] = [b"".join([*pieces[-1:], _LAST_CHUNK])]
             if not reply.pace_s:
                 pieces = [b"".join(pieces)]
@@ -355,7 +356,7 @@ class _Sending:
     async def _end(self) -> None:
         """What comes, or does not, after the last piece."""
         reply = self._reply
-        if reply.breaks_off:
+        if replies.breaks_off(reply):
             match reply.ending:
                 case "stall":
                     await self._be_silent(None)
@@ -366,7 +367,7 @@ class _Sending:
                     await self._repeat(b"data: " + _FLOOD, then=_FLOOD)
                 case _:
                     await self._reset()
-        elif reply.is_framed(self._request.streams):
+        elif replies.is_framed(reply, self._request.streams):
             if reply.holds_open:
                 await self._be_silent(None)
             if reply.end_delay_s:
@@ -375,7 +376,7 @@ class _Sending:
 
     async def _repeat(self, piece: bytes, *, then: bytes = b"", every_s: float = 0.0) -> None:
         while True:
-            framed = self._reply.is_framed(self._request.streams)
+            framed = replies.is_framed(self._reply, self._request.streams)
             await self._send(b"%x\r\n%b\r\n" % (len(piece), piece) if framed else piece)
             piece = then or piece
             if every_s:
@@ -386,16 +387,16 @@ class _Sending:
 
     def _head(self, reply: Reply, pieces: Sequence[bytes]) -> tuple[bytes, bool]:
         """The status line and the headers, and whether the length they give is true."""
-        is_stream = reply.is_stream(self._request.streams)
+        is_stream = replies.is_stream(reply, self._request.streams)
         headers = {
             "Content-Type": self._dialect.stream_type if is_stream else "application/json",
             self._dialect.request_id_header: self._request.request_id,
         }
         given = {name.lower() for name, _ in reply.headers}
-        if reply.is_framed(self._request.streams):
+        if replies.is_framed(reply, self._request.streams):
             headers["Transfer-Encoding"] = "chunked"
         else:
-            missing = 1 if reply.breaks_off else 0
+            missing = 1 if replies.breaks_off(reply) else 0
             headers["Content-Length"] = str(sum(map(len, pieces)) + missing)
         kept = [(name, value) for name, value in headers.items() if name.lower() not in given]
         lines = [f"{name}: {value}\r\n" for name, value in (*kept, *reply.headers)]

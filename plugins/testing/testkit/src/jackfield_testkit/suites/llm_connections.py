@@ -64,13 +64,13 @@ class ConnectionTests(LLMTests):
     def test_a_kept_connection_that_ends_without_an_answer_costs_no_call(
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
-        server.reply(replies.text("first"), replies.text("lost").dropped(), replies.text("second"))
+        server.reply(replies.text("first"), replies.text("lost").closing(unanswered=True), replies.text("second"))
         answers = _asked(model, 2)
         assert [answer.get_content() for answer in answers] == ["first", "second"]
         assert len(server.requests) == 3
 
     def test_a_request_is_sent_twice_at_most(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        server.reply(replies.text("first"), *[replies.text("lost").dropped()] * 3)
+        server.reply(replies.text("first"), *[replies.text("lost").closing(unanswered=True)] * 3)
         with pytest.raises(ModelConnectionError):
             _asked(model, 2)
         assert len(server.requests) == 3
@@ -78,7 +78,7 @@ class ConnectionTests(LLMTests):
     def test_a_new_connection_that_ends_without_an_answer_is_an_error(
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
-        server.reply(replies.text("lost").dropped(), replies.text("never"))
+        server.reply(replies.text("lost").closing(unanswered=True), replies.text("never"))
         with pytest.raises(ModelConnectionError):
             _asked(model, 1)
         assert len(server.requests) == 1
@@ -106,7 +106,7 @@ class ConnectionTests(LLMTests):
     def test_an_answer_that_nobody_asked_for_is_nobodys(
         self, server: FakeOpenAI, model: BaseChatModel, form: str
     ) -> None:
-        first = replies.text("first") if form == "stream" else replies.text("first").ignoring_stream()
+        first = replies.text("first") if form == "stream" else replies.text("first").written(as_one_object=True)
         unasked = replies.text("for somebody else")
         server.reply(first.followed_by(unasked), replies.text("second"))
         answers = _asked(model, 2)

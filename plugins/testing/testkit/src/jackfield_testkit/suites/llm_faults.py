@@ -108,7 +108,7 @@ class FaultTests(LLMTests):
         assert isinstance(self._failure(model), ModelResponseError)
 
     def test_a_malformed_chunk_is_an_error_with_the_text_so_far(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        server.reply(replies.text(["half an ", "answer"]).malformed_after(1))
+        server.reply(replies.text(["half an ", "answer"]).broken_after(1, "malformed"))
         error = self._failure(model)
         assert isinstance(error, ModelResponseError)
         assert error.partial_text == "half an "
@@ -180,7 +180,7 @@ class FaultTests(LLMTests):
         self, server: FakeOpenAI, model: BaseChatModel, config: dict[str, float]
     ) -> None:
         # Ten times the silence that is allowed, unless `event_timeout` says otherwise.
-        server.reply(replies.text(["half", "x"]).commenting_after(1))
+        server.reply(replies.text(["half", "x"]).broken_after(1, "comment"))
         with pytest.raises(ModelTimeoutError) as caught:
             answer_of(model, config=config)
         assert caught.value.partial_text == "half"
@@ -189,14 +189,14 @@ class FaultTests(LLMTests):
         )
 
     def test_comments_are_no_silence(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        waiting = replies.text(["tick "] * 30).with_comments().paced(0.03)
+        waiting = replies.text(["tick "] * 30).written(comments=True).paced(0.03)
         server.reply(waiting)
         assert answer_of(model, config={"request_timeout": 1, "event_timeout": 1}).get_content() == "tick " * 30
 
     def test_a_line_without_an_end_is_an_error_with_the_text_so_far(
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
-        server.reply(replies.text(["half", "x"]).flooding_after(1))
+        server.reply(replies.text(["half", "x"]).broken_after(1, "flood"))
         error = self._failure(model)
         assert error.partial_text == "half"
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (

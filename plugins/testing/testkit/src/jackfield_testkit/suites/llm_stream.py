@@ -27,16 +27,16 @@ DELIVERIES: dict[str, Callable[[Reply], Reply]] = {
     "7 bytes": lambda reply: reply.cut(7),
     "64 bytes": lambda reply: reply.cut(64),
     "4096 bytes": lambda reply: reply.cut(4096),
-    "inside of characters": lambda reply: reply.cut_inside_utf8(),
-    "crlf": lambda reply: reply.with_crlf(),
-    "crlf, 1 byte": lambda reply: reply.with_crlf().cut(1),
-    "cr": lambda reply: reply.with_cr(),
-    "cr, 1 byte": lambda reply: reply.with_cr().cut(1),
-    "byte order mark": lambda reply: reply.with_bom(),
-    "byte order mark, 1 byte": lambda reply: reply.with_bom().cut(1),
-    "comments": lambda reply: reply.with_comments(),
-    "empty chunks": lambda reply: reply.with_empty_chunks(),
-    "no [DONE]": lambda reply: reply.without_done(),
+    "inside of characters": lambda reply: reply.cut(inside_characters=True),
+    "crlf": lambda reply: reply.written(newline=b"\r\n"),
+    "crlf, 1 byte": lambda reply: reply.written(newline=b"\r\n").cut(1),
+    "cr": lambda reply: reply.written(newline=b"\r"),
+    "cr, 1 byte": lambda reply: reply.written(newline=b"\r").cut(1),
+    "byte order mark": lambda reply: reply.written(bom=True),
+    "byte order mark, 1 byte": lambda reply: reply.written(bom=True).cut(1),
+    "comments": lambda reply: reply.written(comments=True),
+    "empty chunks": lambda reply: reply.written(empty_chunks=True),
+    "no [DONE]": lambda reply: reply.without("done"),
     "paced": lambda reply: reply.paced(0.001),
 }
 
@@ -124,7 +124,7 @@ class StreamTests(LLMTests):
     def test_a_long_text_is_whole(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         # Buffers of 64 KiB are common: a line that is longer must not be cut, and neither must a body.
         text = "0123456789" * 20_000
-        server.reply(replies.text([text, "end"]), replies.text(text).ignoring_stream())
+        server.reply(replies.text([text, "end"]), replies.text(text).written(as_one_object=True))
         assert answer_of(model).get_content() == text + "end"
         assert answer_of(model).get_content() == text
 
@@ -132,7 +132,7 @@ class StreamTests(LLMTests):
     def test_a_server_that_does_not_stream_is_understood(
         self, server: FakeOpenAI, model: BaseChatModel, answer: str
     ) -> None:
-        server.reply(ANSWERS[answer], ANSWERS[answer].ignoring_stream())
+        server.reply(ANSWERS[answer], ANSWERS[answer].written(as_one_object=True))
         streamed = answer_of(model, functions=[WEATHER])
         whole = answer_of(model, functions=[WEATHER])
         assert [_meaning(message) for message in whole.messages] == [_meaning(m) for m in streamed.messages]
@@ -198,7 +198,7 @@ class StreamTests(LLMTests):
         assert (reported[0].cached_tokens, reported[0].reasoning_tokens) == (64, reasoning_tokens)
 
     def test_an_answer_without_usage_is_complete(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        server.reply(replies.text("hi").without_usage())
+        server.reply(replies.text("hi").without("usage"))
         response = answer_of(model)
         assert (response.get_content(), response.usage.total_tokens) == ("hi", 0)
 
@@ -213,7 +213,7 @@ class StreamTests(LLMTests):
     def test_a_stream_that_ends_in_the_middle_is_an_error_with_the_text_so_far(
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
-        server.reply(replies.text(["half an ", "answer"]).truncated_after(1))
+        server.reply(replies.text(["half an ", "answer"]).broken_after(1, "end"))
         with pytest.raises(ModelServiceError) as caught:
             answer_of(model)
         assert caught.value.partial_text == "half an "

@@ -116,7 +116,7 @@ class ToolTests(LLMTests):
         self, server: FakeOpenAI, tool_model: BaseChatModel
     ) -> None:
         arguments = {"place": '北京 🙂 "quoted" \\ \n Zürich', "deep": {"list": [1, None, {"x": True}]}}
-        server.reply(replies.tool_call("get_weather", arguments, chars=1).cut_inside_utf8())
+        server.reply(replies.tool_call("get_weather", arguments, chars=1).cut(inside_characters=True))
         assert _calls(self._ask(tool_model)) == [("get_weather", arguments)]
 
     def test_text_beside_a_call_is_kept(self, server: FakeOpenAI, tool_model: BaseChatModel) -> None:

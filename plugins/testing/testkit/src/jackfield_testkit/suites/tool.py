@@ -158,12 +158,12 @@ class ToolSuite(Suite):
         assert self.examples, "say what it does: examples = [({argument: value}, 'a text that is in the result')]"
         for arguments, expected in self.examples:
             bench.tool.parse_arguments(arguments)
-            bench.expect(bench.call(arguments), arguments, expected)
+            _expect(bench.call(arguments), arguments, expected)
 
     def test_arguments_may_be_a_dict_or_json_text(self, bench: Bench) -> None:
         for arguments, expected in self.examples:
-            bench.expect(bench.call_directly(json.dumps(arguments)), arguments, expected)
-            bench.expect(bench.call_directly(arguments), arguments, expected)
+            _expect(bench.call_directly(json.dumps(arguments)), arguments, expected)
+            _expect(bench.call_directly(arguments), arguments, expected)
 
     def test_who_declares_text_reads_arguments_however_they_are_written(self, bench: Bench) -> None:
         tool = bench.tool.load()
@@ -171,8 +171,8 @@ class ToolSuite(Suite):
             pytest.skip("it takes its arguments as a dict")
         for arguments, expected in self.examples:
             for written in _written(arguments):
-                bench.expect(bench.call_directly(written), arguments, expected)
-            bench.expect(bench.call(arguments), arguments, expected)
+                _expect(bench.call_directly(written), arguments, expected)
+            _expect(bench.call(arguments), arguments, expected)
 
     def test_a_call_does_not_change_its_arguments(self, bench: Bench) -> None:
         for arguments, _ in self.examples:
@@ -202,11 +202,11 @@ class ToolSuite(Suite):
         arguments, expected = self._first_example()
         tool = self.make_tool()
         try:
-            bench.expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
+            _expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
             output, error = _outside_of_a_run(tool, arguments)
             assert error is None or isinstance(error, ToolServiceError), f"without a context it ends in {error!r}"
             if not self.files:  # those of a conversation are not there
-                bench.expect(output, arguments, expected)
+                _expect(output, arguments, expected)
         finally:
             sync.run(_aclose(tool.load()))
 
@@ -315,11 +315,11 @@ class ToolSuite(Suite):
             assert results[number].error == "", f"beside other calls: {results[number].message.get_text_content()}"
             # A function may look at a value that a message has only as text.
             if isinstance(expected, str):
-                bench.expect(results[number].message.content, arguments, expected)
+                _expect(results[number].message.content, arguments, expected)
         if bench.tool.concurrent:
             outputs = sync.run(_at_once(bench, [arguments for arguments, _ in planned]))
             for output, (arguments, expected) in zip(outputs, planned, strict=True):
-                bench.expect(output, arguments, expected)
+                _expect(output, arguments, expected)
 
     def test_a_cancelled_call_ends_and_the_next_one_is_answered(self, bench: Bench) -> None:
         arguments, _ = self._first_example()
@@ -349,7 +349,7 @@ class ToolSuite(Suite):
 
     def _still_works(self, bench: Bench) -> None:
         arguments, expected = self._first_example()
-        bench.expect(bench.call(arguments), arguments, expected)
+        _expect(bench.call(arguments), arguments, expected)
 
 
 @dataclass(frozen=True)
@@ -420,15 +420,6 @@ class Bench:
 
         return sync.run(gather())
 
-    def expect(self, output: object, arguments: Mapping[str, object], expected: Expected) -> None:
-        """Fail unless the output is as it must be."""
-        content = output.content if isinstance(output, ToolResult) else output
-        if isinstance(expected, str):
-            text = _text_of(content)
-            assert expected in text, f"{dict(arguments)!r} gives {text[:2000]!r}, and {expected!r} is not in it"
-        else:
-            assert expected(content), f"{dict(arguments)!r} gives {content!r}, which its example says is wrong"
-
     @property
     def private_paths(self) -> list[str]:
         """Paths that are nobody's business."""
@@ -442,6 +433,16 @@ class Bench:
         """What is around the workspace."""
         inside = self.workspace.root
         return {str(path) for path in self.folder.rglob("*") if inside not in path.parents and path != inside}
+
+
+def _expect(output: object, arguments: Mapping[str, object], expected: Expected) -> None:
+    """Fail unless the output is as it must be."""
+    content = output.content if isinstance(output, ToolResult) else output
+    if isinstance(expected, str):
+        text = _text_of(content)
+        assert expected in text, f"{dict(arguments)!r} gives {text[:2000]!r}, and {expected!r} is not in it"
+    else:
+        assert expected(content), f"{dict(arguments)!r} gives {content!r}, which its example says is wrong"
 
 
 def _approving(tool: BaseTool, **options: Any) -> ToolExecutor:
