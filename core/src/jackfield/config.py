@@ -48,7 +48,7 @@ class SettingsDict(dict[str, Any]):
         return SettingsDict, (without_secrets(self),)
 
 
-def masked(value: object) -> Any:
+def masked(value: object) -> object:
     """A value of a configuration with asterisks in place of what is named like a secret."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if _is_secret(key, entry) else masked(entry) for key, entry in value.items()}
@@ -123,7 +123,7 @@ class Config(BaseModel):
             raise ConfigError(_explain(error, cls, what or cls.__name__)) from None
 
 
-def _picklable(name: str, value: object) -> Any:
+def _picklable(name: str, value: object) -> object:
     if isinstance(value, SecretStr):
         return None
     return {} if name == "extra_headers" else value
@@ -240,12 +240,12 @@ class GenerateConfig(Config):
 
     @field_validator("stop", mode="before")
     @classmethod
-    def _one_text_is_a_list_of_one(cls, stop: object) -> Any:
+    def _one_text_is_a_list_of_one(cls, stop: object) -> object:
         return (stop,) if isinstance(stop, str) else stop
 
     @field_validator("response_format", mode="before")
     @classmethod
-    def _a_model_is_its_schema(cls, wanted: object) -> Any:
+    def _a_model_is_its_schema(cls, wanted: object) -> object:
         if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
             return response_format(wanted.model_json_schema())
         return wanted
@@ -284,7 +284,7 @@ class LLMConfig(Config):
 
     @field_validator("model", mode="before")
     @classmethod
-    def _strip_model(cls, model: object) -> Any:
+    def _strip_model(cls, model: object) -> object:
         return model.strip() if isinstance(model, str) else model
 
     @field_validator("api_base", "base_url")
@@ -343,7 +343,7 @@ class AgentConfig(Config):
     observers: tuple[str, ...] = Field(default=(), description="Names of what is told of every event")
     limits: Limits = Limits()
 
-    def settings_of(self, tool: str) -> dict[str, Any]:
+    def settings_of(self, tool: str) -> dict[str, object]:
         """What this says about a tool, by the name that it has here: its own settings, over those about documents."""
         entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
         return {**(self.rag_cfg or {}), **next(entries, {})}

@@ -12,7 +12,7 @@ from jackfield.config import Config, SettingsDict
 from jackfield.errors import ConfigError
 
 
-def _text_of(path: object) -> Any:
+def _text_of(path: object) -> object:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
@@ -57,7 +57,7 @@ class Configured:
         self.cfg = SettingsDict(_as_dict(given))
 
 
-def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, Any]:
+def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, object]:
     if isinstance(cfg, Config):
         return {name: getattr(cfg, name) for name in cfg.model_fields_set}
     return dict(cfg or {})

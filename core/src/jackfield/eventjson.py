@@ -95,7 +95,7 @@ def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
     )
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """A value as JSON has it. What would come back as something else is refused, but a tuple, which is a list."""
     match value:
         case None | str() | int():
@@ -219,7 +219,7 @@ def _word(value: object, words: tuple[str, ...]) -> str:
     raise ValueError(f"one of {', '.join(words)} is wanted, not {_said(value)}")
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise ValueError(f"a list is wanted, not {_said(value)}")
     return value

@@ -81,7 +81,7 @@ def fault_of_schema(schema: Schema) -> str:
     return ""
 
 
-def response_format(schema: Schema, *, name: str = "") -> dict[str, Any]:
+def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
     """A schema as the `response_format` that OpenAI made common; `strict` where the schema can be made so.
 
     Args:
@@ -100,7 +100,7 @@ def response_format(schema: Schema, *, name: str = "") -> dict[str, Any]:
     }
 
 
-def strictly(schema: Schema) -> dict[str, Any] | None:
+def strictly(schema: Schema) -> dict[str, object] | None:
     """The schema as strict modes want it: every property required, no other allowed, no default.
 
     None where that would change which objects fit: objects with free keys, or none of their own.

@@ -13,7 +13,7 @@ MAX_DEPTH = 100  # of brackets; what reads the values afterwards calls itself fo
 _MAX_TOKENS = 50_000  # that are looked at one by one: less than a tenth of a second
 
 
-def loads_lenient(text: str) -> Any:
+def loads_lenient(text: str) -> object:
     """Parse JSON as models write it: with raw newlines, single quotes, trailing commas, a code fence around it.
 
     Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Else it is mended
@@ -94,7 +94,7 @@ def _finite(digits: str) -> float:
 _strictly = json.JSONDecoder(strict=False, parse_constant=_no_constant, parse_float=_finite).decode
 
 
-def _shallow(value: object, text: str) -> Any:
+def _shallow(value: object, text: str) -> object:
     """The value, unless it is nested too deeply. With few brackets, which is usual, nothing is looked at."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return value
@@ -145,7 +145,7 @@ class _Mender:
         self._tokens = _tokens(text)
         self._next = next(self._tokens)
 
-    def only_value(self) -> Any:
+    def only_value(self) -> object:
         """The value; all that may follow are words and closing brackets."""
         value = self._value(depth=1)
         while self._next != _END:
@@ -154,7 +154,7 @@ class _Mender:
             self._take()
         return value
 
-    def _value(self, depth: int) -> Any:
+    def _value(self, depth: int) -> object:
         kind, text = self._take()
         if depth > MAX_DEPTH and text in ("{", "[") and kind == "mark":
             raise _TooDeepError
@@ -178,7 +178,7 @@ class _Mender:
             yield _unescaped(text) if kind == "string" else text, self._value(depth + 1)
             self._end_entry()
 
-    def _entries(self, depth: int) -> Iterator[Any]:
+    def _entries(self, depth: int) -> Iterator[object]:
         while self._has_entry("]"):
             yield self._value(depth + 1)
             self._end_entry()
@@ -223,7 +223,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _END
 
 
-def _word(text: str) -> Any:
+def _word(text: str) -> object:
     if text in _WORDS:
         return _WORDS[text]
     if _NUMBER.fullmatch(text):

@@ -43,7 +43,7 @@ _ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 _MISSING: Any = object()
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: object) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not _MISSING}
 
 
@@ -237,7 +237,7 @@ class Message(DictCompatibleModel):
 
     @field_validator("role", mode="before")
     @classmethod
-    def _check_role(cls, role: object) -> Any:
+    def _check_role(cls, role: object) -> object:
         if role not in _ROLES:
             hint = "; the result of a tool is 'function' here" if role == "tool" else ""
             raise ValueError(f"{role!r} is no role: use one of {', '.join(_ROLES)}{hint}")
@@ -245,7 +245,7 @@ class Message(DictCompatibleModel):
 
     @field_validator("content", mode="before")
     @classmethod
-    def _no_content_is_empty(cls, content: object) -> Any:
+    def _no_content_is_empty(cls, content: object) -> object:
         if content is None:
             return ""
         if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "type" in part for part in content):
@@ -399,7 +399,7 @@ def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> M
     raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
 
 
-def _item_from_openai(part: object) -> Any:
+def _item_from_openai(part: object) -> object:
     """A content item from a part as OpenAI's two APIs write it; what has no `type` is left as it is."""
     match part:
         case {"type": "text" | "input_text" | "output_text", "text": text}:

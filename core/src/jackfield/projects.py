@@ -43,7 +43,7 @@ class Project:
     """
 
     path: Path
-    table: Mapping[str, Any] = field(repr=False)
+    table: Mapping[str, object] = field(repr=False)
     content: str
     answer: Answer = "no"
     foreign: bool = False
@@ -55,7 +55,7 @@ class Project:
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
-    def denying(self) -> Mapping[str, Any]:
+    def denying(self) -> Mapping[str, object]:
         """What narrows, whoever wrote it."""
         return _part(self.table, NARROWING)
 
@@ -65,7 +65,7 @@ class Project:
         return _part(self.table, ASKING)
 
     @property
-    def agreed(self) -> Mapping[str, Any]:
+    def agreed(self) -> Mapping[str, object]:
         """What of `asking` counts."""
         return self.asking if self.answer == "yes" else {}
 
@@ -169,5 +169,5 @@ def answer_for(folder: Path, path: Path, content: str) -> Answer:
     return "yes" if kept.get("content") == content else "changed"
 
 
-def _part(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, Any]:
+def _part(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
     return {key: table[key] for key in keys if key in table and (table[key] or key == "allow")}

@@ -67,7 +67,7 @@ class Settings:
     safe: bool = False
     strict: bool = False
     trace: bool = False
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     project: Project | None = field(default=None, repr=False, compare=False)
     unnarrowed: Settings | None = field(default=None, repr=False, compare=False)
@@ -87,12 +87,12 @@ class Settings:
         kept = {name: value for name, value in self._secrets.items() if name in only}
         return replace(self, _only=only, _secrets=kept)
 
-    def options_of(self, kind: str, address: str) -> Mapping[str, Any]:
+    def options_of(self, kind: str, address: str) -> Mapping[str, object]:
         """The settings of an enabled component, by its `distribution/name`."""
         by_address = self.options.get(f"{kind}.{address}")
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # A pickle would carry the secrets in clear; another process reads its own.
         shown = tuple(getattr(self, name.name) for name in fields(self) if name.name != "_secrets")
         return (_with_own_secrets, shown)
@@ -138,7 +138,7 @@ def load_settings(
     choices_file = user_path.with_name(CHOICES_FILE)
     choices = read_choices(choices_file)
     project = load_project(project_dir, trusted=user_path.with_name(TRUST_FOLDER)) if with_project else None
-    layers: dict[str, Mapping[str, Any]] = {
+    layers: dict[str, Mapping[str, object]] = {
         _ENVIRONMENT: _from_environment(env),
         str(project.path if project else None): project.agreed if project else {},
         str(choices_file): choices,
@@ -203,7 +203,7 @@ def _merged(
     first: dict[str, Any] = {}
     enabled: dict[str, None] = {}
     prefer: dict[str, str] = {}
-    options: dict[str, Mapping[str, Any]] = {}
+    options: dict[str, Mapping[str, object]] = {}
     for origin, layer in layers.items():
         for said in _sayings(layer):
             variable = _VARIABLES.get(said.partition(":")[0])
@@ -296,7 +296,7 @@ def _forms(name: str) -> tuple[str, ...]:
     return (name.strip(), normalise(name))
 
 
-def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
     found: dict[str, object] = {}
     if _ALLOW_VARIABLE in env:
         found["allow"] = _names(env[_ALLOW_VARIABLE])
@@ -337,7 +337,7 @@ def _project_table(path: Path, raw: bytes) -> dict[str, Any]:
     return _checked(tool.get("jackfield", {}), f"{path} [tool.jackfield]")
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, object]:
     try:
         raw = path.read_bytes()
     except OSError:

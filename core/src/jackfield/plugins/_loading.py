@@ -277,7 +277,7 @@ class Loading(Names):
         """Something else a descriptor names, such as its configuration class."""
         return self._load_target(row, target)
 
-    def _load_target(self, row: Row, target: str) -> Any:
+    def _load_target(self, row: Row, target: str) -> object:
         module_name, _, attribute = target.partition(":")
         package = module_name.partition(".")[0]
         for other in self.catalog.rows:
@@ -293,7 +293,7 @@ class Loading(Names):
                 f"{row.distribution}: {module_name} has no {attribute!r}, the target of {row.id}"
             ) from error
 
-    def _import(self, row: Row, module_name: str) -> Any:
+    def _import(self, row: Row, module_name: str) -> object:
         started = time.perf_counter()
         try:
             return importlib.import_module(module_name)

@@ -22,7 +22,7 @@ class NotAwaited(Coroutine[Any, Any, T]):
     def __await__(self) -> Generator[Any, Any, T]:
         return self._call.__await__()
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         """As of any coroutine."""
         return self._call.send(value)
 
@@ -31,7 +31,7 @@ class NotAwaited(Coroutine[Any, Any, T]):
         error: type[BaseException] | BaseException,
         value: BaseException | object = None,
         trace: TracebackType | None = None,  # noqa: ARG002 - an exception has its own
-    ) -> Any:
+    ) -> object:
         """As of any coroutine."""
         return self._call.throw(error if isinstance(error, BaseException) else value or error)  # type: ignore[call-overload]
 

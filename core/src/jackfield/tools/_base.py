@@ -27,7 +27,7 @@ Deps = TypeVar("Deps", default=Any)
 
 _log = logging.getLogger(__name__)
 
-NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
+NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "required": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class BaseTool(Configured, ABC):
             return self.params_as_text is True
         return getattr(self.call, "__annotations__", {}).get("params") in ("str", str)
 
-    def _object_schema(self) -> Mapping[str, Any]:
+    def _object_schema(self) -> Mapping[str, object]:
         given: Any = self.parameters
         if isinstance(given, Mapping):
             return given
@@ -201,7 +201,7 @@ class BaseTool(Configured, ABC):
             self._converted = (given, object_schema(self.name, given))
         return self._converted[1]
 
-    def _as_object(self, params: str | Mapping[str, object]) -> dict[str, Any]:
+    def _as_object(self, params: str | Mapping[str, object]) -> dict[str, object]:
         arguments: Any = params
         if isinstance(arguments, str):
             try:

@@ -16,7 +16,7 @@ Content = str | list[ContentItem]
 
 def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
     """The content for the model, and the metadata for people."""
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     if isinstance(output, ToolResult):
         output, metadata = output.content, dict(output.metadata)
     if isinstance(output, str):
@@ -28,7 +28,7 @@ def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
     return json.dumps(_plain(output), indent=4, ensure_ascii=False, default=_plain), metadata
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
     if isinstance(value, dict | list | tuple):
         return value
@@ -70,7 +70,7 @@ def _left_out(item: ContentItem, size: int) -> ContentItem:
 def _size_of(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
-    parts: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
+    parts: Sequence[object] = list(value.values()) if isinstance(value, dict) else value
     return sum(map(_size_of, parts)) if isinstance(parts, list | tuple) else len(str(value))
 
 

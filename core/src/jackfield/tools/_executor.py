@@ -232,7 +232,7 @@ class _Ready:
     tool: BaseTool
     made: BaseTool
     safety: Safety
-    arguments: dict[str, Any] | None = None
+    arguments: dict[str, object] | None = None
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
@@ -261,7 +261,7 @@ def _unless(answer: object, planned: PlannedCall) -> ToolFinished | None:
     return None if answer is True else not_run(planned, REFUSED_TEXT, NOT_ALLOWED)
 
 
-async def _answer(approve: Approve, call: FunctionCall, context: ToolContext) -> Any:
+async def _answer(approve: Approve, call: FunctionCall, context: ToolContext) -> object:
     if _is_async(approve):
         answer: Any = approve(call, context)
     else:

@@ -97,7 +97,7 @@ def claims_of(source: Claims, *, name: str) -> Safety:
 _NONE: frozenset[str] = frozenset()
 
 
-def _of_class(cls: type, attribute: str, default: object = None) -> Any:
+def _of_class(cls: type, attribute: str, default: object = None) -> object:
     """What the class itself says; a property or a slot says nothing without an instance."""
     value = getattr(cls, attribute, default)
     if value is default:

@@ -11,7 +11,7 @@ from typing import IO, Any, NoReturn
 _MAX_PRINTED_BYTES = 500
 
 
-def failed(error: str = "") -> dict[str, Any]:
+def failed(error: str = "") -> dict[str, object]:
     """An answer in which nothing is known but an error."""
     lists: dict[str, list[Any]] = {
         key: [] for key in ("errors", "missing", "secrets", "effects", "imported", "offered", "checks")
@@ -41,7 +41,7 @@ def answer_to(descriptor: int, said: int, work: Callable[[], dict[str, Any]]) ->
         os._exit(0)  # whatever threads the plugin has started
 
 
-def read_answer(code: int, out: IO[bytes], said: IO[bytes]) -> dict[str, Any]:
+def read_answer(code: int, out: IO[bytes], said: IO[bytes]) -> dict[str, object]:
     """The answer of a process that has ended with a code, or an error that says how it ended."""
     out.seek(0)
     try:

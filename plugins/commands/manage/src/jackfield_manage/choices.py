@@ -24,7 +24,7 @@ class Choices:
     enabled: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     prefer: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     allow: tuple[str, ...] | None = None
 
     def with_changes(self, **changes: Any) -> Choices:
@@ -85,7 +85,7 @@ def as_toml(choices: Choices) -> str:
         values = getattr(choices, key)
         if values or (key == "allow" and values is not None):
             lines.append(f"{key} = [{', '.join(map(_toml, values))}]\n")
-    tables: dict[str, Mapping[str, Any]] = {"prefer": choices.prefer} if choices.prefer else {}
+    tables: dict[str, Mapping[str, object]] = {"prefer": choices.prefer} if choices.prefer else {}
     tables |= {f"settings.{_toml(name)}": values for name, values in choices.settings.items()}
     for heading, values in tables.items():
         lines.append(f"\n[{heading}]\n")

@@ -50,7 +50,7 @@ class Distribution:
     licence: str = ""
     installer: str = ""
     requested: bool | None = None
-    direct: Mapping[str, Any] | None = None
+    direct: Mapping[str, object] | None = None
 
     @property
     def editable(self) -> bool:
@@ -180,7 +180,7 @@ class _Metadata(importlib_metadata.Distribution):
         return Path(self._location).parent / path
 
 
-def _direct(text: str | None) -> Mapping[str, Any] | None:
+def _direct(text: str | None) -> Mapping[str, object] | None:
     try:
         table = json.loads(text or "null")
     except (ValueError, RecursionError):

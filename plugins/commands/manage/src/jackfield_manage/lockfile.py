@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.settings import closest
@@ -242,14 +241,14 @@ class _Reader:
                 self.fault(key, f"has as number {number} {name!r:.120}, which is not {wanted}")
         return tuple(name for name in value if isinstance(name, str))
 
-    def table(self, key: str) -> Mapping[str, Any]:
+    def table(self, key: str) -> Mapping[str, object]:
         value = self._table.get(key, {})
         if not isinstance(value, dict):
             self.fault(key, f"must be a table, not {value!r:.120}")
             return {}
         return value
 
-    def tables(self, key: str) -> list[Mapping[str, Any]]:
+    def tables(self, key: str) -> list[Mapping[str, object]]:
         value = self._table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             self.fault(key, f"must be tables, each under [[{key}]]")

@@ -24,7 +24,7 @@ from jackfield_manage.answers import answer_to, failed
 from jackfield_manage.watch import Watch
 
 
-def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, Any]:
+def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, object]:
     """Describe (and, if deep, load and check) all components of a distribution.
 
     Returns:
@@ -41,7 +41,7 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
     return {**answer, "configs": _schemas(host, distribution)} if configs else answer
 
 
-def describe(host: PluginHost, distribution: str) -> dict[str, Any]:
+def describe(host: PluginHost, distribution: str) -> dict[str, object]:
     """What `probe` says of a distribution whose components are described, and not loaded."""
     rows = _rows_of(host, distribution)
     watch = Watch({row.module.partition(".")[0] for row in rows})
@@ -58,7 +58,7 @@ def describe(host: PluginHost, distribution: str) -> dict[str, Any]:
     return answer
 
 
-def look_deep(host: PluginHost, distribution: str) -> dict[str, Any]:
+def look_deep(host: PluginHost, distribution: str) -> dict[str, object]:
     """What `probe` says when the components of a distribution are loaded and checked, and nothing else."""
     answer = failed()
     rows = [*_rows_of(host, distribution), *_of_local_file(host, distribution, answer)]
@@ -67,7 +67,7 @@ def look_deep(host: PluginHost, distribution: str) -> dict[str, Any]:
     return answer
 
 
-def _schemas(host: PluginHost, distribution: str) -> dict[str, Any]:
+def _schemas(host: PluginHost, distribution: str) -> dict[str, object]:
     schemas: dict[str, object] = {}
     rows = [*_rows_of(host, distribution), *_of_local_file(host, distribution, failed())]
     for row, spec in _specs_of(host, rows, failed()):
@@ -167,12 +167,12 @@ def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dic
         )
 
 
-def as_json(spec: ComponentSpec) -> dict[str, Any]:
+def as_json(spec: ComponentSpec) -> dict[str, object]:
     """A descriptor as JSON values; bytes are shown as Python would."""
     return {entry.name: _json_value(getattr(spec, entry.name)) for entry in dataclasses.fields(spec)}
 
 
-def _json_value(value: object) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): _json_value(entry) for key, entry in value.items()}
     if isinstance(value, set | frozenset):

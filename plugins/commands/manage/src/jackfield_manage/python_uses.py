@@ -48,7 +48,7 @@ def python_uses(path: str | Path) -> PythonUses:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigError(f"{file} is no Python: {error}") from error
     constants = Constants(tree)
-    parts: list[Mapping[str, Any]] = []
+    parts: list[Mapping[str, object]] = []
     unknown: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -76,7 +76,7 @@ def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], lis
     return given, unreadable
 
 
-def _readable(name: str, node: ast.expr, constants: Constants) -> Any:
+def _readable(name: str, node: ast.expr, constants: Constants) -> object:
     if name in ("function_list", "observers") and isinstance(node, ast.List | ast.Tuple):
         return [entry for part in node.elts for entry in _entries(part, constants)]
     if name == "llm" and isinstance(node, ast.Dict | ast.Name):
@@ -84,7 +84,7 @@ def _readable(name: str, node: ast.expr, constants: Constants) -> Any:
     return constants.value_of(node)
 
 
-def _model_config(node: ast.expr, constants: Constants) -> Any:
+def _model_config(node: ast.expr, constants: Constants) -> object:
     """What a model's configuration says of its backend; keys and addresses are often computed, and do not matter."""
     try:
         return constants.value_of(node)
@@ -103,7 +103,7 @@ def _model_config(node: ast.expr, constants: Constants) -> Any:
     return config
 
 
-def _entries(node: ast.expr, constants: Constants) -> Iterator[Any]:
+def _entries(node: ast.expr, constants: Constants) -> Iterator[object]:
     """A tool that is a function or an object of this file needs no plugin; a name or a dict says which it needs."""
     if isinstance(node, ast.Constant | ast.Dict | ast.JoinedStr):
         yield constants.value_of(node)

@@ -147,7 +147,7 @@ class Constants:
                 return "".join(self._part(part) for part in parts)
         return self._computed(node)
 
-    def _computed(self, node: ast.expr) -> Any:
+    def _computed(self, node: ast.expr) -> object:
         match node:
             case ast.BinOp(left, ast.Add(), right):
                 return self._sum(left, right)
@@ -174,7 +174,7 @@ class Constants:
             else:
                 yield str(self.value_of(key)), value
 
-    def _constant(self, name: str) -> Any:
+    def _constant(self, name: str) -> object:
         value = self._assigned.get(name)
         if value is None or name in self._open:
             raise UnknownValueError
@@ -184,7 +184,7 @@ class Constants:
         finally:
             self._open.discard(name)
 
-    def _entries(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
+    def _entries(self, nodes: Sequence[ast.expr]) -> Iterator[object]:
         for node in nodes:
             if isinstance(node, ast.Starred):
                 several = self.value_of(node.value)
@@ -206,13 +206,13 @@ class Constants:
                 raise UnknownValueError
         return made
 
-    def _hashable(self, node: ast.expr) -> Any:
+    def _hashable(self, node: ast.expr) -> object:
         value = self.value_of(node)
         if not isinstance(value, str | bytes | int | float | bool | None):
             raise UnknownValueError
         return value
 
-    def _sum(self, left: ast.expr, right: ast.expr) -> Any:
+    def _sum(self, left: ast.expr, right: ast.expr) -> object:
         first, second = self.value_of(left), self.value_of(right)
         if type(first) is type(second) and type(first) in (str, list, tuple):
             return first + second
@@ -228,7 +228,7 @@ class Constants:
                     return str(found)
         raise UnknownValueError
 
-    def _container(self, name: str, arguments: Sequence[ast.expr]) -> Any:
+    def _container(self, name: str, arguments: Sequence[ast.expr]) -> object:
         try:
             return _CONTAINERS[name](*map(self.value_of, arguments))
         except (TypeError, ValueError):

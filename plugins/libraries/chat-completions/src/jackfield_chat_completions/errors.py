@@ -76,14 +76,14 @@ def filtered_categories(results: object) -> str:
     return f" [{', '.join(found)}]" if found else ""
 
 
-def _json_or_text(body: bytes) -> Any:
+def _json_or_text(body: bytes) -> object:
     try:
         return json_value(body)
     except ValueError:
         return _json_in_events(body) or body.decode("utf-8", "replace")
 
 
-def _json_in_events(body: bytes) -> Any:
+def _json_in_events(body: bytes) -> object:
     """The first object of a body that is a stream of events: some servers refuse in the form that was asked for."""
     if not re.search(rb"^(data|event|error):", body, re.MULTILINE):
         return None

@@ -10,7 +10,7 @@ from jackfield.models import address_of, path_of, read_media
 _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
 
 
-def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, Any]:
+def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, object]:
     """The part of a message for an image, audio or video.
 
     Raises:
@@ -26,7 +26,7 @@ def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, An
     return {"type": "video_url", "video_url": {"url": address_of(value, "video")}}
 
 
-def _audio(value: str | dict[str, Any], as_uri: bool) -> dict[str, Any]:
+def _audio(value: str | dict[str, Any], as_uri: bool) -> dict[str, object]:
     if isinstance(value, dict):
         return value
     path = path_of(value)

@@ -65,7 +65,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         chosen = {name: value for name in _DIALECT if (value := self._set(name)) is not None}
         return replace(dialect, **chosen, body={**dialect.body, **self._body()})
 
-    def _body(self) -> dict[str, Any]:
+    def _body(self) -> dict[str, object]:
         body = {
             "modalities": list(self.config.modalities) or None,
             "audio": self.config.audio_output,

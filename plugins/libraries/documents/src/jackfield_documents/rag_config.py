@@ -56,12 +56,12 @@ class RAGConfig(Config):
         return self
 
     @property
-    def _of_vectors(self) -> dict[str, Any]:
+    def _of_vectors(self) -> dict[str, object]:
         settings = {"embedding_model": self.embedding_model, "index_path": self.index_path}
         return {name: value for name, value in settings.items() if value is not None}
 
     @property
-    def searchers(self) -> dict[str, dict[str, Any]]:
+    def searchers(self) -> dict[str, dict[str, object]]:
         """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`."""
         match self.retrieval_type:
             case "keyword":

@@ -62,7 +62,7 @@ def key_of(request: ChatRequest, scope: str = "") -> bytes:
     return hashlib.sha256(text.encode("ascii")).digest()
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a value of type {type(value).__name__}")
@@ -76,7 +76,7 @@ def _options(config: GenerateConfig) -> Iterable[tuple[str, Any]]:
             yield name, value
 
 
-def _message(message: Message) -> list[Any]:
+def _message(message: Message) -> list[object]:
     call, origin = message.function_call, message.origin
     return [
         message.role,
@@ -95,7 +95,7 @@ def _content(content: str | list[ContentItem]) -> str | list[Any]:
     return [_item(*item.get_type_and_value()) for item in content]
 
 
-def _item(kind: str, value: object) -> list[Any]:
+def _item(kind: str, value: object) -> list[object]:
     if kind == "text":
         return [kind, value]
     if kind == "file":  # its name is told to the model, too
@@ -103,7 +103,7 @@ def _item(kind: str, value: object) -> list[Any]:
     return [kind, _medium(value)]
 
 
-def _medium(value: object) -> Any:
+def _medium(value: object) -> object:
     """A medium by its content where that is here, else by its address; it may hold others."""
     if isinstance(value, Mapping):
         return {name: _medium(one) for name, one in value.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import FunctionCall
@@ -33,7 +32,7 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def object_of(call: FunctionCall) -> dict[str, Any] | None:
+def object_of(call: FunctionCall) -> dict[str, object] | None:
     """The arguments of a past call; None if they are no JSON object as they stand."""
     if not call.arguments.strip():
         return {}
@@ -44,7 +43,7 @@ def object_of(call: FunctionCall) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def mended(text: str) -> Any:
+def mended(text: str) -> object:
     """The value of JSON as models write it; None if there is none."""
     try:
         return loads_lenient(text)

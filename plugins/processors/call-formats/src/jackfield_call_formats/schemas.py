@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jackfield.request import FunctionSchema
 
@@ -17,13 +16,13 @@ def schema_json(schema: Mapping[str, object]) -> str:
     return json.dumps(schema, ensure_ascii=False, default=_as_dict)
 
 
-def _as_dict(value: object) -> dict[str, Any]:
+def _as_dict(value: object) -> dict[str, object]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a function schema holds JSON values only, not {type(value).__name__}")
 
 
-def properties_of(function: FunctionSchema) -> Mapping[str, Any]:
+def properties_of(function: FunctionSchema) -> Mapping[str, object]:
     """The schemas of a function's arguments, by name."""
     properties = (function.get("parameters") or {}).get("properties") or {}
     return properties if isinstance(properties, Mapping) else {}

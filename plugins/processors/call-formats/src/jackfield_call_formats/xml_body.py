@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import FunctionCall
@@ -142,7 +141,7 @@ def _unescaped(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _typed(text: str, types: Types) -> Any:
+def _typed(text: str, types: Types) -> object:
     """What a value means, where it may have these types."""
     escaped = _unescaped(text)
     if escaped is not None:
@@ -153,7 +152,7 @@ def _typed(text: str, types: Types) -> Any:
     return text if "string" in types and (kind == "string" or not fits) else value
 
 
-def _as_json(text: str, types: Types) -> Any:
+def _as_json(text: str, types: Types) -> object:
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):

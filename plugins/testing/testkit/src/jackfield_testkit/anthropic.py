@@ -96,7 +96,7 @@ def _chat_messages(message: Mapping[str, Any]) -> list[Wire]:
     return [*results, chat] if chat["content"] or not results else results
 
 
-def _chat_content(content: Any) -> Any:
+def _chat_content(content: Any) -> object:
     if isinstance(content, str):
         return content
     return [_chat_part(block) for block in content if block["type"] in ("text", "image")]

@@ -68,7 +68,7 @@ def _suite_class(item: pytest.Item) -> type[Suite] | None:
     return found if isinstance(found, type) and issubclass(found, Suite) else None
 
 
-def _facts_of(suite: type[Suite], item: pytest.Item) -> dict[str, Any]:
+def _facts_of(suite: type[Suite], item: pytest.Item) -> dict[str, object]:
     return {
         "suite": suite_of(suite).__name__,
         "class": suite.__name__,
@@ -126,7 +126,7 @@ class _Recorder:
             reporter.ensure_newline()
             reporter.write_line(f"conformance: {text}")
 
-    def _record(self, distribution: str, exitstatus: int) -> dict[str, Any]:
+    def _record(self, distribution: str, exitstatus: int) -> dict[str, object]:
         suites = [self._suite(key) for key in sorted(self._suites)]
         outcomes = {result["outcome"] for suite in suites for result in suite["tests"].values()}
         return {

@@ -138,7 +138,7 @@ def _chat_path(path: str) -> str:
     return path.replace(native, _PATHS[native]) if native else path
 
 
-def _chat_request(native: object, *, streams: bool) -> Any:
+def _chat_request(native: object, *, streams: bool) -> object:
     """The body that Chat Completions would have; what is none of DashScope's stays as it is."""
     if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
         return native
@@ -157,14 +157,14 @@ def _chat_request(native: object, *, streams: bool) -> Any:
     return {**body, "stream": True} if streams else body
 
 
-def _chat_message(message: Mapping[str, object]) -> dict[str, Any]:
+def _chat_message(message: Mapping[str, object]) -> dict[str, object]:
     content = message.get("content")
     if not isinstance(content, list):
         return dict(message)
     return {**message, "content": [_chat_part(part) for part in content]}
 
 
-def _chat_part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _chat_part(part: Mapping[str, Any]) -> dict[str, object]:
     if "image" in part:
         return {"type": "image_url", "image_url": {"url": part["image"]}}
     if "audio" in part:
@@ -216,16 +216,16 @@ class _Writer(Writer):
         head = (b"id:%d" % self._number, b"event:" + kind.encode(), b":HTTP_STATUS/%d" % status, b"data:" + data)
         return b"\n".join(head) + b"\n\n"
 
-    def _answer(self, choices: Any, key: str, usage: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(self, choices: Any, key: str, usage: Mapping[str, Any]) -> dict[str, object]:
         native = [
             {"finish_reason": choice.get("finish_reason") or "null", "message": self._message(choice.get(key) or {})}
             for choice in choices
         ]
         return {"output": {"choices": native}, **usage, **({"request_id": RESPONSE_ID} if self.reply.fill else {})}
 
-    def _message(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _message(self, said: Mapping[str, Any]) -> dict[str, object]:
         text = said.get("content") or ""
-        message: dict[str, Any] = {"role": "assistant", "content": text}
+        message: dict[str, object] = {"role": "assistant", "content": text}
         if self._multimodal:
             message["content"] = [{"text": text}] if text else []
         if reasoning := said.get("reasoning_content") or said.get("reasoning"):
@@ -235,11 +235,11 @@ class _Writer(Writer):
         return message
 
 
-def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, Any]:
+def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, object]:
     if usage is None:
         return {}
     output = int(usage.get("completion_tokens", 0) * share)
-    counts: dict[str, Any] = {
+    counts: dict[str, object] = {
         "input_tokens": usage.get("prompt_tokens", 0),
         "output_tokens": output,
         "total_tokens": usage.get("prompt_tokens", 0) + output,
@@ -278,7 +278,7 @@ def _ranking(request: DashScopeRequest) -> Reply:
     return replies.raw(wire_json({"output": {"results": best}, "usage": usage, "request_id": request.request_id}))
 
 
-def _native_embeddings(said: Mapping[str, Any]) -> dict[str, Any]:
+def _native_embeddings(said: Mapping[str, Any]) -> dict[str, object]:
     items = [
         {"text_index": item.get("index"), "embedding": item.get("embedding")} if isinstance(item, dict) else item
         for item in said["data"]

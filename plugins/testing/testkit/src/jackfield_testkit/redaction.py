@@ -76,7 +76,7 @@ class Redaction:
             return [self.value(entry) for entry in value]
         return value
 
-    def restored(self, value: object) -> Any:
+    def restored(self, value: object) -> object:
         """A JSON value with the values that its names stand for."""
         if isinstance(value, str):
             for real, name in self._names.items():

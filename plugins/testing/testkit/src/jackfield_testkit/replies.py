@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 Chunk: TypeAlias = Mapping[str, Any] | str
 """One server-sent event: an object that is sent as JSON, or a text that is sent as it is."""
 
-DEFAULT_USAGE: Mapping[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+DEFAULT_USAGE: Mapping[str, object] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 DEFAULT_CHARS = 8
 RESPONSE_ID = "chatcmpl-test"
 """The id of every answer."""
@@ -336,7 +336,7 @@ class ChatWriter(Writer):
         return wire_json({**_shared(self.model, "chat.completion"), "choices": [choice], **usage})
 
 
-def _shared(model: str, kind: str) -> dict[str, Any]:
+def _shared(model: str, kind: str) -> dict[str, object]:
     return {"id": RESPONSE_ID, "object": kind, "created": _CREATED, "model": model}
 
 
@@ -370,7 +370,7 @@ def reasoning(
     usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
     """Reasoning, in the field where one family of servers or the other puts it, then an answer in words."""
-    deltas: list[dict[str, Any]] = [{field: piece} for piece in _split(thought, chars)]
+    deltas: list[dict[str, object]] = [{field: piece} for piece in _split(thought, chars)]
     deltas += [{"content": piece} for piece in _split(then, chars)]
     return _answer(deltas, "stop", usage)
 
@@ -425,7 +425,7 @@ def tool_calls(
         ordered = [deltas[row] for row in range(longest) for deltas in each if row < len(deltas)]
     else:
         ordered = [delta for deltas in each for delta in deltas]
-    words: list[dict[str, Any]] = [{"content": piece} for piece in _split(content, chars)]
+    words: list[dict[str, object]] = [{"content": piece} for piece in _split(content, chars)]
     return _answer([*words, *({"tool_calls": [delta]} for delta in ordered)], "tool_calls", usage)
 
 
@@ -466,11 +466,11 @@ def _answer(
     return Reply(chunks=tuple(events), usage=usage)
 
 
-def _delta(delta: Mapping[str, object], finish_reason: str | None = None) -> dict[str, Any]:
+def _delta(delta: Mapping[str, object], finish_reason: str | None = None) -> dict[str, object]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
 
-def _call_deltas(index: int, call: ToolCall, chars: int) -> list[dict[str, Any]]:
+def _call_deltas(index: int, call: ToolCall, chars: int) -> list[dict[str, object]]:
     head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name}}
     if call.id is not None:
         head["id"] = call.id

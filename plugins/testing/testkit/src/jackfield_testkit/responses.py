@@ -94,7 +94,7 @@ def _chat_path(path: str) -> str:
     return before.removesuffix(_PATH) + _CHAT_PATH + mark + query if before.endswith(_PATH) else path
 
 
-def _chat_request(native: object) -> Any:
+def _chat_request(native: object) -> object:
     """The body that Chat Completions would have; what is none of Responses' stays as it is."""
     if not (isinstance(native, dict) and "input" in native):
         return native
@@ -164,7 +164,7 @@ def _add_item(messages: list[Wire], item: Mapping[str, object]) -> None:
             messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": content})
 
 
-def _chat_content(content: Any) -> Any:
+def _chat_content(content: Any) -> object:
     return content if isinstance(content, str) else [_chat_part(part) for part in content]
 
 

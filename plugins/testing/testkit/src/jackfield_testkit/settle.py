@@ -32,7 +32,7 @@ def settle(distribution: str) -> dict[str, list[str]]:
     return report
 
 
-def load_all(distribution: str, host: PluginHost) -> dict[str, Any]:
+def load_all(distribution: str, host: PluginHost) -> dict[str, object]:
     """Every component of a distribution, by `kind.name`; an error as its text."""
     loaded: dict[str, object] = {}
     for row in host.catalog.rows:
@@ -47,7 +47,7 @@ def load_all(distribution: str, host: PluginHost) -> dict[str, Any]:
 def _in_threads(distribution: str) -> list[str]:
     """A host for each thread, so that nothing but Python's own lock stands between them."""
     start = threading.Barrier(THREADS)
-    results: list[dict[str, Any]] = []
+    results: list[dict[str, object]] = []
 
     def work() -> None:
         host = PluginHost(Settings())

@@ -188,10 +188,10 @@ class CountedText(str):
         return CountedText(text, self._count)
 
 
-def _counted(name: str) -> Any:
+def _counted(name: str) -> object:
     plain = getattr(str, name)
 
-    def method(self: CountedText, *args: Any, **kwargs: Any) -> Any:
+    def method(self: CountedText, *args: Any, **kwargs: Any) -> object:
         self._count[0] += len(self)
         value = plain(self, *args, **kwargs)
         if isinstance(value, str):

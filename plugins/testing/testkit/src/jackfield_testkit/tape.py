@@ -96,7 +96,7 @@ def _message_json(message: Message) -> Json:
     return dumped | ({"function_id": message.function_id} if message.function_id else {})
 
 
-def _medium(kind: str, value: object) -> Any:
+def _medium(kind: str, value: object) -> object:
     """A medium as it is told apart: by its content, wherever it lies and however long it is."""
     if kind == "text":
         return value
@@ -118,7 +118,7 @@ def _digest(content: bytes) -> str:
     return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()[:32]}"
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """JSON out of read-only mappings and tuples."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}

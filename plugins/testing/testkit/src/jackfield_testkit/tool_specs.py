@@ -137,7 +137,7 @@ def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) 
         raise ValueError(f"line {call.lineno}: {target} is not a function with @tool")
 
 
-def _loaded(target: str, line: int) -> Any:
+def _loaded(target: str, line: int) -> object:
     module, _, name = target.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
@@ -150,7 +150,7 @@ def _derived() -> list[str]:
     return [one.name for one in fields(ToolSpec) if one.name not in (*KEPT, "target", "config", "extra")]
 
 
-def _said(spec: ToolSpec) -> dict[str, Any]:
+def _said(spec: ToolSpec) -> dict[str, object]:
     """What has to be written of a descriptor: what is not the default."""
     defaults = {one.name: one.default if one.default is not MISSING else None for one in fields(ToolSpec)}
     values = {name: getattr(spec, name) for name in ("name", "target", *_derived())}

@@ -279,7 +279,7 @@ class Kernel:
         client.shell_channel.send(message)
         return str(message["msg_id"])
 
-    async def _take_reply(self, requests: Set[str], *, timeout_s: float = 1.0) -> Mapping[str, Any] | None:
+    async def _take_reply(self, requests: Set[str], *, timeout_s: float = 1.0) -> Mapping[str, object] | None:
         """The reply to one of the requests, if it comes in time; others are dropped."""
         client = self._connected()
         give_up = time.monotonic() + timeout_s
@@ -305,7 +305,7 @@ class _Course:
 
     request: str
     awaited: Set[str]
-    reply: Mapping[str, Any] | None = None
+    reply: Mapping[str, object] | None = None
     is_over: bool = False
     error_told: bool = False
     silence_s: float = 0.0
@@ -328,7 +328,7 @@ class _Message:
 
     request: str
     kind: str
-    content: Mapping[str, Any]
+    content: Mapping[str, object]
 
 
 async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:

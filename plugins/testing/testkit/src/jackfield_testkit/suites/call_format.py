@@ -62,7 +62,7 @@ CLOCK: FunctionSchema = {
     "description": "Tells the hour.",
     "parameters": {"type": "object", "properties": {}, "required": []},
 }
-ARGUMENTS: Sequence[Mapping[str, Any]] = (
+ARGUMENTS: Sequence[Mapping[str, object]] = (
     {"place": "Paris"},
     {"place": "東京 🗼", "days": 3},
     {"place": 'a "quoted" \\ place'},
@@ -415,7 +415,7 @@ def _calls(answer: ModelResponse) -> Calls:
     return [(call.name, call.get_parsed_arguments()) for call in answer.get_function_calls()]
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:

@@ -80,10 +80,10 @@ class EmbedderSuite(LocalEmbedderSuite):
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
-    batched: ClassVar[Mapping[str, Any]] = {"batch_size": 10}
-    impatient: ClassVar[Mapping[str, Any]] = {"request_timeout": 1}
-    once: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
-    persistent: ClassVar[Mapping[str, Any]] = {"max_retries": 1}
+    batched: ClassVar[Mapping[str, object]] = {"batch_size": 10}
+    impatient: ClassVar[Mapping[str, object]] = {"request_timeout": 1}
+    once: ClassVar[Mapping[str, object]] = {"max_retries": 0}
+    persistent: ClassVar[Mapping[str, object]] = {"max_retries": 1}
     patience_s: ClassVar[float] = 3.0
 
     def make_embedder(self, server_url: str = "", **overrides: Any) -> Embedder:

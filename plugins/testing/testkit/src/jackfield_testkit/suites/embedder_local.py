@@ -68,10 +68,10 @@ class LocalEmbedderSuite(Suite):
     """
 
     component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
-    other_space: ClassVar[Mapping[str, Any]] = {}
+    config: ClassVar[Mapping[str, object]] = {}
+    other_space: ClassVar[Mapping[str, object]] = {}
     many: ClassVar[int] = 25
-    batched: ClassVar[Mapping[str, Any]] = {}
+    batched: ClassVar[Mapping[str, object]] = {}
     tolerance: ClassVar[float] = 1e-4
 
     def make_embedder(self, **overrides: Any) -> Embedder:

@@ -53,7 +53,7 @@ class LLMTests(Suite):
     """
 
     component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
+    config: ClassVar[Mapping[str, object]] = {}
     secrets: ClassVar[Sequence[str] | None] = None
     dialect: ClassVar[Dialect] = ChatCompletions()
     unsupported_options: ClassVar[Mapping[str, str]] = {}

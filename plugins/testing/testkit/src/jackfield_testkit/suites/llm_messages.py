@@ -270,7 +270,7 @@ class MediaTests(LLMTests):
             assert (server.requests, connections_to(server)) == ([], 0)
             return []
         answer_of(model, history)
-        parts: list[dict[str, Any]] = sent_messages(server)[-1]["content"]
+        parts: list[dict[str, object]] = sent_messages(server)[-1]["content"]
         assert [part.get("text") for part in parts] == ["before", None, "after"]
         return parts
 

@@ -292,14 +292,14 @@ def _report(dist: str, attempt: int = 0, *, alone: bool = False) -> dict[str, An
 
 
 @cache
-def _settled(dist: str) -> dict[str, Any]:
+def _settled(dist: str) -> dict[str, object]:
     # Without its keys: importing must not want them.
     secrets = {name for _, spec in _specs(dist) for name in spec.secrets}
     environment = {name: value for name, value in os.environ.items() if name not in secrets}
     return _answer(["jackfield_testkit.settle", canonicalize_name(dist)], environment, f"the components of {dist}")
 
 
-def _answer(command: Sequence[str], environment: Mapping[str, str], what: str) -> dict[str, Any]:
+def _answer(command: Sequence[str], environment: Mapping[str, str], what: str) -> dict[str, object]:
     done = subprocess.run(  # noqa: S603 - our own module, in our own interpreter
         [sys.executable, "-B", "-m", *command],
         env=environment,

@@ -102,11 +102,11 @@ def _shape(spec: ComponentSpec) -> Iterator[str]:
             yield f"its {field.name} is {value!r:.80}, and comes back from JSON as {back!r:.80}"
 
 
-def _plain(spec: ComponentSpec) -> dict[str, Any]:
+def _plain(spec: ComponentSpec) -> dict[str, object]:
     return {field.name: _json(getattr(spec, field.name)) for field in fields(spec)}
 
 
-def _json(value: object) -> Any:
+def _json(value: object) -> object:
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, tuple):
@@ -116,7 +116,7 @@ def _json(value: object) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _restored(value: Any, annotation: str) -> Any:
+def _restored(value: Any, annotation: str) -> object:
     if annotation.startswith("frozenset"):
         return frozenset(value)
     if not annotation.startswith("tuple"):

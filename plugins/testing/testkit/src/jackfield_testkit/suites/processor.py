@@ -86,7 +86,7 @@ class ProcessorSuite(Suite):
     """
 
     component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
+    config: ClassVar[Mapping[str, object]] = {}
     texts: ClassVar[Sequence[str]] = ()
     harmless: ClassVar[str] = HARMLESS
     messages: ClassVar[Sequence[Message]] = (Message("user", "hello"),)
@@ -387,7 +387,7 @@ def _other(its_name: str, its_phase: Phase) -> Processor:
     return Other()
 
 
-def _frozen(request: ChatRequest) -> Any:
+def _frozen(request: ChatRequest) -> object:
     """All that is in a request, as values of their own."""
     return (
         [message.model_dump() for message in request.messages],

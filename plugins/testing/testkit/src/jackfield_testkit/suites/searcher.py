@@ -69,7 +69,7 @@ class SearcherSuite(Suite):
     """
 
     component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
+    config: ClassVar[Mapping[str, object]] = {}
 
     def make_searcher(self) -> Searcher:
         """A new searcher under test. Override it if yours needs more than `config`."""

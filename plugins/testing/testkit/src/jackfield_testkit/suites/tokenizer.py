@@ -79,7 +79,7 @@ class TokenizerSuite(Suite):
     """
 
     component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
+    config: ClassVar[Mapping[str, object]] = {}
     normal_form: ClassVar[Literal["", "NFC", "NFKC"]] = ""
     control_tokens: ClassVar[Sequence[str]] = CONTROL_TOKENS
 
@@ -287,7 +287,7 @@ def _no_panic() -> Iterator[None]:
         raise
 
 
-def _at_the_same_time(count: int, work: Callable[[], Any]) -> list[Any]:
+def _at_the_same_time(count: int, work: Callable[[], Any]) -> list[object]:
     """What several threads got that began together; an error in place of what one did not get."""
     start = threading.Barrier(count)
     came: list[object] = [None] * count

@@ -58,7 +58,7 @@ ODD_TEXTS = (
     "x" * 5000,
     '{"a": ',
 )
-WRONG_VALUES: Sequence[Any] = (None, 17, 2.5, True, "text", ["x", {}], {"key": []})
+WRONG_VALUES: Sequence[object] = (None, 17, 2.5, True, "text", ["x", {}], {"key": []})
 _LANGUAGES = ("en", "zh", "fr")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|File \"[^\"]+\", line \d+")
 
@@ -86,7 +86,7 @@ class ToolSuite(Suite):
     """
 
     component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
+    config: ClassVar[Mapping[str, object]] = {}
     examples: ClassVar[Sequence[tuple[Mapping[str, Any], Expected]]] = ()
     files: ClassVar[Mapping[str, bytes]] = {}
     failures: ClassVar[Sequence[Mapping[str, Any]]] = ()
@@ -387,11 +387,11 @@ class Bench:
         """What calls the tool in a run; somebody says yes to each call."""
         return _approving(self.tool, **options)
 
-    def call(self, arguments: Mapping[str, Any]) -> Any:
+    def call(self, arguments: Mapping[str, Any]) -> object:
         """The output of a call with arguments that fit."""
         return sync.run(output_of(self.tool, dict(arguments), self.context()))
 
-    def call_directly(self, params: str | Mapping[str, object]) -> Any:
+    def call_directly(self, params: str | Mapping[str, object]) -> object:
         """The output of a call with whatever a caller passes."""
         return sync.run(output_of(self.tool, params, self.context()))
 
@@ -408,10 +408,10 @@ class Bench:
         planned = PlannedCall(0, "1", FunctionCall(self.tool.name, text))
         return sync.run((executor or self.executor()).finish(planned, self.context()))
 
-    def events(self, calls: Sequence[Mapping[str, object]]) -> list[Any]:
+    def events(self, calls: Sequence[Mapping[str, object]]) -> list[object]:
         """The events of one turn."""
 
-        async def gather() -> list[Any]:
+        async def gather() -> list[object]:
             planned = [
                 PlannedCall(index, f"call_{index}", FunctionCall(self.tool.name, json.dumps(arguments)))
                 for index, arguments in enumerate(calls)
@@ -466,7 +466,7 @@ async def _used_alone(
         await _aclose(tool.load())
 
 
-async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object], bench: Bench) -> Any:
+async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object], bench: Bench) -> object:
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
         return await output_of(tool, dict(arguments), context)
@@ -544,11 +544,11 @@ def _text_of(output: Any) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str, object]]:
     """Arguments that the tool's schema refuses: each differs in one thing from those that fit."""
     schema = _schema(tool)
     checker = ArgumentChecker(tool.name, schema)
-    candidates: list[dict[str, Any]] = [{**arguments, "no_such_argument": 1}]
+    candidates: list[dict[str, object]] = [{**arguments, "no_such_argument": 1}]
     candidates += [
         {key: value for key, value in arguments.items() if key != name} for name in schema.get("required", ())
     ]
@@ -560,7 +560,7 @@ def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str
             yield candidate
 
 
-def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence[str]) -> Iterator[dict[str, object]]:
     """The arguments with each of the texts in each place where the schema takes one."""
     schema = _schema(tool)
     checker = ArgumentChecker(tool.name, schema)
