@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,12 @@ from jackfield._localfiles import LocalFile, local_files
 from jackfield.errors import ConfigError
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 
-_KNOWN_KEYS = ("allow", "block", "enabled", "local", "order", "prefer", "safe", "settings", "strict")
 ENABLED_KINDS = ("processor", "observer")
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
-_VARIABLES = {"allow": _ALLOW_VARIABLE, "safe": "JACKFIELD_SAFE", "block": "JACKFIELD_PLUGINS_BLOCK"}
+_LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
+_SWITCHES = {"safe": "JACKFIELD_SAFE", "strict": "JACKFIELD_PLUGINS_STRICT", "trace": "JACKFIELD_PLUGINS_TRACE"}
+_VARIABLES = {**_LISTS, **_SWITCHES}
 CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
@@ -134,7 +135,7 @@ def load_settings(
     """
     env = os.environ if environ is None else environ
     user_path = user_file or _user_folder(env) / "config.toml"
-    user = _checked(_read_toml(user_path), str(user_path), more=("secrets",))
+    user = _checked(_read_toml(user_path), str(user_path), _USERS_KEYS)
     choices_file = user_path.with_name(CHOICES_FILE)
     choices = read_choices(choices_file)
     project = load_project(project_dir, trusted=user_path.with_name(TRUST_FOLDER)) if with_project else None
@@ -206,8 +207,8 @@ def _merged(
     options: dict[str, Mapping[str, object]] = {}
     for origin, layer in layers.items():
         for said in _sayings(layer):
-            variable = _VARIABLES.get(said.partition(":")[0])
-            origins.setdefault(said, variable if variable and origin == _ENVIRONMENT else origin)
+            variable = _VARIABLES.get(said.partition(":")[0]) if origin == _ENVIRONMENT else None
+            origins.setdefault(said, variable or origin)
         first = {**layer, **first}
         enabled.update(dict.fromkeys(map(enabled_form, layer.get("enabled", ()))))
         prefer = {**layer.get("prefer", {}), **prefer}
@@ -297,21 +298,9 @@ def _forms(name: str) -> tuple[str, ...]:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if _ALLOW_VARIABLE in env:
-        found["allow"] = _names(env[_ALLOW_VARIABLE])
-    if "JACKFIELD_PLUGINS_BLOCK" in env:
-        found["block"] = _names(env["JACKFIELD_PLUGINS_BLOCK"])
-    if "JACKFIELD_PLUGINS_ENABLED" in env:
-        found["enabled"] = _names(env["JACKFIELD_PLUGINS_ENABLED"])
-    for key, variable in (
-        ("safe", "JACKFIELD_SAFE"),
-        ("strict", "JACKFIELD_PLUGINS_STRICT"),
-        ("trace", "JACKFIELD_PLUGINS_TRACE"),
-    ):
-        if variable in env:
-            found[key] = _flag(env[variable], variable)
-    return found
+    lists = {key: _names(env[variable]) for key, variable in _LISTS.items() if variable in env}
+    switches = {key: _flag(env[variable], variable) for key, variable in _SWITCHES.items() if variable in env}
+    return {**lists, **switches}
 
 
 def _names(text: str) -> list[str]:
@@ -356,32 +345,46 @@ def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
 
 
-def _checked(table: object, where: str, more: tuple[str, ...] = ()) -> dict[str, Any]:
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _are_texts_by_name(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
+
+
+def _are_tables_by_name(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
+
+
+_NAMES = ("a list of names", _are_texts)
+_TEXTS = ("a table of texts", _are_texts_by_name)
+_TABLES = ("a table with a table for each component", _are_tables_by_name)
+_SWITCH = ("true or false", lambda value: isinstance(value, bool))
+_KEYS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    **dict.fromkeys(("allow", "block", "enabled", "local", "order"), _NAMES),
+    **dict.fromkeys(("safe", "strict"), _SWITCH),
+    "prefer": _TEXTS,
+    "settings": _TABLES,
+}
+"""What each key of a file must be."""
+_USERS_KEYS = {**_KEYS, "secrets": _TEXTS}
+
+
+def _checked(
+    table: Any, where: str, keys: Mapping[str, tuple[str, Callable[[object], bool]]] = _KEYS
+) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
-    if "secrets" in table and not more:
+    if "secrets" in table and "secrets" not in keys:
         raise ConfigError(f"{where} has secrets: others can read a project. Move them to the user's config.toml")
     for key, value in table.items():
-        if key not in (*_KNOWN_KEYS, *more):
-            raise ConfigError(f"{where}: unknown key {key!r}{closest(key, (*_KNOWN_KEYS, *more))}")
-        _check_shape(key, value, where)
+        if key not in keys:
+            raise ConfigError(f"{where}: unknown key {key!r}{closest(key, keys)}")
+        wanted, fits = keys[key]
+        if not fits(value):
+            raise ConfigError(f"{where}: {key!r} must be {wanted}")
     return table
-
-
-def _check_shape(key: str, value: object, where: str) -> None:
-    if key in ("allow", "block", "enabled", "local", "order"):
-        fits = isinstance(value, list) and all(isinstance(name, str) for name in value)
-        wanted = "a list of names"
-    elif key in ("prefer", "secrets"):
-        fits = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-        wanted = "a table of texts"
-    elif key == "settings":
-        fits = isinstance(value, dict) and all(isinstance(v, dict) for v in value.values())
-        wanted = "a table with a table for each component"
-    else:
-        fits, wanted = isinstance(value, bool), "true or false"
-    if not fits:
-        raise ConfigError(f"{where}: {key!r} must be {wanted}")
 
 
 def closest(name: str, known: Collection[str]) -> str:
