@@ -21,11 +21,21 @@ _TARGET_FIELDS = ("target", "config", "check")
 
 def fault_of(spec: ComponentSpec) -> str:
     """What is wrong with a descriptor, as the end of a sentence, or '' if nothing is."""
+    # In this order: what is of the right type can be looked at.
+    faults = (check(spec) for check in (_fault_of_types, _fault_of_names, _fault_of_texts, _fault_of_schema))
+    return next(filter(None, faults), "")
+
+
+def _fault_of_types(spec: ComponentSpec) -> str:
     for entry in fields(spec):
         value = getattr(spec, entry.name)
         wanted, fits = _FITS[str(entry.type)]
         if not fits(value):
             return f"{entry.name!r} must be {wanted}, not {type(value).__name__}"
+    return ""
+
+
+def _fault_of_names(spec: ComponentSpec) -> str:
     if not _NAME.fullmatch(spec.name):
         return f"the name {spec.name[:80]!r} is none: use letters, digits, '_', '-' and '.', at most 64"
     for name in _TARGET_FIELDS:
@@ -37,12 +47,12 @@ def fault_of(spec: ComponentSpec) -> str:
     for variable in spec.secrets:
         if not _VARIABLE.fullmatch(variable):
             return f"the secret {variable[:80]!r} is no name of an environment variable"
-    if len(spec.summary) > MAX_SUMMARY_CHARS:
-        return f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit a line"
-    return _fault_of_texts(spec) or _fault_of_schema(spec)
+    return ""
 
 
 def _fault_of_texts(spec: ComponentSpec) -> str:
+    if len(spec.summary) > MAX_SUMMARY_CHARS:
+        return f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit a line"
     description = getattr(spec, "description", "")
     texts = {"description": description} if isinstance(description, str) else dict(description)
     shown = {"summary": spec.summary, **{f"host {host[:80]!r}": host for host in spec.network}, **texts}

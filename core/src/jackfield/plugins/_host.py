@@ -10,14 +10,17 @@ import importlib
 import os
 import threading
 import weakref
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._loading import Loading
 from jackfield.plugins._own import ANY, Registered, modules_by_name, name_in_code, row_in_code
 from jackfield.settings import Settings, closest
+
+T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class PluginHost(Loading):
@@ -87,10 +90,10 @@ class PluginHost(Loading):
                 raise ConfigError(f"{name!r} is not registered{closest(name, list(self._own))}")
             self._own = {other: one for other, one in self._own.items() if other != name}
             self._catalog = None
-            self._registered = {key: value for key, value in self._registered.items() if key[0] != name}
-            self._offered = {key: value for key, value in self._offered.items() if key[0] != name}
-            self._specs = {row: spec for row, spec in self._specs.items() if row.distribution != name}
-            self._classes = {row: made for row, made in self._classes.items() if row.distribution != name}
+            self._registered = _of_others(self._registered, name)
+            self._offered = _of_others(self._offered, name)
+            self._specs = _of_other_rows(self._specs, name)
+            self._classes = _of_other_rows(self._classes, name)
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
 
@@ -108,10 +111,22 @@ class PluginHost(Loading):
         with self._lock:
             self.settings = settings or self.settings
             self._scanned = self._catalog = self._identities = None
-            self._registered = {key: value for key, value in self._registered.items() if isinstance(value, str)}
             self._offered = {}
-            self._specs = {row: spec for row, spec in self._specs.items() if not isinstance(spec, PluginError)}
-            self._classes = {row: made for row, made in self._classes.items() if not isinstance(made, PluginError)}
+            self._registered = _without_errors(self._registered)
+            self._specs = _without_errors(self._specs)
+            self._classes = _without_errors(self._classes)
+
+
+def _of_others(known: Mapping[tuple[str, str], T], name: str) -> dict[tuple[str, str], T]:
+    return {key: value for key, value in known.items() if key[0] != name}
+
+
+def _of_other_rows(known: Mapping[Row, T], name: str) -> dict[Row, T]:
+    return {row: value for row, value in known.items() if row.distribution != name}
+
+
+def _without_errors(known: Mapping[Key, T]) -> dict[Key, T]:
+    return {key: value for key, value in known.items() if not isinstance(value, PluginError)}
 
 
 def _made_again(

@@ -214,11 +214,7 @@ class Names(ABC):
         """
         rules = self.settings.unnarrowed or self.settings
         candidates = self._candidates(kind, address)
-        allowed = [row for row in candidates if not why_not(row, rules)]
-        if len(allowed) > 1:
-            preferred = normalise(rules.prefer.get(f"{kind}.{allowed[0].name}", ""))
-            chosen = [row for row in allowed if row.distribution == preferred]
-            allowed = chosen or allowed
+        allowed = _preferred([row for row in candidates if not why_not(row, rules)], rules)
         if len(allowed) > 1:
             raise AmbiguousPluginError(_ambiguity(kind, allowed[0].name, allowed))
         if not candidates:
@@ -244,13 +240,16 @@ class Names(ABC):
     def _from_sources(self, kind: str, name: str, wanted: str | None, *, is_found: bool) -> list[Row]:
         """What sources offer of a name: local files always; others where they are named, or enabled and needed."""
         sources = [row for row in self._sources if wanted in (None, row.distribution)]
-        local = [source for source in sources if source.kind == ANY]
-        found = [row for source in local for row in self._asked(source, kind, name, is_named=wanted is not None)]
+        is_named = wanted is not None
+        found = self._asked_all([one for one in sources if one.kind == ANY], kind, name, is_named=is_named)
         if found or is_found:
             return found
-        enabled = self.settings.enabled
-        others = [one for one in sources if one.kind == kind and (wanted or f"{kind}.{one.address}" in enabled)]
-        return [row for source in others for row in self._asked(source, kind, name, is_named=wanted is not None)]
+        others = [one for one in sources if one.kind == kind]
+        asked = others if is_named else [one for one in others if f"{kind}.{one.address}" in self.settings.enabled]
+        return self._asked_all(asked, kind, name, is_named=is_named)
+
+    def _asked_all(self, sources: Iterable[Row], kind: str, name: str, *, is_named: bool) -> list[Row]:
+        return [row for source in sources for row in self._asked(source, kind, name, is_named=is_named)]
 
     def _asked(self, source: Row, kind: str, name: str, *, is_named: bool) -> list[Row]:
         """The component of a name that a source offers, if it does; what is wrong with it is told to who names it."""
@@ -290,6 +289,14 @@ class Names(ABC):
         """Who would offer it, if the group of entry points was not misspelt."""
         entry = f"{kind}.{address.rpartition('/')[2]}"
         return [problem for problem in misspelt_groups(self.paths) if entry in problem.text.split("'")]
+
+
+def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
+    """Of several, those of the distribution that the settings prefer for the name, if it is among them."""
+    if len(rows) < 2:
+        return rows
+    preferred = normalise(rules.prefer.get(rows[0].id, ""))
+    return [row for row in rows if row.distribution == preferred] or rows
 
 
 def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
