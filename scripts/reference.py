@@ -21,11 +21,13 @@ import griffe
 
 from jackfield import config, errors
 from jackfield.cli.main import _parser
+from jackfield.defaults import TERMINAL_COMMANDS
 from jackfield.hookspecs import HOOKS
 from jackfield.plugins import ComponentSpec
 from jackfield.settings import Settings
 from jackfield_documents import RAGConfig
-from jackfield_manage.cli import parsers
+from jackfield_manage.cli import parsers as managing
+from jackfield_terminal.options import parsers as asking
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs/reference"
@@ -268,17 +270,18 @@ def _joined(*parts: str) -> str:
 
 
 def _commands_page() -> str:
-    parser = _parser(("run", "chat"))
+    parser = _parser(("plugins",))
     intro = (
-        "What the core and `jackfield-manage` bring. Plugins add commands of their own: `jackfield plugins list` shows "
-        "them, and `jackfield NAME --help` explains one. Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."
+        'What `pip install "jackfield[cli]"` brings: the core, `jackfield-terminal` and `jackfield-manage`. Plugins '
+        "add commands of their own: `jackfield plugins list` shows them, and `jackfield NAME --help` explains one. "
+        "Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."
     )
-    managing = [
+    others = [
         part
-        for name, its in parsers().items()
+        for name, its in {**asking(), **managing()}.items()
         for part in _command(its, f"jackfield {name}", (its.description or "").rstrip("."))
     ]
-    return _joined("# Commands", intro, *_command(parser, "jackfield", ""), *managing)
+    return _joined("# Commands", intro, *_command(parser, "jackfield", ""), *others)
 
 
 def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator[str]:
@@ -295,6 +298,8 @@ def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator
     for action in below:
         told = {choice.dest: choice.help or "" for choice in action._choices_actions}
         for short, sub in action.choices.items():
+            if short in TERMINAL_COMMANDS:
+                continue  # they are listed there, and no more
             yield from _command(sub, f"{name} {short}", told.get(short, ""))
 
 
@@ -324,7 +329,8 @@ def _cell(action: argparse.Action) -> str:
 
 
 def _settings_page(core: griffe.Module) -> str:
-    used = {name for path in (ROOT / "core/src").rglob("*.py") for name in _variables_in(path)}
+    sources = (ROOT / "core/src", ROOT / "plugins/commands/terminal/src")
+    used = {name for source in sources for path in source.rglob("*.py") for name in _variables_in(path)}
     if used != set(VARIABLES):
         raise SystemExit(f"scripts/reference.py describes other variables than are used: {used ^ set(VARIABLES)}")
     module = core["settings"]

@@ -245,7 +245,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 @pytest.fixture(scope="session")
 def wheels_for_authors(wheels: Mapping[str, Path]) -> list[Path]:
     """The wheels that authors of plugins have: the kit, the template, and what these and the plugins of it need."""
-    needed = ("", "-backend", "-documents", "-http", "-manage", "-new", "-testkit")
+    needed = ("", "-backend", "-documents", "-http", "-manage", "-new", "-terminal", "-testkit")
     return [wheels[f"jackfield{name}"] for name in needed]
 
 
@@ -291,8 +291,9 @@ def shared_environment(
 
 @pytest.fixture(scope="session")
 def lean(shared_environment: Callable[..., Environment], wheels: Mapping[str, Path]) -> Environment:
-    """An environment with the core and the commands about an installation, for tests that change nothing in it."""
-    return shared_environment("lean", lambda made: made.install(wheels["jackfield"], wheels["jackfield-manage"]))
+    """An environment with the core and its commands (`jackfield[cli]`), for tests that change nothing in it."""
+    needed = [wheels[name] for name in ("jackfield", "jackfield-manage", "jackfield-terminal")]
+    return shared_environment("lean", lambda made: made.install(*needed))
 
 
 @pytest.fixture

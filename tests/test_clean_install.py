@@ -14,7 +14,7 @@ import packaging
 import pytest
 from packaging.requirements import Requirement
 
-from jackfield.defaults import MANAGER
+from jackfield.defaults import MANAGER, TERMINAL
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
 
@@ -443,6 +443,14 @@ server.shutdown()
         "Running shoes",
         beside=("jackfield-openai",),
     ),
+    "jackfield-terminal": Job(
+        """
+from jackfield.cli.main import main
+print(main(["run", "-m", "offline:extractive", "Hello"]))
+""",
+        "\n0\n",
+        beside=("jackfield-offline",),
+    ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
     "jackfield-new": Job(
         """
@@ -687,7 +695,8 @@ def test_the_core_alone_says_what_to_install(
     assert said.startswith("jackfield 0.")
     assert "pip install jackfield-openai" in execute([jackfield, "plugins", "list"], cwd=tmp_path, env=clean_env).stdout
     for words, wanted in (
-        (["run", "-m", "openai:m", "Hi"], "jackfield-openai"),
+        (["run", "-m", "openai:m", "Hi"], TERMINAL),
+        (["chat"], TERMINAL),
         (["new", "tool", "x"], "jackfield-new"),
         (["plugins", "doctor"], MANAGER),
         (["requirements", "agent.yaml"], MANAGER),
@@ -698,7 +707,7 @@ def test_the_core_alone_says_what_to_install(
         assert "Traceback" not in asked.stderr
 
 
-def test_the_extra_cli_is_the_core_and_the_manager(
+def test_the_extra_cli_is_the_core_and_its_commands(
     make_environment: Callable[[str], Any],
     wheels: Mapping[str, Path],
     distributions: list[Any],
@@ -709,7 +718,7 @@ def test_the_extra_cli_is_the_core_and_the_manager(
     ours = {one.name for one in distributions}
     environment = make_environment("cli")
     environment.install("--find-links", wheels[MANAGER].parent, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")
-    assert environment.installed() & ours == {"jackfield", MANAGER}
+    assert environment.installed() & ours == {"jackfield", MANAGER, TERMINAL}
     doctor = execute([environment.script("jackfield"), "plugins", "doctor"], cwd=tmp_path, env=clean_env).stdout
     assert doctor.startswith(f"{MANAGER} ")
 

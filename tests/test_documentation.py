@@ -20,7 +20,8 @@ from jackfield.agents import load_agent_config
 from jackfield.cli.main import _parser
 from jackfield.plugins import known_components
 from jackfield.settings import load_settings
-from jackfield_manage.cli import parsers
+from jackfield_manage.cli import parsers as managing
+from jackfield_terminal.options import parsers as asking
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 
@@ -246,17 +247,20 @@ def words_of(line: str) -> list[str]:
 )
 def test_a_command_that_is_shown_exists(block: Block, number: int, line: str) -> None:
     words = words_of(line)
-    command = next((word for word in words if not word.startswith("-")), "")
-    managing = parsers().get(command)
-    if managing is None and (f"command.{command}" in known_components() or is_of_an_example(command)):
+    parsers = {**asking(), **managing()}
+    # A flag before the command may have a value, which is no command.
+    named = [word for word in words if word in parsers] or [word for word in words if not word.startswith("-")]
+    command = named[0] if named else ""
+    its = parsers.get(command)
+    if its is None and (f"command.{command}" in known_components() or is_of_an_example(command)):
         return
     if block.language == "sentence" and not any(word.startswith("-") for word in words):
         words = [*words, "--help"]  # it is spoken of, and need not be whole
     try:
-        if managing is None:
+        if its is None:
             _parser(words).parse_args(words)
         else:
-            managing.parse_args(words[words.index(command) + 1 :])
+            its.parse_args(words[words.index(command) + 1 :])
     except SystemExit as error:
         if error.code:
             pytest.fail(f"{block.document}:{block.line + number} shows {line!r}, which cannot be typed")

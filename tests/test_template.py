@@ -26,6 +26,7 @@ KINDS = (
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"
+OURS = {"jackfield-new", "jackfield-manage", "jackfield-terminal"}
 WORKFLOWS = ".github/workflows"
 # What a step may use that only GitHub has; its other steps are rehearsed here.
 SERVICES = {
@@ -181,7 +182,7 @@ def test_made_plugins_are_built_installed_used_and_removed(
     made_names = {f"jackfield-tide-{folder.name.replace('_', '-')}" for folder in folders}
     said = execute([program, "plugins", "doctor", "--deep", "--json"], cwd=tmp_path, env=clean_env).stdout
     found = {one["distribution"]: one["status"] for one in json.loads(said)}
-    assert found.keys() == made_names | {"jackfield-new", "jackfield-manage"}
+    assert found.keys() == made_names | OURS
     # A processor acts only for who has named it: `inactive`. `slow` is the doctor's word for a busy machine, too; that
     # describing is cheap is what PluginSuite has tested.
     assert set(found.values()) <= {"ok", "slow", "inactive"}
@@ -189,10 +190,7 @@ def test_made_plugins_are_built_installed_used_and_removed(
 
     execute([uv, "pip", "uninstall", "--quiet", "--python", environment.python, "jackfield-tide-tool"])
     listed = json.loads(execute([program, "plugins", "list", "--json"], cwd=tmp_path, env=clean_env).stdout)["plugins"]
-    assert {one["distribution"] for one in listed} == made_names - {"jackfield-tide-tool"} | {
-        "jackfield-new",
-        "jackfield-manage",
-    }
+    assert {one["distribution"] for one in listed} == made_names - {"jackfield-tide-tool"} | OURS
     missed = [environment.python, "-c", examples_of([tmp_path / "tool"])]
     gone = execute(missed, cwd=tmp_path, env=clean_env, check=False)
     assert "no tool 'tide_tool' is installed" in gone.stderr

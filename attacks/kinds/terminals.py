@@ -21,7 +21,6 @@ from pathlib import Path
 
 from attacks.kind import Attempt, Kind, law
 from attacks.speaking import server_of
-from jackfield.cli import Renderer
 from jackfield.events import (
     ApprovalNeeded,
     PluginEvent,
@@ -34,6 +33,7 @@ from jackfield.events import (
     ToolStarted,
 )
 from jackfield.messages import FunctionCall, Message
+from jackfield_terminal.render import Renderer
 from jackfield_testkit import replies
 from jackfield_testkit.site import FakeSite
 

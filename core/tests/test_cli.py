@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,26 +15,10 @@ from jackfield_testkit.site import FakeSite
 Install = Callable[..., None]
 
 SCRIPTED_BACKEND = """
-import asyncio
-from jackfield.events import FunctionCallDelta, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.models import BaseChatModel
 
 class Echo(BaseChatModel):
     backend = "echo"
-
-    async def stream(self, request):
-        last = request.messages[-1]
-        said = last.get_text_content()
-        if said == "wait":
-            yield TextDelta("I begin")
-            await asyncio.sleep(60)
-        if last.role == "user" and request.functions and said == "use it":
-            yield FunctionCallDelta(0, id="c1", name=request.functions[0]["name"], arguments="{}")
-            yield ModelFinished("tool_calls")
-            return
-        yield ReasoningDelta("let me see")
-        yield TextDelta(f"you said: {said}\\x1b[31m ({len(request.messages)} messages)")
-        yield ModelFinished("stop")
 """
 BACKEND_HOOK = """
 from jackfield.plugins import LLMSpec, ToolSpec, hook
@@ -120,63 +102,28 @@ def only(text: str, name: str) -> list[str]:
     return [line for line in text.splitlines() if name in line]
 
 
-@pytest.mark.usefixtures("echo")
-def test_run_prints_the_answer_alone_on_standard_output(jackfield: Jackfield) -> None:
-    done = jackfield("run", "-m", "echo:m", "hello")
-    assert (done.returncode, done.stdout) == (0, "you said: hello\\x1b[31m (1 messages)\n")
-    assert "let me see" in done.stderr
-
-
-@pytest.mark.usefixtures("echo")
-def test_a_models_escape_sequences_do_not_reach_the_terminal(jackfield: Jackfield) -> None:
-    assert "\x1b" not in jackfield("run", "-m", "echo:m", "hello").stdout
-
-
-@pytest.mark.usefixtures("echo")
-def test_run_shows_tool_calls_beside_the_answer(jackfield: Jackfield) -> None:
-    done = jackfield("run", "-m", "echo:m", "-t", "clock", "use it")
-    assert "→ clock {}" in done.stderr
-    assert "noon" in done.stderr
-    assert done.stdout.startswith("you said: noon")
-
-
-@pytest.mark.usefixtures("echo")
-def test_run_as_json_prints_every_event_in_order(jackfield: Jackfield) -> None:
-    events = [json.loads(line) for line in jackfield("run", "-m", "echo:m", "--json", "hi").stdout.splitlines()]
-    assert [event["number"] for event in events] == list(range(1, len(events) + 1))
-    assert (events[0]["event"], events[-1]["event"]) == ("RunStarted", "RunFinished")
-    assert events[-1]["messages"][-1]["content"].startswith("you said: hi")
-
-
-@pytest.mark.usefixtures("echo")
-def test_the_model_may_come_from_the_environment(jackfield: Jackfield) -> None:
-    assert jackfield("run", "hi", JACKFIELD_MODEL="echo:m").returncode == 0
+def test_a_wrong_option_says_where_help_is(jackfield: Jackfield) -> None:
+    done = jackfield("plugins", "lost")
+    assert done.returncode == 2
+    assert "Try: jackfield plugins --help" in done.stderr
 
 
 @pytest.mark.usefixtures("echo")
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [
-        (("run", "hi"), "Pass --model backend:model, or set JACKFIELD_MODEL. Installed backends: echo"),
-        (("run", "-m", "ecko:m", "hi"), "did you mean 'echo'?"),
-        (("run", "-m", "echo:", "hi"), "which model of echo?"),
-        (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),
-        (("run", "-m", "echo:m", "-a", "nobody", "hi"), "no agent 'nobody'"),
-        (("plugins", "info", "ecko"), "did you mean"),
-        (("rin", "hi"), "did you mean 'run'?"),
-    ],
+    [(("plugins", "info", "ecko"), "did you mean"), (("plubins",), "did you mean 'plugins'?")],
 )
 def test_a_mistake_is_one_clear_line(jackfield: Jackfield, arguments: tuple[str, ...], told: str) -> None:
     done = jackfield(*arguments)
-    assert done.returncode == 1
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert told in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
-def test_a_wrong_option_says_where_help_is(jackfield: Jackfield) -> None:
-    done = jackfield("plugins", "lost")
-    assert done.returncode == 2
-    assert "Try: jackfield plugins --help" in done.stderr
+@pytest.mark.usefixtures("echo")
+def test_a_list_of_one_kind(jackfield: Jackfield) -> None:
+    assert "acme-echo" in jackfield("plugins", "list", "--kind", "llm").stdout
+    assert "acme-echo" not in jackfield("plugins", "list", "--kind", "agent").stdout
+    assert jackfield("plugins", "list", "--kind", "tol").returncode == 2
 
 
 def test_version_and_help_work_whatever_is_installed(jackfield: Jackfield, install: Install) -> None:
@@ -203,8 +150,6 @@ def test_list_names_all_and_loads_none(jackfield: Jackfield, install: Install, t
 def test_a_blocked_plugin_is_listed_as_such_and_never_loaded(jackfield: Jackfield) -> None:
     done = jackfield("plugins", "list", JACKFIELD_PLUGINS_BLOCK="acme-echo")
     assert "is blocked" in only(done.stdout, "acme-echo")[0]
-    assert "is blocked" in jackfield("run", "-m", "echo:m", "hi", JACKFIELD_PLUGINS_BLOCK="acme-echo").stderr
-    assert "safe mode" in jackfield("run", "-m", "echo:m", "hi", JACKFIELD_SAFE="1").stderr
 
 
 @pytest.mark.usefixtures("echo")
@@ -260,42 +205,3 @@ def greet(arguments):
     install("acme-greet", {"command.greet": "greet_plugin"}, {"greet_plugin.py": hook})
     done = jackfield("greet", "you", "--loud")
     assert (done.returncode, done.stdout) == (3, "hello you --loud\n")
-
-
-@pytest.fixture
-def chat(tmp_path: Path, environment: dict[str, str], echo: None, open_terminal: Callable[..., Any]) -> Any:
-    env = {**environment, "JACKFIELD_PLUGINS": "acme-echo"}
-    terminal = open_terminal(["chat", "-m", "echo:m", "-t", "clock"], tmp_path, env)
-    terminal.wait_for("May acme-echo load when it is named? [Y/n] ")  # the first command asks about what is new
-    terminal.type("y\n")
-    terminal.wait_for("> ")
-    return terminal
-
-
-def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Any) -> None:
-    chat.type("one\n")
-    chat.wait_for("you said: one\\x1b[31m (1 messages)")
-    chat.wait_for("> ")
-    chat.type("two\n")
-    chat.wait_for("you said: two\\x1b[31m (4 messages)")
-    chat.wait_for("> ")
-    chat.type("/reset\n")
-    chat.wait_for("> ")
-    chat.type("three\n")
-    chat.wait_for("(1 messages)")
-    chat.type("\x04")
-    assert chat.end() == 0
-
-
-def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(chat: Any) -> None:
-    chat.type("wait\n")
-    chat.wait_for("I begin")
-    os.kill(chat.pid, signal.SIGINT)
-    chat.wait_for("cancelled")
-    chat.wait_for("> ")
-    chat.type("use it\n")
-    chat.wait_for("→ clock {}")
-    chat.wait_for("you said: noon")
-    chat.wait_for("> ")
-    chat.type("/exit\n")
-    assert chat.end() == 0

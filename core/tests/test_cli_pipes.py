@@ -34,12 +34,12 @@ def test_an_error_is_told_even_if_the_reader_is_gone() -> None:
     os.close(readable)
     with os.fdopen(writable, "wb") as nobody:
         done = subprocess.run(
-            [sys.executable, "-m", "jackfield", "run", "-c", "no-such-agent.yaml", "hello"],
+            [sys.executable, "-m", "jackfield", "nonsense"],
             stdout=nobody,
             stderr=subprocess.PIPE,
             text=True,
             timeout=60,
             check=False,
         )
-    assert "no-such-agent.yaml" in done.stderr
+    assert "no command 'nonsense'" in done.stderr
     assert done.returncode == 1

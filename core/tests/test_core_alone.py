@@ -1,4 +1,4 @@
-"""The core without the commands that manage an installation: it works, and says what has them."""
+"""The core without the commands that ask agents or manage an installation: it works, and says what has them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ def test_a_name_that_has_left_the_core_says_what_to_install(core_python: str) ->
         (("plugins", "--help"), INSTALL),
         (("plugins", "doctor", "-h"), INSTALL),
         (("plugins", "list", "--help"), "--kind KIND"),
-        (("run", "-m", "parrot:m", "Hello"), "Hello"),
     ],
 )
 def test_what_the_core_does_itself_needs_no_other(
@@ -131,16 +130,21 @@ def main(arguments): print("evil ran")
 )
 def test_rules_hold_and_are_explained(alone: CommandLine, parrot: str, rule: dict[str, str], told: str) -> None:
     assert told in alone("plugins", "list", **rule).stdout
-    done = alone("run", "-m", "parrot:m", "Hello", **rule)
+
+
+@pytest.mark.parametrize("words", [["run", "-m", "parrot:m", "Hello"], ["run", "--help"], ["chat"]], ids=" ".join)
+def test_a_command_that_asks_an_agent_says_in_a_line_where_it_is(
+    alone: CommandLine, parrot: str, words: list[str]
+) -> None:
+    done = alone(*words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert told in done.stderr
+    assert f"jackfield {words[0]}" in done.stderr
+    assert "pip install jackfield-terminal" in done.stderr
 
 
-@pytest.mark.parametrize(("command", "prompt"), [("run", ["Hello"]), ("chat", [])])
-def test_a_backend_that_is_not_there_says_what_to_install(alone: CommandLine, command: str, prompt: list[str]) -> None:
-    done = alone(command, "-m", "openai:m", *prompt)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "pip install jackfield-openai" in done.stderr
+def test_a_safe_mode_says_why_there_is_no_command_of_a_plugin(alone: CommandLine, parrot: str) -> None:
+    done = alone("run", "-m", "parrot:m", "Hello", JACKFIELD_SAFE="1")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
 def test_what_the_core_advises_to_type_leads_somewhere_without_the_manager(alone: CommandLine) -> None:

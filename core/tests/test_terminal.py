@@ -14,9 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.cli import Renderer
 from jackfield.cli._terminal import Terminal, shown_name, shown_text
-from jackfield.events import RunEvent, TextDelta
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"
 PRINTED_RAW = re.compile(
@@ -184,11 +182,3 @@ def test_how_a_text_is_cut_does_not_matter(pieces: list[str]) -> None:
     for piece in pieces:
         terminal.write(piece)
     assert cut.getvalue() == whole.getvalue()
-
-
-def test_an_answer_in_a_pipe_has_no_orders_either() -> None:
-    out = io.StringIO()
-    renderer = Renderer(out, io.StringIO(), colour=False)
-    for char in "\x1b[31mred":
-        renderer.show(RunEvent("r", 1, "a", 0, TextDelta(char)))
-    assert out.getvalue() == "\\x1b[31mred"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from jackfield import JackfieldError, create_agent, sync
-from jackfield.cli import Renderer
 from jackfield.events import PluginEvent, RunFinished
+from jackfield_terminal.render import Renderer
 
 DOCUMENTS = Path(__file__).parent / "documents"
 FILES = [str(DOCUMENTS / "field-guide.pdf"), str(DOCUMENTS / "tools.zh.md")]

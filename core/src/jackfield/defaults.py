@@ -31,3 +31,8 @@ MANAGER = "jackfield-manage"
 Two things hold for it alone, where it is proven to be ours: only a rule that names it keeps it from loading, and its
 commands have their names to themselves.
 """
+
+TERMINAL = "jackfield-terminal"
+"""Whose commands ask agents: `TERMINAL_COMMANDS`, with what they do. Nothing else holds for it than for any plugin."""
+
+TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}

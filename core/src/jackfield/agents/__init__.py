@@ -3,7 +3,7 @@
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._create import create_agent
-from jackfield.agents._decide import with_calls_closed
+from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Response, Run, RunView
@@ -26,6 +26,7 @@ __all__ = [
     "ToolEntry",
     "create_agent",
     "load_agent_config",
+    "open_calls",
     "text_of",
     "with_calls_closed",
 ]

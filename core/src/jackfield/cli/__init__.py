@@ -9,18 +9,21 @@ from jackfield._lazy import fetching
 if TYPE_CHECKING:
     from jackfield.cli._parser import Parser
     from jackfield.cli._plugins import add_list_options, print_rows, row_facts, state_of, state_of_source
-    from jackfield.cli._render import Renderer
-    from jackfield.cli._tables import print_json, print_table, printable
+    from jackfield.cli._tables import in_ascii, print_json, print_table, printable
+    from jackfield.cli._terminal import Terminal, guarded, shown_text
 
 __all__ = [
     "Parser",
-    "Renderer",
+    "Terminal",
     "add_list_options",
+    "guarded",
+    "in_ascii",
     "print_json",
     "print_rows",
     "print_table",
     "printable",
     "row_facts",
+    "shown_text",
     "state_of",
     "state_of_source",
 ]
@@ -29,13 +32,16 @@ __getattr__, __dir__ = fetching(
     __name__,
     {
         "Parser": "cli._parser",
-        "Renderer": "cli._render",
+        "Terminal": "cli._terminal",
         "add_list_options": "cli._plugins",
+        "guarded": "cli._terminal",
+        "in_ascii": "cli._tables",
         "print_json": "cli._tables",
         "print_rows": "cli._plugins",
         "print_table": "cli._tables",
         "printable": "cli._tables",
         "row_facts": "cli._plugins",
+        "shown_text": "cli._terminal",
         "state_of": "cli._plugins",
         "state_of_source": "cli._plugins",
     },

@@ -7,13 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from jackfield.cli._parser import Parser
 from jackfield.cli._terminal import guarded, shown_name, unguarded
-from jackfield.defaults import MANAGER
+from jackfield.defaults import MANAGER, TERMINAL, TERMINAL_COMMANDS
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginNotFoundError
 from jackfield.settings import closest
 from jackfield.version import __version__
@@ -177,7 +175,9 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
 def _absence(command: str, names: Sequence[str]) -> str:
     from jackfield.plugins._known import install_hint
 
-    near = closest(command, [*_OWN_COMMANDS, *names])
+    if command in TERMINAL_COMMANDS:
+        return f"'jackfield {command}' is not in the core: {TERMINAL} has it. Install it: pip install {TERMINAL}"
+    near = closest(command, list(dict.fromkeys([*_OWN_COMMANDS, *TERMINAL_COMMANDS, *names])))
     return f"there is no command {command!r}{near}{install_hint('command', command)}"
 
 
@@ -191,7 +191,7 @@ def _absence_of_manager(command: str, arguments: Sequence[str], host: PluginHost
     )
 
 
-_OWN_COMMANDS = ("run", "chat", "plugins")
+_OWN_COMMANDS = ("plugins",)
 _LIST_OPTIONS = {"--kind", "--json"}
 _NEWS = "news"
 _SWITCHES = {
@@ -207,7 +207,10 @@ def _parser(given: Sequence[str]) -> Parser:
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
-        epilog="Plugins add commands of their own: `jackfield plugins list --kind command` has them.",
+        epilog=(
+            f"{' and '.join(TERMINAL_COMMANDS)} come with {TERMINAL}. Plugins add commands of their own:\n"
+            "`jackfield plugins list --kind command` has them."
+        ),
     )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
     policy = parser.add_argument_group("which plugins may load (before the command; over environment and files)")
@@ -217,14 +220,11 @@ def _parser(given: Sequence[str]) -> Parser:
     policy.add_argument("--strict", action="store_true", help="any problem with a plugin is an error")
     policy.add_argument("--trace", action="store_true", help="tell every load, with its time")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name, help_, add_options in (
-        ("run", "ask an agent one thing", partial(_add_agent_options, one_prompt=True)),
-        ("chat", "talk with an agent", partial(_add_agent_options, one_prompt=False)),
-        ("plugins", "what is installed, and whether it may load", _add_plugin_actions),
-    ):
-        command = commands.add_parser(name, help=help_)
-        if name in given:
-            add_options(command)
+    for name, help_ in TERMINAL_COMMANDS.items():
+        commands.add_parser(name, help=help_)  # only to be listed: they are run as commands of a plugin
+    plugins = commands.add_parser("plugins", help="what is installed, and whether it may load")
+    if "plugins" in given:
+        _add_plugin_actions(plugins)
     return parser
 
 
@@ -232,36 +232,12 @@ def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
     from jackfield.cli._plugins import add_list_options
 
     parser.epilog = f"All other commands about plugins come with {MANAGER}:\n  pip install {MANAGER}"
-    parser.set_defaults(handler=_lazily("plugins", "list_plugins"), kind=None, json=False)
+    parser.set_defaults(handler=_list_plugins, kind=None, json=False)
     listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="all plugins")
     add_list_options(listing)
 
 
-def _lazily(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    """A handler whose module is imported when it is called."""
+def _list_plugins(options: argparse.Namespace) -> int:
+    from jackfield.cli._plugins import list_plugins
 
-    def handler(options: argparse.Namespace) -> int:
-        return int(getattr(import_module(f"jackfield.cli._{module}"), function)(options))
-
-    return handler
-
-
-def _add_agent_options(parser: argparse.ArgumentParser, *, one_prompt: bool) -> None:
-    parser.set_defaults(handler=_lazily("agent", "run" if one_prompt else "chat"))
-    parser.add_argument("-c", "--config", metavar="FILE", help="an agent, as a YAML, TOML or JSON file")
-    if one_prompt:
-        parser.add_argument("prompt", nargs="?", help="what to ask; - reads it from standard input")
-        parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
-        parser.add_argument("--save", metavar="FILE", help="write the conversation here, to go on with it later")
-        parser.add_argument("--resume", metavar="FILE", help="go on with a saved conversation, in place of a prompt")
-        answer = parser.add_mutually_exclusive_group()
-        answer.add_argument("--approve", action="store_true", help="with --resume: yes to the calls that wait there")
-        answer.add_argument("--refuse", action="store_true", help="with --resume: no to them")
-    parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
-    parser.add_argument("--base-url", help="the address of the model's server")
-    parser.add_argument("-a", "--agent", help="the kind of agent; assistant if there are files, else fncall")
-    parser.add_argument("-t", "--tool", action="append", default=[], help="a tool it may call; repeat for more")
-    parser.add_argument("-f", "--file", action="append", default=[], help="a document it knows; repeat for more")
-    parser.add_argument("-s", "--system", help="the system message")
-    parser.add_argument("--max-turns", type=int, help="how often the model is asked at most (20)")
-    parser.add_argument("--lang", choices=("en", "zh"), help="of the texts the agent adds")
+    return list_plugins(options)

@@ -97,7 +97,7 @@ def test_a_flag_before_the_command_keeps_a_plugin_from_loading(
 
 def test_a_flag_wins_over_the_environment_but_takes_back_no_deny(command_line: Any, guard: str) -> None:
     run = ("run", "-m", "parrot:m", "Hi")
-    assert command_line("--plugins", guard, *run, JACKFIELD_PLUGINS="other").stdout == "Hi\n"
+    assert command_line("--plugins", f"{guard},jackfield-terminal", *run, JACKFIELD_PLUGINS="other").stdout == "Hi\n"
     assert "is blocked" in command_line("--block", "other", *run, JACKFIELD_PLUGINS_BLOCK=guard).stderr
 
 
@@ -306,7 +306,8 @@ def test_a_command_that_may_not_load_says_why(command_line: Any, site: Any) -> N
 
 
 def ask(open_terminal: Callable[..., Any], command_line: Any, *arguments: str) -> Any:
-    return open_terminal(list(arguments), command_line.folder, {**command_line.env, "JACKFIELD_PLUGINS": "acme-guard"})
+    allowed = {"JACKFIELD_PLUGINS": "acme-guard" if arguments[0] == "plugins" else "acme-guard,jackfield-terminal"}
+    return open_terminal(list(arguments), command_line.folder, {**command_line.env, **allowed})
 
 
 def test_the_first_command_asks_once_and_remembers(
@@ -333,6 +334,8 @@ def test_what_is_refused_is_blocked_everywhere_until_it_is_enabled(
     terminal.type("what?\n")
     terminal.wait_for("[Y/n] ")
     terminal.type("n\n")
+    terminal.wait_for("May jackfield-terminal load when it is named? [Y/n] ")
+    terminal.type("y\n")
     terminal.wait_for("blocked acme-guard")
     terminal.wait_for("is blocked")
     assert terminal.end() == 1

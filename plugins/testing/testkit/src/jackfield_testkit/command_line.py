@@ -39,15 +39,18 @@ from jackfield_testkit.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
 """Those of our distributions that the command line sees in tests."""
+SEEN_IF_INSTALLED = ("jackfield-terminal",)
+"""Those that it sees, too, where the tests' own environment has them: `jackfield run` and `chat`."""
 
 
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter that sees the core, the commands about an installation, and what others have installed.
+    """An interpreter that sees the core, its commands, and what others have installed.
 
     A command that looks at all plugins would look at every one of this repository, in every test.
     """
-    return bare_environment(tmp_path_factory.mktemp("bare"), SEEN)
+    beside = [name for name in SEEN_IF_INSTALLED if _is_installed(name)]
+    return bare_environment(tmp_path_factory.mktemp("bare"), [*SEEN, *beside])
 
 
 def bare_environment(prefix: Path, names: Sequence[str]) -> str:
@@ -60,6 +63,10 @@ def bare_environment(prefix: Path, names: Sequence[str]) -> str:
     for name in names:
         _link(importlib.metadata.distribution(name), packages)
     return str(prefix / "bin/python")
+
+
+def _is_installed(name: str) -> bool:
+    return bool(list(importlib.metadata.distributions(name=name)))
 
 
 def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None:

@@ -1,22 +1,18 @@
-"""A person's yes or no to the calls of a model: asked for on the terminal, or given later, to a run that was saved."""
+"""A person's yes or no to the calls of a model, asked for on the terminal."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from jackfield.cli._terminal import shown_name
-from jackfield.errors import ConfigError
-from jackfield.messages import FunctionCall, Message, as_messages
+from jackfield.cli import printable
+from jackfield.messages import FunctionCall
 from jackfield.streams import CancelToken
 from jackfield.tools import ToolContext
 
-FORMAT = "jackfield-run/1"
 _POLL_S = 0.2  # how soon a cancelled run stops asking
 
 
@@ -89,60 +85,16 @@ def lines_of_call(call: FunctionCall) -> list[str]:
     except ValueError:
         arguments = call.arguments
     if not isinstance(arguments, dict):
-        return [f"The model wants to call {shown_name(call.name)}:", *_block(str(arguments))]
-    lines = [f"The model wants to call {shown_name(call.name)}" + (":" if arguments else ", without arguments")]
+        return [f"The model wants to call {printable(call.name)}:", *_block(str(arguments))]
+    lines = [f"The model wants to call {printable(call.name)}" + (":" if arguments else ", without arguments")]
     for name, value in arguments.items():
         if isinstance(value, str) and "\n" in value:
-            lines += [f"  {shown_name(name)}:", *_block(value)]
+            lines += [f"  {printable(name)}:", *_block(value)]
         else:
-            lines.append(f"  {shown_name(name)}: {shown_name(json.dumps(value, ensure_ascii=False))}")
+            lines.append(f"  {printable(name)}: {printable(json.dumps(value, ensure_ascii=False))}")
     return lines
 
 
 def _block(text: str) -> list[str]:
     # Each line has a mark before it: no text can look like a line of ours.
-    return [f"    │ {shown_name(line)}" for line in text.split("\n")]
-
-
-# --- runs that are taken up later -------------------------------------------------------------------------------------
-
-
-def save_run(path: Path, messages: Sequence[Message], stop_reason: str) -> None:
-    """Write a conversation into a file that only its owner can read; it is replaced as a whole.
-
-    Raises:
-        ConfigError: It cannot be written.
-    """
-    record = {
-        "format": FORMAT,
-        "stop_reason": stop_reason,
-        "messages": [message.model_dump(mode="json") for message in messages],
-    }
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # its mode is 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(record, file, ensure_ascii=False)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ConfigError(f"the run cannot be saved to {path}: {error.strerror or error}") from error
-
-
-def load_run(path: Path) -> tuple[Message, ...]:
-    """The conversation of a saved run.
-
-    Raises:
-        ConfigError: It cannot be read, or is something else.
-    """
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise ConfigError(f"{path} is not a run that `jackfield run --save` has written")
-        return as_messages(record["messages"])
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not a run that `jackfield run --save` has written: {error}") from error
+    return [f"    │ {printable(line)}" for line in text.split("\n")]

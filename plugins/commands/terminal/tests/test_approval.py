@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from jackfield.cli._approval import lines_of_call, load_run, save_run
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall, Message
+from jackfield_terminal.approval import lines_of_call
+from jackfield_terminal.saved import load_run, save_run
 
 LIGHT = """
 from jackfield.plugins import LLMSpec, ToolSpec, hook
@@ -69,7 +70,7 @@ def ask(acme: None, command_line: Any) -> Callable[..., Any]:
     """Runs `jackfield run` with the tool, and nobody at the terminal."""
 
     def run(*arguments: str) -> Any:
-        return command_line("--plugins", "acme", "run", "-m", "caller:m", "-t", "remove", *arguments)
+        return command_line("run", "-m", "caller:m", "-t", "remove", *arguments)
 
     return run
 
@@ -132,10 +133,8 @@ def test_options_that_do_not_go_together_are_one_clear_line(
 
 @pytest.fixture
 def chat(acme: None, command_line: Any, open_terminal: Callable[..., Any]) -> Any:
-    arguments = ["--plugins", "acme", "chat", "-m", "caller:m", "-t", "remove"]
+    arguments = ["chat", "-m", "caller:m", "-t", "remove"]
     terminal = open_terminal(arguments, command_line.folder, command_line.env)
-    terminal.wait_for("? [Y/n] ")  # the first command asks about what is new
-    terminal.type("y\n")
     terminal.wait_for("> ")
     return terminal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
-from jackfield.agents._run import Event
-from jackfield.cli._terminal import Terminal, shown_name, shown_text
+from jackfield.agents import Event
+from jackfield.cli import Terminal, printable, shown_text
 from jackfield.events import (
     ApprovalNeeded,
     HistoryTrimmed,
@@ -103,12 +103,12 @@ def _notes_on(event: Event) -> list[str]:
     """The lines that tell of an event, if anything does."""
     match event:
         case ToolStarted(_, _, call):
-            return [f"→ {shown_name(call.name)} {_one_line(call.arguments)}"]
+            return [f"→ {printable(call.name)} {_one_line(call.arguments)}"]
         case ToolProgress(_, _, text):
             return [f"  … {_one_line(text)}"]
         case ToolFinished(_, _, message, seconds, error, metadata):
             how = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
-            lines = [f"← {shown_name(message.name or '')} ({how}) {_one_line(message.get_text_content())}"]
+            lines = [f"← {printable(message.name or '')} ({how}) {_one_line(message.get_text_content())}"]
             isolation = metadata.get("isolation")
             return [*lines, f"  isolation: {_one_line(str(isolation))}"] if isolation else lines
         case RetryScheduled(_, delay_s, error):
@@ -116,16 +116,16 @@ def _notes_on(event: Event) -> list[str]:
         case StreamReset():
             return ["! the answer begins again"]
         case ApprovalNeeded(calls):
-            return [f"! needs approval: {', '.join(shown_name(call.name) for call in calls)}"]
+            return [f"! needs approval: {', '.join(printable(call.name) for call in calls)}"]
         case HistoryTrimmed(dropped, shortened, before, after):
             what = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
             return [f"! the conversation is too long: {what}"]
         case PluginEvent(_, data) if data.get("note"):
-            return [f"! {shown_name(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
+            return [f"! {printable(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
         case _:
             return []
 
 
 def _one_line(text: str) -> str:
-    line = shown_name(" ".join(text.split()))
+    line = printable(" ".join(text.split()))
     return line if len(line) <= _WIDTH else line[:_WIDTH] + " …"

@@ -1,4 +1,4 @@
-"""What the command line says of files, of errors in mid-answer and of colours."""
+"""What `jackfield run` says of files, of errors in mid-answer and of colours."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def test_no_color_is_respected(
     command_line: Any, open_terminal: Callable[..., Any], more: dict[str, str], dimmed: bool
 ) -> None:
     env = {**command_line.env, **more}
-    terminal = open_terminal(["--plugins", "acme-breaks", "run", "-m", "thinks:m", "hi"], command_line.folder, env)
-    terminal.wait_for("May acme-breaks load")
-    terminal.type("y\n")
+    terminal = open_terminal(["run", "-m", "thinks:m", "hi"], command_line.folder, env)
     terminal.end()
     assert "done" in terminal.seen
     assert ("\x1b[2m" in terminal.seen) == dimmed
@@ -83,10 +81,3 @@ def test_the_files_of_an_agents_file_are_beside_it_and_a_missing_one_is_told_wit
     assert f"agents/a.yaml names the file 'guide.md', which is not in {folder}" in done.stderr
     (folder / "guide.md").write_text("text")
     assert "reads no files by itself" in command_line("run", "-c", "agents/a.yaml", "hi").stderr, "it was found"
-
-
-@pytest.mark.usefixtures("breaks")
-def test_a_list_of_one_kind(command_line: Any) -> None:
-    assert "acme-breaks" in command_line("plugins", "list", "--kind", "llm").stdout
-    assert "acme-breaks" not in command_line("plugins", "list", "--kind", "tool").stdout
-    assert command_line("plugins", "list", "--kind", "tol").returncode == 2

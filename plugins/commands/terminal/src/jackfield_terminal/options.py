@@ -1,0 +1,113 @@
+"""What people type behind `jackfield run` and `chat`, and the agent that it asks for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jackfield.cli import Parser
+
+if TYPE_CHECKING:
+    from jackfield.agents import Agent
+
+MODEL_VARIABLE = "JACKFIELD_MODEL"
+
+
+def run_parser() -> Parser:
+    """What `jackfield run` takes."""
+    parser = Parser(prog="jackfield run", description="Ask an agent one thing.")
+    parser.add_argument("prompt", nargs="?", help="what to ask; - reads it from standard input")
+    parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+    parser.add_argument("--save", metavar="FILE", help="write the conversation here, to go on with it later")
+    parser.add_argument("--resume", metavar="FILE", help="go on with a saved conversation, in place of a prompt")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--approve", action="store_true", help="with --resume: yes to the calls that wait there")
+    answer.add_argument("--refuse", action="store_true", help="with --resume: no to them")
+    _add_agent_options(parser)
+    return parser
+
+
+def chat_parser() -> Parser:
+    """What `jackfield chat` takes."""
+    parser = Parser(prog="jackfield chat", description="Talk with an agent.")
+    _add_agent_options(parser)
+    return parser
+
+
+def parsers() -> dict[str, Parser]:
+    """Both, by the name of the command."""
+    return {"run": run_parser(), "chat": chat_parser()}
+
+
+def _add_agent_options(parser: Parser) -> None:
+    parser.add_argument("-c", "--config", metavar="FILE", help="an agent, as a YAML, TOML or JSON file")
+    parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
+    parser.add_argument("--base-url", help="the address of the model's server")
+    parser.add_argument("-a", "--agent", help="the kind of agent; assistant if there are files, else fncall")
+    parser.add_argument("-t", "--tool", action="append", default=[], help="a tool it may call; repeat for more")
+    parser.add_argument("-f", "--file", action="append", default=[], help="a document it knows; repeat for more")
+    parser.add_argument("-s", "--system", help="the system message")
+    parser.add_argument("--max-turns", type=int, help="how often the model is asked at most (20)")
+    parser.add_argument("--lang", choices=("en", "zh"), help="of the texts the agent adds")
+
+
+def agent_of(options: argparse.Namespace) -> Agent:
+    """The agent of the configuration file, if there is one, with what the command line says over it.
+
+    Raises:
+        ConfigError: The file or an option cannot be followed.
+    """
+    # Here, because neither help nor a wrong option needs an agent.
+    from jackfield.agents import create_agent, load_agent_config
+    from jackfield.config import Limits
+    from jackfield.defaults import AGENT_WITH_FILES
+
+    given: dict[str, Any] = {}
+    if options.config:
+        config = load_agent_config(options.config)
+        given = {key: getattr(config, key) for key in config.model_fields_set}
+        _check_files(Path(options.config), config.files)
+    if options.model or options.base_url or "llm" not in given:
+        given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    if options.tool:
+        given["function_list"] = (*given.get("function_list", ()), *options.tool)
+    if options.file:
+        given["files"] = (*given.get("files", ()), *options.file)
+    if options.system is not None:
+        given["system_message"] = options.system
+    if options.max_turns is not None:
+        given["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
+    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if options.file else "fncall")
+    return create_agent(given)
+
+
+def _check_files(agent_file: Path, files: Sequence[str]) -> None:
+    """Raise ConfigError if a file that an agent's file names is not there."""
+    from jackfield.errors import ConfigError
+
+    for file in files:
+        if "://" not in file and not Path(file).exists():
+            path = Path(file)
+            raise ConfigError(f"{agent_file} names the file {path.name!r}, which is not in {path.resolve().parent}")
+
+
+def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:
+    from jackfield.defaults import FIRST_BACKEND
+    from jackfield.errors import ConfigError
+    from jackfield.plugins import default_host
+    from jackfield.settings import some_of
+
+    if not model:
+        backends: Sequence[str] = default_host().names("llm")
+        listed = some_of(backends) or f"none; try pip install {FIRST_BACKEND}"
+        raise ConfigError(
+            f"which model? Pass --model backend:model, or set {MODEL_VARIABLE}. Installed backends: {listed}"
+        )
+    if not base_url:
+        return model
+    backend, colon, name = model.partition(":")
+    chosen = {"model_type": backend, "model": name} if colon else {"model": model}
+    return {**chosen, "base_url": base_url}

@@ -1,0 +1,24 @@
+"""What this distribution offers. It is imported to describe, so it imports the standard library and the API only."""
+
+from __future__ import annotations
+
+from jackfield.plugins import CommandSpec, hook
+
+
+@hook.commands
+def commands() -> list[CommandSpec]:
+    """The commands that ask agents."""
+    return [
+        CommandSpec(
+            name="run",
+            target="jackfield_terminal.running:main",
+            summary="Ask an agent one thing.",
+            effects=frozenset({"files", "network"}),
+        ),
+        CommandSpec(
+            name="chat",
+            target="jackfield_terminal.chatting:main",
+            summary="Talk with an agent.",
+            effects=frozenset({"files", "network"}),
+        ),
+    ]

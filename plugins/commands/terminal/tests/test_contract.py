@@ -1,0 +1,24 @@
+"""This distribution keeps Jackfield's contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from jackfield_testkit.suites import CommandSuite, PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-terminal"
+
+
+class TestRun(CommandSuite):
+    component = "jackfield-terminal/run"
+    arguments: ClassVar[Sequence[str]] = ("-m", "offline:extractive", "Hello")
+    user_error: ClassVar[Sequence[str]] = ("-m", "no-such-backend:m", "Hello")
+
+
+class TestChat(CommandSuite):
+    component = "jackfield-terminal/chat"
+    arguments: ClassVar[Sequence[str]] = ("-m", "offline:extractive")
+    user_error: ClassVar[Sequence[str]] = ("-m", "no-such-backend:m")
