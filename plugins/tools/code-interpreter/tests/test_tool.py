@@ -56,6 +56,45 @@ def test_a_plot_is_shown_at_the_end_of_the_call(interpreter: Any) -> None:
     assert "<Figure size" in shown.text
 
 
+def test_a_result_names_the_files_that_the_call_has_made_and_no_others(make_interpreter: Make, tmp_path: Path) -> None:
+    (tmp_path / "given.txt").write_text("1")
+    interpreter = make_interpreter(work_dir=str(tmp_path))
+    code = """
+import os, pathlib
+pathlib.Path("sub").mkdir()
+for name in ("table.csv", "sub/chart.svg", ".hidden"):
+    pathlib.Path(name).write_text("x")
+os.symlink("/etc/hostname", "link")
+"""
+    metadata = interpreter.run(code).metadata
+    assert metadata["files"] == (str(tmp_path / "sub/chart.svg"), str(tmp_path / "table.csv"))
+    assert metadata["files_are_temporary"] is False
+    assert interpreter.run("1").metadata["files"] == ()
+    assert interpreter.run("open('given.txt', 'a').write('2')").metadata["files"] == (str(tmp_path / "given.txt"),)
+
+
+def test_files_in_a_private_folder_are_temporary_and_there_when_they_are_named(interpreter: Any) -> None:
+    metadata = interpreter.run("open('a.txt', 'w').write('made')").metadata
+    assert [Path(file).read_text() for file in metadata["files"]] == ["made"]
+    assert metadata["files_are_temporary"] is True
+
+
+def test_a_module_for_plots_that_is_missing_names_the_extra(make_interpreter: Make) -> None:
+    interpreter = make_interpreter()
+    interpreter.run("import sys\nsys.meta_path.clear()")
+    for module, named in (("matplotlib.pyplot", "matplotlib"), ("pandas", "pandas")):
+        asked = interpreter.run(f"import {module}")
+        assert f"No module named '{named}'" in asked.text
+        assert asked.metadata["note"] in asked.text
+        assert asked.metadata["note"] == (
+            f'{named} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'
+        )
+    for line in ("import oops", "raise ModuleNotFoundError(\"No module named 'matplotlib.oops'\")", "1 / 0"):
+        other = interpreter.run(line)
+        assert "note" not in other.metadata
+        assert "[plots]" not in other.text
+
+
 @pytest.mark.parametrize(
     ("code", "told"),
     [

@@ -11,6 +11,8 @@ from itertools import groupby
 from jackfield.messages import ContentItem
 
 FINISHED = "Finished execution."
+PLOTS = ("matplotlib", "numpy", "pandas")
+"""The modules of the extra `plots`."""
 TIMED_OUT = "Timeout: Code execution exceeded the time limit."
 
 _MAX_IMAGE_CHARS = 8_000_000  # of base64, 6 MB: no provider takes a larger image
@@ -38,11 +40,13 @@ class Output:
     Attributes:
         received_chars: How much has arrived, images included, kept or not.
         images: Data URIs, in order.
+        missing: Which of `PLOTS` the code has asked for, and is not installed; '' if it is none of them.
     """
 
     def __init__(self, *, max_chars: int = 20_000, max_images: int = 8) -> None:
         self.received_chars = 0
         self.images: list[str] = []
+        self.missing = ""
         self._max_images = max_images
         self._images_chars = 0
         self._head_room = max_chars // 2
@@ -64,6 +68,7 @@ class Output:
             case "display_data" | "update_display_data":
                 self._add_data("display_data", content.get("data"))
             case "error":
+                self.missing = _missing(content) or self.missing
                 self._add_text("error", _error_text(content))
 
     def text(self, *notes: str) -> str:
@@ -170,6 +175,14 @@ def _append(pieces: deque[_Piece], piece: _Piece) -> None:
         pieces[-1].text += piece.text
     else:
         pieces.append(piece)
+
+
+def _missing(content: Mapping[str, object]) -> str:
+    """The module of `PLOTS` for whose absence an error stands."""
+    if _text(content.get("ename")) not in ("ModuleNotFoundError", "ImportError"):
+        return ""
+    found = re.search(r"No module named '(\w+)'", _text(content.get("evalue")))
+    return found[1] if found and found[1] in PLOTS else ""
 
 
 def _error_text(content: Mapping[str, object]) -> str:

@@ -19,6 +19,7 @@ from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import BroughtFiles, remove_folder
 from jackfield_code_interpreter.kernel import FloodError, Kernel, KernelDiedError, signal_name
 from jackfield_code_interpreter.launch import KernelFolders, file_limits, kernel_launch
+from jackfield_code_interpreter.made import FolderWatch
 from jackfield_code_interpreter.output import TIMED_OUT, Output
 
 _GRACE_S = 2.0  # for interrupted code to stop
@@ -33,12 +34,13 @@ State = Literal["kept", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came of one call; `state` is whether the next call will find its variables."""
+    """What came of one call; `state` is whether the next call will find its variables, `made` are paths of files."""
 
     output: Output
     notes: tuple[str, ...]
     state: State
     barrier: str = NONE
+    made: tuple[str, ...] = ()
 
 
 @dataclass
@@ -80,6 +82,7 @@ class KernelSession:
         self.work_dir.mkdir(parents=True, exist_ok=True)
         (private / "home").mkdir()
         self._files = BroughtFiles(self.work_dir, file_limits(self._config))
+        self._watch = FolderWatch(self.work_dir)
 
     async def run(self, code: str, *, files: Sequence[str] = ()) -> Execution:
         """Run code and wait for its end, at most the configured time.
@@ -93,8 +96,10 @@ class KernelSession:
         async with self._turn():
             notes = await sync.in_worker(self._files.bring, files)
             kernel, lost = await self._running_kernel()
+            await sync.in_worker(self._watch.begin)
             execution = await self._execute(kernel, code)
-            return replace(execution, notes=(*lost, *notes, *execution.notes), barrier=kernel.barrier)
+            made = await sync.in_worker(self._watch.changed)
+            return replace(execution, notes=(*lost, *notes, *execution.notes), barrier=kernel.barrier, made=made)
 
     async def aclose(self) -> None:
         """End the kernel and remove the private folder."""

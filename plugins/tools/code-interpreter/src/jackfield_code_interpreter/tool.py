@@ -70,10 +70,16 @@ class CodeInterpreter(BaseTool):
         _warn_of_no_isolation()
         session = await self._session(context)
         done = await session.run(code, files=context.files if context else ())
-        return ToolResult(
-            done.output.content(*done.notes),
-            {"isolation": isolation(done.barrier), "limits": stated_limits(self.config), "state": done.state},
-        )
+        missing = _how_to_install(done.output.missing)
+        metadata = {
+            "isolation": isolation(done.barrier),
+            "limits": stated_limits(self.config),
+            "state": done.state,
+            "files": done.made,
+            "files_are_temporary": self.config.work_dir is None,
+            **({"note": missing} if missing else {}),
+        }
+        return ToolResult(done.output.content(*done.notes, *([missing] if missing else [])), metadata)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
         """As every tool's, but bare code is taken as well: models leave the JSON away."""
@@ -107,6 +113,13 @@ class CodeInterpreter(BaseTool):
         from jackfield_code_interpreter.session import KernelSession
 
         return KernelSession(self.config)
+
+
+def _how_to_install(module: str) -> str:
+    """What to say to a model and to people where the code lacks a module of the extra `plots`; '' for none."""
+    if not module:
+        return ""
+    return f'{module} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'
 
 
 @cache  # once in a process is enough
