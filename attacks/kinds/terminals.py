@@ -40,8 +40,10 @@ from jackfield_testkit.site import FakeSite
 # C0 but for tab and line ends, DEL, C1, marks and overrides of direction, zero-width space, isolates, byte order mark.
 RAW = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 _OURS = re.compile(r"\x1b\[[0-9;]*m")  # colours that the program chooses itself
+_DRAWN_ANEW = re.compile(r"\x1b\[\d+A\r|\x1b\[J")
+INJECTED = "\x1b[5;31m"  # a colour that nobody here has
 STRINGS = {
-    "escape": "a\x1b]0;mine\x07b\x1b[2Jc\x1b[31md",
+    "escape": f"a\x1b]0;mine\x07b\x1b[2Jc{INJECTED}d",
     "C1": "a\x9b31mb\x9d0;mine\x9cc\x85d",
     "DEL and backspace": "abc\x7f\x08\x08\x08xyz",
     "bidi": "a\u202eexe.txt\u2066b\u2069\u200fc\u061cd",
@@ -52,13 +54,14 @@ STRINGS = {
 }
 
 
-def check(shown: str, *, line_ends: bool = False) -> None:
-    """Nothing of it but colours and line ends steers a terminal."""
-    plain = _OURS.sub("", shown)
+def check(shown: str, *, line_ends: bool = False, rendered: bool = False) -> None:
+    """Nothing of it but colours and line ends steers a terminal; where Markdown is rendered, it draws lines anew."""
+    plain = _OURS.sub("", _DRAWN_ANEW.sub("", shown) if rendered else shown)
     found = RAW.search(plain)
     law(not found, f"{found[0] if found else ''!r} reaches the terminal, in {plain[:200]!r}")
     law(not line_ends or not re.search("\r(?!\n)", plain), f"a lone CR reaches the terminal, in {plain[:200]!r}")
-    injected = [match for match in _OURS.findall(shown) if match not in ("\x1b[2m", "\x1b[0m")]
+    colours = _OURS.findall(shown)
+    injected = [one for one in colours if (one == INJECTED if rendered else one not in ("\x1b[2m", "\x1b[0m"))]
     law(not injected, f"{injected} reaches the terminal")
 
 
@@ -133,9 +136,10 @@ def _command(place: str, text: str, more: Sequence[str], how: str) -> None:
     prompt = [] if how == "chat" else ["hello"]
     words = [readable] if place == "command" else [how, *words, *prompt]
     keys = b"hello\r\x04\x04" if how == "chat" else b""
-    shown = in_terminal(words, keys=keys, OPENAI_API_KEY="sk-x")
+    # An editor of lines draws with orders of its own; what is answered goes the same way in both.
+    shown = in_terminal(words, keys=keys, OPENAI_API_KEY="sk-x", TERM="dumb" if how == "chat" else "xterm")
     law("Traceback" not in shown, "a traceback")
-    check(shown, line_ends=not more)
+    check(shown, line_ends=not more, rendered=how != "chat")
 
 
 @cache
@@ -184,7 +188,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
         yield Attempt(f"{name} in event {number}", partial(_event, text, number))
     # A command takes a second: all of them once, a string after the other in turn.
     strings = itertools.cycle(STRINGS.items())
-    for how, more in (("run", ()), ("chat", ()), ("run", ("--json",))):
+    for how, more in (("run", ()), ("chat", ()), ("run", ("--events",))):
         for place in PLACES if not more else PLACES[:4]:
             for name, text in itertools.islice(strings, 3):
                 act = partial(_command, place, text, more, how)

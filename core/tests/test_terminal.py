@@ -95,7 +95,7 @@ def folder(tmp_path: Path) -> Path:
     [
         ("run", "-m", "bad:m", "hello"),
         ("run", "-m", "bad:m", "-t", "fail", "hello"),
-        ("run", "--json", "-m", "bad:m", "-t", "fail", "hello"),
+        ("run", "--events", "-m", "bad:m", "-t", "fail", "hello"),
         ("run", "-m", "bad:m", "fail"),
         ("run", "-m", "bad:\x1b[31mm\x9b", "hello"),
         ("run", "-m", "\x1b[31m:m", "hello"),

@@ -1,7 +1,7 @@
 """Events as JSON, and back.
 
 An event is one object: `event` names its class, and every other key is a field of it. An event of a run has its place
-before that: `run_id`, `number`, `agent`, `depth`. `jackfield run --json` prints it; files that keep answers hold it.
+before that: `run_id`, `number`, `agent`, `depth`. `jackfield run --events` prints it; files that keep answers hold it.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_
         "[" * 9999,
     ):
         (tmp_path / "other.json").write_text(text)
-        with pytest.raises(ConfigError, match=r"other\.json is not a run"):
+        with pytest.raises(ConfigError, match=r"other\.json is not a conversation"):
             load_run(tmp_path / "other.json")
     with pytest.raises(ConfigError, match="cannot be saved"):
         save_run(tmp_path / "none" / "run.json", history, "finished")

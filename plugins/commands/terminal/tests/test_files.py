@@ -65,7 +65,7 @@ def test_no_color_is_respected(
 @pytest.mark.usefixtures("breaks")
 def test_files_for_an_agent_that_ignores_them_are_an_error(command_line: Any) -> None:
     (command_line.folder / "a.md").write_text("text")
-    done = command_line("run", "-m", "thinks:m", "-a", "fncall", "-f", "a.md", "hi")
+    done = command_line("run", "-m", "thinks:m", "--agent", "fncall", "-f", "a.md", "hi")
     assert done.returncode == 1
     assert "agent kind 'fncall' reads no files by itself" in done.stderr
     assert done.stdout == ""

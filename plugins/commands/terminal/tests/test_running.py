@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from jackfield_testkit import replies
 from jackfield_testkit.command_line import CommandLine
+from jackfield_testkit.server import FakeOpenAI
+
+Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.mark.usefixtures("echo")
@@ -30,8 +40,8 @@ def test_run_shows_tool_calls_beside_the_answer(command_line: CommandLine) -> No
 
 
 @pytest.mark.usefixtures("echo")
-def test_run_as_json_prints_every_event_in_order(command_line: CommandLine) -> None:
-    events = [json.loads(line) for line in command_line("run", "-m", "echo:m", "--json", "hi").stdout.splitlines()]
+def test_events_are_lines_of_json_in_order(command_line: CommandLine) -> None:
+    events = [json.loads(line) for line in command_line("run", "-m", "echo:m", "--events", "hi").stdout.splitlines()]
     assert [event["number"] for event in events] == list(range(1, len(events) + 1))
     assert (events[0]["event"], events[-1]["event"]) == ("RunStarted", "RunFinished")
     assert events[-1]["messages"][-1]["content"].startswith("you said: hi")
@@ -50,7 +60,7 @@ def test_the_model_may_come_from_the_environment(command_line: CommandLine) -> N
         (("run", "-m", "ecko:m", "hi"), "did you mean 'echo'?"),
         (("run", "-m", "echo:", "hi"), "which model of echo?"),
         (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),
-        (("run", "-m", "echo:m", "-a", "nobody", "hi"), "no agent 'nobody'"),
+        (("run", "-m", "echo:m", "--agent", "nobody", "hi"), "no agent 'nobody'"),
         (("rin", "hi"), "did you mean 'run'?"),
     ],
 )
@@ -66,3 +76,215 @@ def test_a_backend_that_may_not_load_is_one_clear_line(command_line: CommandLine
     blocked = command_line("run", "-m", "echo:m", "hi", JACKFIELD_PLUGINS_BLOCK="acme-echo")
     assert "is blocked" in blocked.stderr
     assert blocked.stderr.count("\n") == 1
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("echo piped | jackfield run -m echo:m Sum", "Sum\n\npiped"),
+        ("echo piped | jackfield run -m echo:m", "piped"),
+        ("echo piped | jackfield run -m echo:m -", "piped"),
+        ("jackfield run -m echo:m Sum < text.txt", "Sum\n\nfrom a file"),
+        ("jackfield run -m echo:m Sum < /dev/null", "Sum"),
+        (": | jackfield run -m echo:m Sum", "Sum"),
+        ("printf '你好' | jackfield run -m echo:m Sum", "Sum\n\n你好"),
+    ],
+)
+def test_what_comes_through_a_pipe_joins_the_prompt(
+    shell: Shell, command_line: CommandLine, line: str, asked: str
+) -> None:
+    (command_line.folder / "text.txt").write_text("from a file")
+    done = shell(line)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().partition("\\x1b")[0].rstrip() == f"you said: {asked}"
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("jackfield run -m echo:m < /dev/null", "what to ask?"),
+        ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
+        ("echo text | jackfield run -m echo:m -a - x", "does not hold a PNG"),
+        ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
+        ("jackfield run -m echo:m -f none.md x", "there is no file 'none.md'"),
+        ("touch file; jackfield run -m echo:m -o file x", "--output file: that is a file; name a folder"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_clear_line(shell: Shell, line: str, told: str) -> None:
+    done = shell(line)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert told in done.stderr
+
+
+@pytest.mark.usefixtures("echo")
+def test_who_waits_for_a_pipe_says_so(shell: Shell) -> None:
+    done = shell("(sleep 4; echo late) | jackfield run -m echo:m Sum")
+    assert "reading standard input to its end" in done.stderr
+    assert "late" in done.stdout
+
+
+@pytest.mark.usefixtures("echo")
+def test_attachments_go_beside_the_question(shell: Shell, command_line: CommandLine) -> None:
+    png = base64.b64decode("iVBORw0KGgo=")
+    (command_line.folder / "a.png").write_bytes(png)
+    (command_line.folder / "b.csv").write_text("1")
+    done = shell("jackfield run -m echo:m -a a.png -a b.csv -a https://acme.example/c.jpg look")
+    assert "you said: look + image:a.png, file:b.csv, image:https://acme.example/c.jpg" in done.stdout
+    piped = shell("cat a.png | jackfield run -m echo:m -a - look")
+    assert "you said: look + image:data:image/png;base64,iVBORw0KGgo=" in piped.stdout
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("echo")
+def test_sources_usage_and_time_come_after_the_answer_and_quiet_hides_them(command_line: CommandLine) -> None:
+    done = command_line("run", "-m", "echo:m", "hello")
+    sources, used = done.stderr.splitlines()[-2:]
+    assert sources == "sources: guide.pdf, b\\x1b[31m.md"
+    assert used.startswith("7 + 3 tokens, ")
+    assert used.endswith(" s")
+    assert command_line("run", "-q", "-m", "echo:m", "hello").stderr == ""
+
+
+@pytest.mark.usefixtures("echo")
+def test_effects_and_isolation_are_told_once_and_not_in_the_answer(command_line: CommandLine) -> None:
+    done = command_line("run", "-m", "echo:m", "-t", "paint", "-t", "clock", "use it")
+    assert done.stderr.startswith("tool paint: reads and writes files\n")
+    assert done.stderr.count("isolation of clock") == 0
+    assert "isolation" not in done.stdout
+    painted = command_line("run", "-m", "echo:m", "-t", "paint", "use it")
+    assert painted.stderr.count("isolation of paint: none: a test") == 1
+    assert "! it is painted\\x1b[31m\n" in painted.stderr, "a warning has a line of its own"
+    assert "isolation" not in painted.stdout
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+@pytest.mark.parametrize("folder", ["jackfield-output", "made here"])
+def test_what_code_makes_is_saved_and_its_paths_are_printed(
+    command_line: CommandLine, folder: str, quiet: tuple[str, ...]
+) -> None:
+    named = () if folder == "jackfield-output" else ("--output", folder)
+    done = command_line("run", "-m", "echo:m", "-t", "paint", *named, *quiet, "use it")
+    assert [line for line in done.stderr.splitlines() if line.startswith("saved")] == [
+        f"saved {folder}/paint-1.png",
+        f"saved {folder}/table.csv",
+    ]
+    assert (command_line.folder / folder / "table.csv").read_text() == "1,2"
+
+
+@pytest.mark.usefixtures("echo")
+def test_json_is_one_object_at_the_end_and_nothing_else(command_line: CommandLine) -> None:
+    done = command_line("run", "-m", "echo:m", "--json", "-t", "paint", "use it")
+    result = json.loads(done.stdout)
+    assert result.keys() == {"text", "stop_reason", "messages", "usage", "sources", "files", "seconds", "run_id"}
+    assert result["text"].startswith("you said: painted")
+    assert [message["role"] for message in result["messages"]][:2] == ["assistant", "function"]
+    assert result["messages"][-1]["content"] == result["text"]
+    assert result["usage"]["total_tokens"] == 10
+    assert result["sources"] == ["guide.pdf", "b\x1b[31m.md"]
+    assert result["files"] == ["jackfield-output/paint-1.png", "jackfield-output/table.csv"]
+    assert result["stop_reason"] == "finished"
+    assert "→" not in done.stderr
+
+
+@pytest.mark.usefixtures("echo")
+def test_a_run_that_did_not_finish_says_so_in_its_object(command_line: CommandLine) -> None:
+    done = command_line("run", "-m", "echo:m", "--json", "--max-turns", "1", "-t", "clock", "use it")
+    assert done.returncode == 1
+    result = json.loads(done.stdout)
+    assert (result["stop_reason"], result["text"]) == ("turn_limit", "")
+
+
+@pytest.mark.usefixtures("echo")
+def test_a_folder_of_documents_says_what_it_left_out(command_line: CommandLine) -> None:
+    (command_line.folder / "docs").mkdir()
+    (command_line.folder / "docs/a.md").write_text("a")
+    (command_line.folder / "docs/empty\x1b[31m.md").write_text("")
+    done = command_line("run", "-m", "echo:m", "--agent", "fncall", "-t", "paint", "-f", "docs", "hi")
+    assert done.returncode == 0
+    assert "! skipped docs/empty\\x1b[31m.md: empty\n" in done.stderr
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(
+    ("more", "options", "is_rendered"),
+    [
+        ({"TEST_TERM": "xterm-256color"}, (), True),
+        ({"TEST_TERM": "xterm-256color"}, ("--plain",), False),
+        ({"TEST_TERM": "xterm-256color", "NO_COLOR": "1"}, (), False),
+        ({}, (), False),  # a dumb terminal
+    ],
+)
+def test_markdown_is_rendered_where_the_terminal_can(
+    command_line: CommandLine,
+    open_terminal: Callable[..., object],
+    more: dict[str, str],
+    options: tuple[str, ...],
+    is_rendered: bool,
+) -> None:
+    terminal = open_terminal(
+        ["run", "-m", "echo:m", *options, "markdown"], command_line.folder, {**command_line.env, **more}
+    )
+    assert terminal.end() == 0
+    assert ("**bold**" not in terminal.seen) == is_rendered
+    assert ("# Title" not in terminal.seen) == is_rendered
+    assert "two\\x1b[31m" in terminal.seen, "what the model wrote steers nothing"
+
+
+@pytest.mark.usefixtures("echo")
+def test_neither_an_editor_nor_a_renderer_is_loaded_where_nobody_sees_it(
+    command_line: CommandLine, bare_python: str
+) -> None:
+    program = (
+        "import sys; from jackfield.cli.main import main\n"
+        "code = main(sys.argv[1:])\n"
+        "print(code, sorted({'rich', 'prompt_toolkit', 'markdown_it', 'pygments'} & sys.modules.keys()))"
+    )
+    for words, said in ((["run", "-m", "echo:m", "markdown"], ""), (["chat", "-m", "echo:m"], "markdown\n/help\n")):
+        done = subprocess.run(
+            [bare_python, "-c", program, *words],
+            cwd=command_line.folder, env=command_line.env, input=said, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        assert done.stdout.endswith("0 []\n"), done.stdout + done.stderr
+        assert "**bold**" in done.stdout
+
+
+AGENT = """
+llm: {{model_type: openai, model: test-model, base_url: "{url}", api_key: sk-x}}
+function_list: [{{name: code_interpreter, approval: never}}]
+"""
+CODE = """
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.savefig("chart.svg")
+"""
+
+
+@pytest.mark.slow
+def test_a_plot_of_the_code_interpreter_is_saved(tmp_path: Path) -> None:
+    with FakeOpenAI() as server:
+        server.reply(replies.tool_call("code_interpreter", {"code": CODE}), replies.text("Here it is."))
+        (tmp_path / "agent.yaml").write_text(AGENT.format(url=server.url))
+        done = subprocess.run(
+            [sys.executable, "-m", "jackfield", "run", "-c", "agent.yaml", "Plot it."],
+            cwd=tmp_path,
+            env={**os.environ, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    assert done.stdout == "Here it is.\n", done.stderr
+    assert (tmp_path / "jackfield-output/code_interpreter-1.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "jackfield-output/chart.svg").read_text()
+    assert "saved jackfield-output/chart.svg\n" in done.stderr
+    assert done.stderr.count("isolation of code_interpreter") == 1

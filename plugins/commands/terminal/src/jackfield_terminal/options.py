@@ -12,28 +12,45 @@ from jackfield.cli import Parser
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
+    from jackfield_terminal.given import Documents
 
 MODEL_VARIABLE = "JACKFIELD_MODEL"
+OUTPUT = "jackfield-output"
+"""Where files are kept unless `--output` says otherwise."""
+
+_RUN_EPILOG = """examples:
+  jackfield run -m openai:NAME "What is 2**100?" -t code_interpreter
+  cat error.log | jackfield run -m openai:NAME "What went wrong?"
+  jackfield run -m openai:NAME -f docs -f '*.pdf' "What do they say about costs?"
+  jackfield run -m openai:NAME -a picture.png "What is this?"
+"""
 
 
 def run_parser() -> Parser:
     """What `jackfield run` takes."""
-    parser = Parser(prog="jackfield run", description="Ask an agent one thing.")
-    parser.add_argument("prompt", nargs="?", help="what to ask; - reads it from standard input")
-    parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+    parser = Parser(prog="jackfield run", description="Ask an agent one thing.", epilog=_RUN_EPILOG)
+    parser.add_argument(
+        "prompt", nargs="?", help="what to ask; what comes through a pipe is added to it, and - is the pipe alone"
+    )
+    _add_agent_options(parser)
+    _add_output_options(parser)
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print one JSON object at the end, and nothing before")
+    shown.add_argument("--events", action="store_true", help="print every event as a line of JSON, as it happens")
     parser.add_argument("--save", metavar="FILE", help="write the conversation here, to go on with it later")
     parser.add_argument("--resume", metavar="FILE", help="go on with a saved conversation, in place of a prompt")
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="with --resume: yes to the calls that wait there")
     answer.add_argument("--refuse", action="store_true", help="with --resume: no to them")
-    _add_agent_options(parser)
     return parser
 
 
 def chat_parser() -> Parser:
     """What `jackfield chat` takes."""
-    parser = Parser(prog="jackfield chat", description="Talk with an agent.")
+    parser = Parser(prog="jackfield chat", description="Talk with an agent; /help in it lists its commands.")
     _add_agent_options(parser)
+    _add_output_options(parser)
+    parser.add_argument("--resume", metavar="FILE", help="go on with a conversation that /save has written")
     return parser
 
 
@@ -46,16 +63,35 @@ def _add_agent_options(parser: Parser) -> None:
     parser.add_argument("-c", "--config", metavar="FILE", help="an agent, as a YAML, TOML or JSON file")
     parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
     parser.add_argument("--base-url", help="the address of the model's server")
-    parser.add_argument("-a", "--agent", help="the kind of agent; assistant if there are files, else fncall")
+    parser.add_argument("--agent", help="the kind of agent; assistant if there are files, else fncall")
     parser.add_argument("-t", "--tool", action="append", default=[], help="a tool it may call; repeat for more")
-    parser.add_argument("-f", "--file", action="append", default=[], help="a document it knows; repeat for more")
+    parser.add_argument(
+        "-f", "--file", action="append", default=[], help="a document, folder or glob that it knows; repeat for more"
+    )
+    parser.add_argument(
+        "-a",
+        "--attach",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a picture, sound or file beside the question, as a path or URL (- is the pipe); repeat for more",
+    )
     parser.add_argument("-s", "--system", help="the system message")
     parser.add_argument("--max-turns", type=int, help="how often the model is asked at most (20)")
     parser.add_argument("--lang", choices=("en", "zh"), help="of the texts the agent adds")
 
 
-def agent_of(options: argparse.Namespace) -> Agent:
+def _add_output_options(parser: Parser) -> None:
+    parser.add_argument("-o", "--output", metavar="DIR", help=f"where pictures and files that code makes go ({OUTPUT})")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only the answer, files and what is wrong")
+    parser.add_argument("--plain", action="store_true", help="show the answer as the model wrote it")
+
+
+def agent_of(options: argparse.Namespace) -> tuple[Agent, Documents]:
     """The agent of the configuration file, if there is one, with what the command line says over it.
+
+    Returns:
+        The agent, and the documents of `--file`, with what was left out of them.
 
     Raises:
         ConfigError: The file or an option cannot be followed.
@@ -64,6 +100,7 @@ def agent_of(options: argparse.Namespace) -> Agent:
     from jackfield.agents import create_agent, load_agent_config
     from jackfield.config import Limits
     from jackfield.defaults import AGENT_WITH_FILES
+    from jackfield_terminal.given import documents_of
 
     given: dict[str, Any] = {}
     if options.config:
@@ -72,16 +109,29 @@ def agent_of(options: argparse.Namespace) -> Agent:
         _check_files(Path(options.config), config.files)
     if options.model or options.base_url or "llm" not in given:
         given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if options.file else "fncall")
+    documents = documents_of(options.file, _has_parser if given["agent"] == AGENT_WITH_FILES else _anything)
     if options.tool:
         given["function_list"] = (*given.get("function_list", ()), *options.tool)
-    if options.file:
-        given["files"] = (*given.get("files", ()), *options.file)
+    if documents.files:
+        given["files"] = (*given.get("files", ()), *documents.files)
     if options.system is not None:
         given["system_message"] = options.system
     if options.max_turns is not None:
         given["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
-    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if options.file else "fncall")
-    return create_agent(given)
+    return create_agent(given), documents
+
+
+def _has_parser(extension: str) -> bool:
+    """Whether an installed parser reads files with an extension."""
+    from jackfield.plugins import ParserSpec, default_host
+
+    return any(extension in spec.extensions for _, spec in default_host().specs("parser", ParserSpec))
+
+
+def _anything(_extension: str) -> bool:
+    """Whether a tool may read files with an extension: it knows best."""
+    return True
 
 
 def _check_files(agent_file: Path, files: Sequence[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TextIO
+import threading
+from typing import Literal, Protocol, TextIO
 
 from jackfield.agents import Event
 from jackfield.cli import Terminal, printable, shown_text
@@ -42,6 +43,16 @@ def in_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+class RichAnswer(Protocol):
+    """Shows an answer in a form of its own while it grows."""
+
+    def feed(self, text: str) -> None:
+        """Take more of the answer."""
+
+    def finish(self) -> None:
+        """Show what is left; the next text is another answer."""
+
+
 class Renderer:
     """Writes events as people read them.
 
@@ -49,35 +60,84 @@ class Renderer:
         answers: Where the answer goes.
         notes: Where everything else goes: reasoning, tools, warnings.
         colour: Whether `notes` is a terminal that dims text.
+        rich: Shows the answer in place of `answers`.
+        quiet: Only the answer and what is wrong.
     """
 
-    def __init__(self, answers: TextIO, notes: TextIO, *, colour: bool) -> None:
+    def __init__(
+        self, answers: TextIO, notes: TextIO, *, colour: bool, rich: RichAnswer | None = None, quiet: bool = False
+    ) -> None:
         self._answers = answers
         self._notes = notes
         self._colour = colour
-        self._open: TextIO | None = None  # the stream whose line is not finished
+        self._rich = rich
+        self._quiet = quiet
+        self._open: TextIO | Literal["rich"] | None = None  # where a line is not finished
         self._last = ""  # the character it ends in
+        self._told: set[str] = set()
+        # A question about a call, and a warning, come from other threads.
+        self._lock = threading.RLock()
 
     def show(self, event: RunEvent) -> None:
         """Show one event."""
+        with self._lock:
+            self._show(event)
+
+    def _show(self, event: RunEvent) -> None:
         match event.event:
+            case TextDelta(text) if self._rich is not None:
+                if self._open != "rich":
+                    self.end_line()
+                self._rich.feed(text)
+                self._open = "rich"
             case TextDelta(text):
                 self._write(self._answers, text)
             case ReasoningDelta(text):
-                self._write(self._notes, text, dim=True)
+                if not self._quiet:
+                    self._write(self._notes, text, dim=True)
             case RunFinished(stop_reason):
                 self.end_line()
                 if stop_reason in _ENDINGS:
-                    self._note(f"! {_ENDINGS[stop_reason]}")
+                    self.note(f"! {_ENDINGS[stop_reason]}")
             case other:
                 for line in _notes_on(other):
-                    self._note(line)
+                    self.note(line)
+                for line in _told_once(other):
+                    self.note_once(line)
+
+    def note(self, text: str, *, always: bool = False) -> None:
+        """Write a line beside the answer, which comes as a terminal may have it (`printable`).
+
+        Args:
+            text: The line. One that begins with `!` is a warning.
+            always: Where it is quiet, too, as warnings are.
+        """
+        if self._quiet and not always and not text.startswith("!"):
+            return
+        with self._lock:
+            self.end_line()
+            self._write(self._notes, text, dim=True)
+            self.end_line()
+
+    def note_once(self, text: str) -> None:
+        """Write a line unless it was written before."""
+        with self._lock:
+            if text not in self._told:
+                self._told.add(text)
+                self.note(text)
 
     def end_line(self) -> None:
         """Finish a line that is not."""
-        if self._open:
-            self._open.write("\n")
-            self._open.flush()
+        with self._lock:
+            match self._open:
+                case None:
+                    return
+                case "rich":
+                    if self._rich is not None:
+                        self._rich.finish()
+                case stream:
+                    stream.write("\n")
+                    stream.flush()
             self._open = None
 
     def _write(self, stream: TextIO, text: str, *, dim: bool = False) -> None:
@@ -93,11 +153,6 @@ class Renderer:
         self._last = text[-1:]
         self._open = None if text.endswith("\n") else stream
 
-    def _note(self, text: str) -> None:
-        self.end_line()
-        self._write(self._notes, text, dim=True)
-        self.end_line()
-
 
 def _notes_on(event: Event) -> list[str]:
     """The lines that tell of an event, if anything does."""
@@ -106,11 +161,9 @@ def _notes_on(event: Event) -> list[str]:
             return [f"→ {printable(call.name)} {_one_line(call.arguments)}"]
         case ToolProgress(_, _, text):
             return [f"  … {_one_line(text)}"]
-        case ToolFinished(_, _, message, seconds, error, metadata):
+        case ToolFinished(_, _, message, seconds, error):
             how = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
-            lines = [f"← {printable(message.name or '')} ({how}) {_one_line(message.get_text_content())}"]
-            isolation = metadata.get("isolation")
-            return [*lines, f"  isolation: {_one_line(str(isolation))}"] if isolation else lines
+            return [f"← {printable(message.name or '')} ({how}) {_one_line(message.get_text_content())}"]
         case RetryScheduled(_, delay_s, error):
             return [f"! {_one_line(error)}; trying again in {delay_s:.1f} s"]
         case StreamReset():
@@ -121,9 +174,24 @@ def _notes_on(event: Event) -> list[str]:
             what = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
             return [f"! the conversation is too long: {what}"]
         case PluginEvent(_, data) if data.get("note"):
-            return [f"! {printable(' '.join(str(data['note']).split()))}"]  # whole: it says what to do
+            return [f"! {_whole_line(data['note'])}"]
         case _:
             return []
+
+
+def _told_once(event: Event) -> list[str]:
+    """The lines about a tool that are the same at each of its calls."""
+    if not isinstance(event, ToolFinished):
+        return []
+    isolation, note = event.metadata.get("isolation"), event.metadata.get("note")
+    name = printable(event.message.name or "")
+    lines = [f"  isolation of {name}: {_whole_line(isolation)}"] if isolation else []
+    return [*lines, f"! {_whole_line(note)}"] if note else lines
+
+
+def _whole_line(text: object) -> str:
+    """A text in one line, not cut: it says what to do."""
+    return printable(" ".join(str(text).split()))
 
 
 def _one_line(text: str) -> str:

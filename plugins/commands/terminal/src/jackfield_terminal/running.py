@@ -8,54 +8,50 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TextIO
 
 from jackfield import sync
-from jackfield.agents import open_calls
-from jackfield.cli import guarded, in_ascii
+from jackfield.agents import Agent, open_calls
+from jackfield.cli import guarded, in_ascii, print_json
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.eventjson import run_event_to_json
-from jackfield.events import RunFinished
-from jackfield.messages import USER, Message
+from jackfield.events import RunEvent, RunFinished
+from jackfield.messages import ASSISTANT, Message
+from jackfield.runs import RunResources
 from jackfield_terminal.approval import Asker, can_ask
+from jackfield_terminal.given import is_piped, question, read_text
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c
+from jackfield_terminal.made import check_folder
 from jackfield_terminal.options import agent_of, run_parser
-from jackfield_terminal.render import Renderer, in_colour
 from jackfield_terminal.saved import load_run, save_run
+from jackfield_terminal.screen import Screen, warnings_shown
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run `jackfield run`; gives its exit code."""
     options = run_parser().parse_args(arguments)
+    bare = sys.stdout
     with guarded():
-        return run(options)
+        return run(options, bare)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, bare: TextIO) -> int:
     """Ask one thing; the answer goes to standard output, all else to standard error. 1 if it did not finish."""
+    check_folder(options.output)
     _check_resume(options)
-    history = load_run(Path(options.resume)) if options.resume else (Message(USER, _prompt(options)),)
-    agent = agent_of(options)
-    renderer = Renderer(sys.stdout, sys.stderr, colour=in_colour(sys.stderr))
-    asker = Asker() if can_ask() else None
-    end: RunFinished | None = None
-    with cancelled_by_ctrl_c() as cancel:
-        if asker:
-            asker.during(cancel, renderer.end_line)
-        resume = _answers(history, options) if options.resume else False
-        events = agent.astream(history, lang=options.lang, cancel=cancel, resume=resume, approve=asker)
-        try:
-            for event in sync.iterate(events):
-                if options.json:
-                    print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
-                else:
-                    renderer.show(event)
-                if isinstance(event.event, RunFinished):
-                    end = event.event
-        except JackfieldError:
-            renderer.end_line()  # what is reported of it begins a line, also in the middle of an answer
-            raise
+    history = load_run(Path(options.resume)) if options.resume else (_question(options),)
+    agent, documents = agent_of(options)
+    screen = Screen(options, bare=bare, notes=sys.stderr)
+    screen.tell_skipped(documents)
+    if not _is_for_programs(options):
+        screen.tell_tools(agent)
+    end = _run(agent, history, options, screen)
     if end is None:  # an error is raised, and a run without an end cannot be gone on with
         return 130
+    if options.json:
+        print_json(_result(screen, end))
+    elif not options.events:
+        screen.tell_account()
     if options.save:
         save_run(Path(options.save), [*history, *end.messages], end.stop_reason)
     if end.stop_reason == "approval_needed":
@@ -63,15 +59,75 @@ def run(options: argparse.Namespace) -> int:
     return 0 if end.stop_reason == "finished" else 130 if end.stop_reason == "cancelled" else 1
 
 
-def _prompt(options: argparse.Namespace) -> str:
-    return sys.stdin.read() if options.prompt == "-" else str(options.prompt)
+def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, screen: Screen) -> RunFinished | None:
+    """The run, shown as it happens; its last event, if it had an end."""
+    asker = Asker() if can_ask() else None
+    resources = RunResources()  # until what was made is kept: the files of a run go with it
+    try:
+        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer):
+            if asker:
+                asker.during(cancel, screen.renderer.end_line)
+            events = agent.astream(
+                history,
+                lang=options.lang,
+                cancel=cancel,
+                resources=resources,
+                resume=_answers(history, options) if options.resume else False,
+                approve=asker,
+            )
+            for event in sync.iterate(events):
+                _show(event, options, screen)
+    except JackfieldError:
+        screen.renderer.end_line()  # what is reported of it begins a line, also in the middle of an answer
+        raise
+    finally:
+        sync.run(resources.aclose())
+    return screen.account.end
+
+
+def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
+    if options.events:
+        print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
+    if _is_for_programs(options):
+        screen.keep(event)
+    else:
+        screen.show(event)
+
+
+def _is_for_programs(options: argparse.Namespace) -> bool:
+    return bool(options.json or options.events)
+
+
+def _result(screen: Screen, end: RunFinished) -> dict[str, Any]:
+    """What `--json` prints."""
+    account = screen.account
+    answer = next((message for message in reversed(end.messages) if message.role == ASSISTANT), None)
+    return {
+        "text": answer.get_text_content() if answer and not answer.function_call else "",
+        "stop_reason": end.stop_reason,
+        "messages": [message.model_dump(mode="json") for message in end.messages],
+        "usage": end.usage.model_dump(mode="json"),
+        "sources": account.sources,
+        "files": [str(path) for path in screen.made.kept],
+        "seconds": round(account.seconds, 3),
+        "run_id": account.run_id,
+    }
+
+
+def _question(options: argparse.Namespace) -> Message:
+    """What is asked: the prompt, and what comes through a pipe."""
+    prompt = options.prompt
+    is_attached = "-" in options.attach
+    piped = read_text() if not is_attached and (prompt == "-" or is_piped(sys.stdin)) else ""
+    text = "\n\n".join(part for part in ("" if prompt == "-" else prompt or "", piped) if part.strip())
+    if not text.strip() and prompt is None:
+        raise ConfigError("what to ask? Pass a prompt, a text through a pipe, or --resume FILE")
+    return question(text, options.attach)
 
 
 def _check_resume(options: argparse.Namespace) -> None:
-    if options.resume and options.prompt is not None:
+    if options.resume and (options.prompt is not None or options.attach):
         raise ConfigError("--resume goes on with a saved run: leave the prompt out")
-    if not options.resume and options.prompt is None:
-        raise ConfigError("what to ask? Pass a prompt, - to read it from standard input, or --resume FILE")
     if (options.approve or options.refuse) and not options.resume:
         raise ConfigError("--approve and --refuse answer for the calls of a saved run: pass --resume FILE, too")
 

@@ -79,7 +79,12 @@ def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None
 
 
 class Terminal:
-    """A program on a pseudo-terminal, typed at as a person does."""
+    """A program on a pseudo-terminal, typed at as a person does.
+
+    Attributes:
+        seen: What it has written since what was waited for last.
+        before: What it had written before that.
+    """
 
     def __init__(self, python: str, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
         import pty  # which only some systems have
@@ -91,7 +96,8 @@ class Terminal:
             os.execve(  # noqa: S606 - it becomes the program
                 python, [python, "-m", "jackfield", *arguments], {**env, "TERM": env.get("TEST_TERM", "dumb")}
             )
-        self.seen = ""
+        _set_size(self._file, rows=24, columns=100)
+        self.seen = self.before = ""
 
     def type(self, text: str) -> None:
         os.write(self._file, text.encode())
@@ -107,7 +113,7 @@ class Terminal:
                 except OSError:
                     break
         assert text in self.seen, self.seen  # noqa: S101 - as above
-        self.seen = self.seen.partition(text)[2]
+        self.before, _, self.seen = self.seen.partition(text)
 
     def end(self) -> int:
         rest = bytearray()
@@ -123,6 +129,14 @@ class Terminal:
         _, status = os.waitpid(self.pid, 0)
         os.close(self._file)
         return os.waitstatus_to_exitcode(status)
+
+
+def _set_size(file: int, *, rows: int, columns: int) -> None:
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 @pytest.fixture

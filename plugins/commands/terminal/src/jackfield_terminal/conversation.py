@@ -1,0 +1,145 @@
+"""A conversation with an agent: what was said, what it cost, and how a turn of it goes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jackfield import sync
+from jackfield.agents import RunView, with_calls_closed
+from jackfield.cli import printable
+from jackfield.errors import JackfieldError
+from jackfield.messages import ASSISTANT, USER, ContentItem, Message
+from jackfield.runs import RunResources
+from jackfield_terminal.approval import Asker, can_ask
+from jackfield_terminal.given import attachment, question
+from jackfield_terminal.interrupts import cancelled_by_ctrl_c
+from jackfield_terminal.options import agent_of
+from jackfield_terminal.saved import load_run, save_run, write_private
+from jackfield_terminal.screen import Screen, warnings_shown
+
+
+class Conversation:
+    """What is kept from turn to turn.
+
+    Attributes:
+        options: What somebody typed; what the conversation changes of it holds for the next agent.
+        agent, documents: Who answers, and what was left out of its files.
+        history: The messages, oldest first.
+        attachments: What goes along with the next question.
+        screen: Where it is shown.
+    """
+
+    def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
+        self.options = options
+        self.screen = screen
+        self.agent, self.documents = agent_of(options)
+        self.history: list[Message] = with_calls_closed(load_run(Path(options.resume))) if options.resume else []
+        self.attachments: list[str] = list(options.attach)
+        for name in self.attachments:
+            attachment(name)  # what is not there is said now
+        self._asker = Asker() if can_ask() else None
+        # Kept over all turns: what the code interpreter computed is still there.
+        self._resources = RunResources()
+
+    @property
+    def model(self) -> str:
+        """The model's name, as it is typed."""
+        return f"{self.agent.model.backend}:{self.agent.model.config.model}"
+
+    def use_model(self, model: str) -> None:
+        """Have another model answer from now on.
+
+        Raises:
+            JackfieldError: There is no such model; the one before stays.
+        """
+        changed = argparse.Namespace(**{**vars(self.options), "model": model})
+        self.agent, self.documents = agent_of(changed)
+        self.options = changed
+
+    def ask(self, text: str) -> None:
+        """Ask, and show the answer. An error is reported, and the question taken back."""
+        before = self.history
+        try:
+            asked = [*before, question(text, self.attachments)]
+        except JackfieldError as error:
+            self._report(error)
+            return
+        view = RunView(self.agent.name)
+        self.screen.begin()
+        try:
+            self._run(asked, view)
+        except JackfieldError as error:
+            self._report(error)
+            return
+        except KeyboardInterrupt:  # the second: the run did not end by itself
+            self.screen.renderer.note("! interrupted", always=True)
+        self.attachments = []
+        self.history = with_calls_closed([*asked, *view.messages()])
+
+    def _run(self, asked: Sequence[Message], view: RunView) -> None:
+        screen = self.screen
+        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer):
+            if self._asker:
+                self._asker.during(cancel, screen.renderer.end_line)
+            events = self.agent.astream(
+                asked, lang=self.options.lang, cancel=cancel, resources=self._resources, approve=self._asker
+            )
+            for event in sync.iterate(events):
+                screen.show(event)
+                view.feed(event.event)
+
+    def _report(self, error: JackfieldError) -> None:
+        self.screen.renderer.end_line()
+        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+
+    def undo(self) -> str:
+        """Take the last question back, with all that followed; gives its text, '' if there is none."""
+        for at in reversed(range(len(self.history))):
+            if self.history[at].role == USER:
+                text = self.history[at].get_text_content()
+                self.history = self.history[:at]
+                return text
+        return ""
+
+    def clear(self) -> None:
+        """Forget what was said."""
+        self.history = []
+
+    def save(self, path: Path) -> None:
+        """Write the conversation: as Markdown where the name ends in `.md`, else so that it can be gone on with.
+
+        Raises:
+            ConfigError: It cannot be written.
+        """
+        if path.suffix.lower() == ".md":
+            write_private(path, _transcript(self.history))
+        else:
+            save_run(path, self.history, "finished")
+
+    def close(self) -> None:
+        """End what the tools have open."""
+        sync.run(self._resources.aclose())
+
+
+def _transcript(history: Sequence[Message]) -> str:
+    """What was asked and answered, for people."""
+    names = {USER: "You", ASSISTANT: "Answer"}
+    parts = [
+        f"## {names[message.role]}\n\n{_shown(message.items)}"
+        for message in history
+        if message.role in names and message.items
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown(items: Sequence[ContentItem]) -> str:
+    texts = [item.text if item.text is not None else f"({item.type}: {_short(item.value)})" for item in items]
+    return "\n\n".join(texts)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:60]}…"

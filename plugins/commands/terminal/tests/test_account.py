@@ -1,0 +1,47 @@
+"""What is told of a run when it is over."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from jackfield.events import PluginEvent, RunEvent, RunFinished, RunStarted, ToolFinished, TurnStarted
+from jackfield.messages import Message, Usage
+from jackfield_terminal.account import Account, money
+
+
+def test_sources_are_told_once_and_what_it_used_as_far_as_it_is_known() -> None:
+    times = iter((10.0, 12.5))
+    account = Account(clock=lambda: next(times))
+    usage = Usage(prompt_tokens=20, completion_tokens=5, cost=Decimal("0.0021"), currency="USD")
+    message = Message("function", "x", name="search")
+    for number, event in enumerate(
+        (
+            RunStarted(()),
+            TurnStarted(1),
+            PluginEvent("acme.found", {"sources": ["a.pdf", "b.md", "a.pdf"]}),
+            PluginEvent("acme.odd", {"sources": "text"}),
+            ToolFinished(0, "c", message, 0.1, "", {"sources": ("b.md", "c.md", 5)}),
+            TurnStarted(2),
+            RunFinished("finished", (), usage),
+        )
+    ):
+        account.see(RunEvent("r", number, "a", 0, event))
+    assert account.lines() == ["sources: a.pdf, b.md, c.md", "20 + 5 tokens, 0.0021 USD, 2 turns, 2.5 s"]
+    assert account.calls == 1
+
+
+def test_of_an_offline_model_only_the_time_is_known() -> None:
+    times = iter((1.0, 1.25))
+    account = Account(clock=lambda: next(times))
+    account.see(RunEvent("r", 1, "a", 0, RunStarted(())))
+    account.see(RunEvent("r", 2, "a", 0, RunFinished("finished", (), Usage())))
+    assert account.lines() == ["0.2 s"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [("1.5", "1.5000 USD"), ("0.00002", "0.00002 USD"), ("0", "0 USD"), ("12.34567", "12.3457 USD")]
+)
+def test_a_small_amount_is_not_told_as_zero(cost: str, shown: str) -> None:
+    assert money(Decimal(cost), "USD") == shown

@@ -1,0 +1,72 @@
+"""What code makes is kept, wherever it is; and it is only copied, never believed."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from jackfield.events import MediaDelta, RunEvent, ToolFinished
+from jackfield.messages import ContentItem, Message
+from jackfield_terminal.made import MadeFiles
+
+PNG = b"\x89PNG\r\n\x1a\n..."
+URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+
+
+def finished(*items: ContentItem, **metadata: Any) -> RunEvent:
+    message = Message("function", [ContentItem(text="done"), *items], name="painter")
+    return RunEvent("r", 1, "a", 0, ToolFinished(0, "c", message, 0.1, "", metadata))
+
+
+def test_pictures_are_saved_and_nothing_is_written_over(tmp_path: Path) -> None:
+    made = MadeFiles(tmp_path / "out")
+    first = made.keep(finished(ContentItem(image=URI), ContentItem(image=URI)))
+    assert [path.name for path in first] == ["painter-1.png", "painter-2.png"]
+    assert first[0].read_bytes() == PNG
+    again = MadeFiles(tmp_path / "out")
+    assert [path.name for path in again.keep(finished(ContentItem(image=URI)))] == ["painter-3.png"]
+    assert again.keep(RunEvent("r", 2, "a", 0, MediaDelta(ContentItem(image=URI))))[0].name == "answer-1.png"
+
+
+def test_nothing_is_made_where_nothing_comes(tmp_path: Path) -> None:
+    made = MadeFiles(tmp_path / "out")
+    assert made.keep(finished(ContentItem(image="https://acme.example/x.png"))) == []
+    assert made.keep(finished(ContentItem(image="data:image/png;base64,???"))) == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_that_go_with_the_run_are_copied_and_a_changed_one_again(tmp_path: Path) -> None:
+    source = tmp_path / "work" / "table.csv"
+    source.parent.mkdir()
+    source.write_text("1")
+    made = MadeFiles(tmp_path / "out")
+    (path,) = made.keep(finished(files=[str(source)], files_are_temporary=True))
+    source.write_text("1,2")
+    assert made.keep(finished(files=[str(source)], files_are_temporary=True)) == [path]
+    assert path.read_text() == "1,2"
+    assert made.kept == [path]
+
+
+def test_files_that_stay_are_named_where_they_are(tmp_path: Path) -> None:
+    made = MadeFiles(tmp_path / "out")
+    assert made.keep(finished(files=["/data/x.csv"], files_are_temporary=False)) == [Path("/data/x.csv")]
+
+
+def test_links_pipes_and_odd_names_do_no_harm(tmp_path: Path) -> None:
+    import os
+
+    work, out = tmp_path / "work", tmp_path / "out"
+    work.mkdir()
+    (work / "secret").symlink_to("/etc/hostname")
+    os.mkfifo(work / "pipe")
+    odd = work / "\x1b[31m..\u202e.txt"
+    odd.write_text("x")
+    made = MadeFiles(out)
+    names = [str(work / name) for name in ("secret", "pipe", odd.name, "gone", "..")]
+    (path,) = made.keep(finished(files=names, files_are_temporary=True))
+    assert path.parent == out
+    assert path.name.isprintable()
+    assert len(made.problems) == 4
+    assert made.keep(finished(files=[1, None], files_are_temporary=True)) == []
+    assert made.keep(finished(files="text", files_are_temporary=True)) == []
