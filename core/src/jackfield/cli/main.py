@@ -127,7 +127,8 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
     host = default_host()
     if known_distribution("command", command) == MANAGER:
         return _run_manager(command, arguments, host)
-    _tell_news(host)
+    if {"-h", "--help"}.isdisjoint(arguments):  # who asks for help is not asked anything
+        _tell_news(host)
     try:
         row = host.find("command", command)
     except PluginNotFoundError:

@@ -314,9 +314,15 @@ def test_the_first_command_asks_once_and_remembers(
     command_line: Any, guard: str, open_terminal: Callable[..., Any]
 ) -> None:
     terminal = ask(open_terminal, command_line, "plugins", "list")
-    terminal.wait_for("acme-guard 1.0 is new here")
+    terminal.wait_for("jackfield: new here: acme-guard 1.0\r\n")
+    terminal.wait_for(
+        "  llm.parrot, processor.guard, processor.watch; reads PARROT_KEY; what else it does, it does not say"
+    )
+    terminal.wait_for("May it load when it is named? [Y]es, [n]o, [d]etails: ")
+    assert terminal.seen == "", "it is asked in three lines"
+    terminal.type("d\n")
     terminal.wait_for("llm.parrot: is sent conversations, when it is the model; reads PARROT_KEY")
-    terminal.wait_for("May acme-guard load when it is named? [Y/n] ")
+    terminal.wait_for("[d]etails: ")
     terminal.type("\n")
     terminal.wait_for("parrot")
     assert terminal.end() == 0
@@ -326,17 +332,40 @@ def test_the_first_command_asks_once_and_remembers(
     assert terminal.end() == 0
 
 
+def test_all_that_was_installed_together_is_asked_about_once_in_three_lines_and_a_no_says_how_to_change_it(
+    command_line: Any, site: Any, open_terminal: Callable[..., Any]
+) -> None:
+    names = [f"acme-{number:02}" for number in range(12)]
+    for name in names:
+        site.add_tools(name, f"tool-{name}")
+    env = {**command_line.env, "JACKFIELD_PLUGINS": ",".join(names)}
+    terminal = open_terminal(["plugins", "list"], command_line.folder, env)
+    terminal.wait_for("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ")
+    first, second = terminal.before.splitlines()
+    assert first.startswith("jackfield: new here: acme-00 1.0, acme-01 1.0, ")
+    assert first.endswith("acme-07 1.0 and 4 more")
+    assert second.startswith("  tool.tool-acme-00, tool.tool-acme-01, ")
+    assert " and 4 more" in second
+    terminal.type("n\n")
+    terminal.wait_for(f"To change that: jackfield plugins enable {' '.join(names)}\r\n")
+    assert terminal.end() == 0
+    assert command_line("plugins", "enable", *names).returncode == 0
+
+
 def test_what_is_refused_is_blocked_everywhere_until_it_is_enabled(
     command_line: Any, guard: str, open_terminal: Callable[..., Any]
 ) -> None:
     terminal = ask(open_terminal, command_line, "run", "-m", "parrot:m", "Hi")
-    terminal.wait_for("[Y/n] ")
+    terminal.wait_for("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ")
     terminal.type("what?\n")
-    terminal.wait_for("[Y/n] ")
+    terminal.wait_for("[d]etails: ")
+    terminal.type("c\n")
+    terminal.wait_for("May acme-guard load when it is named? [Y/n] ")
     terminal.type("n\n")
     terminal.wait_for("May jackfield-terminal load when it is named? [Y/n] ")
     terminal.type("y\n")
-    terminal.wait_for("blocked acme-guard")
+    terminal.wait_for("blocked acme-guard, in ")
+    terminal.wait_for("To change that: jackfield plugins enable acme-guard\r\n")
     terminal.wait_for("is blocked")
     assert terminal.end() == 1
     assert "choices.toml" in command_line("run", "-m", "parrot:m", "Hi").stderr
@@ -344,11 +373,20 @@ def test_what_is_refused_is_blocked_everywhere_until_it_is_enabled(
     assert command_line("run", "-m", "parrot:m", "Hi").stdout == "Hi\n"
 
 
+def test_who_asks_for_help_is_not_asked_anything(
+    command_line: Any, guard: str, open_terminal: Callable[..., Any]
+) -> None:
+    terminal = ask(open_terminal, command_line, "run", "--help")
+    terminal.wait_for("usage: jackfield run")
+    assert terminal.before == ""
+    assert terminal.end() == 0
+
+
 def test_leaving_without_an_answer_decides_nothing(
     command_line: Any, guard: str, open_terminal: Callable[..., Any]
 ) -> None:
     terminal = ask(open_terminal, command_line, "plugins", "list")
-    terminal.wait_for("[Y/n] ")
+    terminal.wait_for("[d]etails: ")
     os.kill(terminal.pid, signal.SIGINT)
     assert terminal.end() == 130
     assert not Path(command_line.env["XDG_STATE_HOME"]).exists()
@@ -356,6 +394,6 @@ def test_leaving_without_an_answer_decides_nothing(
 
 
 def test_where_nobody_sits_nothing_is_told_and_policy_alone_counts(command_line: Any, guard: str) -> None:
-    done = command_line("run", "-m", "parrot:m", "Hi")
+    done = command_line("run", "--quiet", "-m", "parrot:m", "Hi")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Hi\n", "")
     assert not Path(command_line.env["XDG_STATE_HOME"]).exists()

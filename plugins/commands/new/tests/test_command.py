@@ -162,7 +162,7 @@ def test_at_a_terminal_it_asks_for_what_is_missing(tmp_path: Path) -> None:
     os.close(theirs)
     terminal = Terminal(ours)
     try:
-        terminal.answer("May jackfield-new load when it is named? [Y/n] ", "y")
+        terminal.answer("May it load when it is named? [Y]es, [n]o, [d]etails: ", "y")
         terminal.answer("jackfield-NAME. ", "A/B")
         terminal.answer("jackfield-NAME. ", "acme")
         terminal.answer("[A plugin for Jackfield.] ", "")

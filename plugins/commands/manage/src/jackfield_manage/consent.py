@@ -197,11 +197,31 @@ def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
 
 def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
-    doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
-    remarks = dict.fromkeys(f"beware: it {remark}" for row in newcomer.rows for remark in host.remarks(row))
+    remarks = [f"beware: it {remark}" for remark in remarks_on(newcomer, host)]
+    return "; ".join([summary_of_all([newcomer], host), *remarks])
+
+
+def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost, *, most: int | None = None) -> str:
+    """What several distributions offer, at most so many names, and would do together, in one line."""
+    rows = [row for newcomer in newcomers for row in newcomer.rows]
     stands = standings(host)
-    names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in newcomer.rows]
-    return "; ".join([", ".join(names), *doings, *remarks])
+    # Those first that nobody need name.
+    rows.sort(key=lambda row: not (row in stands and stands[row].acts))
+    names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in rows]
+    doings = _doings([described_in_source(row, host.paths) for row in rows])
+    return "; ".join([shortened(names, most), *doings])
+
+
+def shortened(names: Sequence[str], most: int | None) -> str:
+    """Names with commas between them, and how many more there are."""
+    if most is None or len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
+    """What to beware of in a distribution, each once."""
+    return list(dict.fromkeys(remark for row in newcomer.rows for remark in host.remarks(row)))
 
 
 def _doings(described: Sequence[Described | None]) -> list[str]:

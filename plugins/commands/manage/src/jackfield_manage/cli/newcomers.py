@@ -9,9 +9,20 @@ from jackfield.cli import printable
 from jackfield.plugins import PluginHost, default_host
 from jackfield.settings import load_settings
 from jackfield_manage.choices import load_choices, write_choices
-from jackfield_manage.consent import Memory, Newcomer, News, Seen, description, news, summary
+from jackfield_manage.consent import (
+    Memory,
+    Newcomer,
+    News,
+    Seen,
+    description,
+    news,
+    remarks_on,
+    shortened,
+    summary,
+    summary_of_all,
+)
 
-_MANY = 3  # more than these are told in a line each, and asked about together
+_MOST_NAMED = 8  # in a line
 
 
 def main(_arguments: Sequence[str]) -> int:
@@ -42,7 +53,7 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     if not told:
         return False
     _tell(told, host)
-    refused = _ask(told.newcomers) if can_ask else []
+    refused = _ask(told.newcomers, host) if can_ask else []
     kept = {name: seen[name] for name in seen.keys() - found.gone}
     _keep(memory, kept, told.newcomers, asked=can_ask, otherwise="this will be told again")
     return bool(refused)
@@ -68,34 +79,52 @@ def _keep(
 
 
 def _tell(found: News, host: PluginHost) -> None:
+    """Two lines about all newcomers, and one for each thing to beware of."""
     for name in found.gone:
         _say(f"jackfield: {name} was installed here, and is no more. To have it back: pip install {name}")
-    if len(found.newcomers) > _MANY:
-        for newcomer in found.newcomers:
-            name = f"{newcomer.distribution} {newcomer.version}"
-            _say(f"jackfield: {newcomer.change}: {name}: {summary(newcomer, host)}")
+    if not found.newcomers:
         return
+    kinds = (("new here", [one for one in found.newcomers if one.change != "changed"]),
+             ("changed", [one for one in found.newcomers if one.change == "changed"]))  # fmt: skip
+    told = [f"{what}: {shortened([_named(one) for one in some], _MOST_NAMED)}" for what, some in kinds if some]
+    _say(f"jackfield: {'; '.join(told)}")
+    _say(f"  {summary_of_all(found.newcomers, host, most=_MOST_NAMED)}")
     for newcomer in found.newcomers:
-        what = "has changed" if newcomer.change == "changed" else "is new here"
-        _say(f"jackfield: {newcomer.distribution} {newcomer.version} {what}")
-        for line in description(newcomer, host):
-            _say(f"  {line}")
+        for remark in remarks_on(newcomer, host):
+            _say(f"  Beware of {newcomer.distribution}: it {remark}")
 
 
-def _ask(newcomers: Sequence[Newcomer]) -> list[str]:
-    """Ask about them, one by one or together; gives the distributions that were refused, which are blocked then.
+def _named(newcomer: Newcomer) -> str:
+    return f"{newcomer.distribution} {newcomer.version}"
+
+
+def _ask(newcomers: Sequence[Newcomer], host: PluginHost) -> list[str]:
+    """Ask about them together; gives the distributions that were refused, which are blocked then.
 
     Raises:
         KeyboardInterrupt: There was no answer; nothing was decided.
     """
     names = [one.distribution for one in newcomers]
-    if len(names) > _MANY:
-        match _answer(f"May these {len(names)} load when they are named? [Y]es, [n]one, or [c]hoose: ", "ync"):
+    several = len(names) > 1
+    question = "May they load when they are named?" if several else "May it load when it is named?"
+    choices = "[Y]es, [n]o, [c]hoose, [d]etails: " if several else "[Y]es, [n]o, [d]etails: "
+    while True:
+        match _answer(f"{question} {choices}", "yncd" if several else "ynd"):
             case "y":
                 return []
             case "n":
                 return _block(names)
-    return _block([name for name in names if _answer(f"May {name} load when it is named? [Y/n] ", "yn") == "n"])
+            case "c":
+                return _block([one.distribution for one in newcomers if not _is_chosen(one, host)])
+        for newcomer in newcomers:
+            _say(_named(newcomer))
+            for line in description(newcomer, host):
+                _say(f"  {line}")
+
+
+def _is_chosen(newcomer: Newcomer, host: PluginHost) -> bool:
+    _say(f"{_named(newcomer)}: {summary(newcomer, host)}")
+    return _answer(f"May {newcomer.distribution} load when it is named? [Y/n] ", "yn") == "y"
 
 
 def _answer(question: str, allowed: str) -> str:
@@ -114,7 +143,8 @@ def _block(names: Sequence[str]) -> list[str]:
     if names:
         choices = load_choices()
         path = write_choices(choices.with_changes(block=tuple(dict.fromkeys((*choices.block, *names)))))
-        _say(f"jackfield: blocked {', '.join(names)}, in {path}. To allow it: jackfield plugins enable {names[0]}")
+        _say(f"jackfield: blocked {', '.join(names)}, in {path}")
+        _say(f"To change that: jackfield plugins enable {' '.join(names)}")
     return list(names)
 
 
