@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.errors import ConfigError
-from jackfield.tokens import EstimatingTokenizer, Tokenizer, estimate_tokens
+from jackfield.tokens import Tokenizer, estimate_tokens
 
 # The counts below are those of the vocabulary of Qwen 1 to 3; short texts are allowed a little more than long ones.
 ENGLISH = (
@@ -85,29 +84,3 @@ def test_a_cut_text_is_a_beginning_within_the_limit_and_a_text_that_fits_stays(t
     assert text.startswith(cut)
     assert letters.count(cut) <= max(0, most)
     assert (cut == text) == (letters.count(text) <= max(0, most))
-
-
-def test_an_estimate_says_that_it_is_one_and_has_no_ids() -> None:
-    estimate = EstimatingTokenizer()
-    assert not estimate.exact
-    assert estimate.count(ENGLISH) == estimate_tokens(ENGLISH)
-    for ask in (lambda: estimate.encode("a"), lambda: estimate.decode([1])):
-        with pytest.raises(ConfigError, match="has no token ids"):
-            ask()
-
-
-def test_an_estimate_comes_near_what_a_server_counts_and_never_loses_its_head() -> None:
-    estimate = EstimatingTokenizer()
-    text = ENGLISH * 20
-    for _ in range(60):
-        estimate.learn(estimate.count(text), 2 * estimate_tokens(text))
-    assert estimate.count(text) == pytest.approx(2 * estimate_tokens(text), rel=0.02)
-    for _ in range(200):
-        estimate.learn(estimate.count(text), 2 * estimate.count(text))
-        assert 0.5 <= estimate.factor <= 3.0
-    before = estimate.factor
-    estimate.learn(1000, 10**9)  # what counts something else
-    estimate.learn(1000, 1)
-    estimate.learn(10, 1000)  # what surrounds a small text weighs more than it
-    estimate.learn(1000, 0)  # a server that does not count
-    assert estimate.factor == before

@@ -18,7 +18,7 @@ def fetching(
         package: Its name.
         homes: For each public name the module that has it, without `jackfield.`; a name that ends in a dot is the
             module itself.
-        moved: For each name that was public here the package outside of the core that has it now.
+        moved: For each name that was public here the module outside of the core that has it now.
     """
 
     def fetch(name: str) -> Any:
@@ -38,13 +38,13 @@ def fetching(
 def _moved(package: str, name: str, home: str) -> Any:
     import warnings
 
-    moved = f"{package}.{name} has moved to {home}.{name}"
+    moved, owner = f"{package}.{name} has moved to {home}.{name}", home.partition(".")[0]
     try:
         module = import_module(home)
     except ModuleNotFoundError as error:
-        if error.name != home:
+        if error.name != owner:
             raise
         # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
-        raise ModuleNotFoundError(f"{moved}: pip install {home.replace('_', '-')}", name=home) from None
+        raise ModuleNotFoundError(f"{moved}: pip install {owner.replace('_', '-')}", name=owner) from None
     warnings.warn(moved, DeprecationWarning, stacklevel=3)
     return getattr(module, name)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
-from jackfield.errors import ConfigError
+from jackfield._lazy import fetching
 
 # Pieces that byte-pair vocabularies keep together. The weights were fitted on the vocabulary of Qwen 1 to 3:
 # over windows of 1,000 characters the estimate is within -4 % and +18 % of the count for English and code, and
@@ -20,12 +20,6 @@ _PIECE = re.compile(
     r"|(?P<space>\s{2,}|[\n\t])"
     r"|(?P<punct>[^\w\s]+|_+)"
 )
-
-_NO_IDS = "an estimate has no token ids: use a tokenizer that has a vocabulary, such as jackfield-tiktoken's"
-
-LEARN_FROM_TOKENS = 200
-LEAST_FACTOR = 0.5  # beyond these two a count means something else than texts
-MOST_FACTOR = 3.0
 
 
 class TokenCounter(Protocol):
@@ -113,45 +107,4 @@ class Tokenizer(ABC):
         return text[:low]
 
 
-class EstimatingTokenizer(Tokenizer):
-    """Counts without a vocabulary, and learns from the counts that a server reports.
-
-    One instance may be shared; what it has learned is then shared, too.
-
-    Args:
-        factor: What the fitted estimate is multiplied with at first.
-    """
-
-    name = "estimate"
-    exact = False
-
-    def __init__(self, factor: float = 1.0) -> None:
-        self.factor = factor
-
-    def encode(self, text: str) -> list[int]:  # noqa: ARG002 - the interface's
-        """There is nothing to encode with.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise ConfigError(_NO_IDS)
-
-    def decode(self, tokens: Sequence[int]) -> str:  # noqa: ARG002 - the interface's
-        """As `encode`."""
-        raise ConfigError(_NO_IDS)
-
-    def count(self, text: str) -> int:
-        """The estimate; never 0 for a text that is not empty."""
-        return max(1, round(estimate_tokens(text) * self.factor)) if text else 0
-
-    def learn(self, estimated: int, counted: int) -> None:
-        """A server has counted what was estimated here: later estimates move a tenth of the way towards that.
-
-        Args:
-            estimated: What this instance said of the request.
-            counted: What the server reports. Small requests teach nothing: what surrounds the texts weighs too much.
-                Nor do numbers that are far from the estimate: a server may report only what was not in its cache.
-        """
-        if estimated >= LEARN_FROM_TOKENS and LEAST_FACTOR * estimated <= counted <= MOST_FACTOR * estimated:
-            wanted = self.factor * counted / estimated
-            self.factor += 0.1 * (min(MOST_FACTOR, max(LEAST_FACTOR, wanted)) - self.factor)
+__getattr__, _ = fetching(__name__, {}, moved={"EstimatingTokenizer": "jackfield_metering.estimating"})

@@ -1,6 +1,7 @@
 """How much a request takes and what has been taken so far, for processors that count. It is a library, no plugin.
 
 - `counting`: the tokens of requests, with memory.
+- `estimating`: a tokenizer without a vocabulary, which learns from what servers count.
 - `ledger`: amounts in a window of time, in memory or in a file that processes share.
 - `ownfile`: SQLite files that belong to one user, and many processes.
 """
