@@ -372,7 +372,7 @@ _USERS_KEYS = {**_KEYS, "secrets": _TEXTS}
 
 
 def _checked(
-    table: Any, where: str, keys: Mapping[str, tuple[str, Callable[[object], bool]]] = _KEYS
+    table: object, where: str, keys: Mapping[str, tuple[str, Callable[[object], bool]]] = _KEYS
 ) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")

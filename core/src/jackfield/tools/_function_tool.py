@@ -206,7 +206,7 @@ def _arguments_model(
     return context_parameter, model
 
 
-def _is_context(hint: Any) -> bool:
+def _is_context(hint: object) -> bool:
     """Whether this is `ToolContext`, also as `ToolContext[Deps]` or with None beside it."""
     return hint is ToolContext or get_origin(hint) is ToolContext or any(map(_is_context, get_args(hint)))
 

@@ -58,7 +58,7 @@ class VectorSearcher(Searcher):
     config: VectorConfig
 
     def __init__(
-        self, cfg: VectorConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
+        self, cfg: VectorConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
     ) -> None:
         super().__init__(cfg, **settings)
         self._host = host or default_host()
