@@ -43,8 +43,9 @@ def run(
     context: ToolContext | None = None,
     timeout_s: float = 30.0,
     max_result_chars: int = 60_000,
+    seen: Callable[[Event], object] = lambda _: None,
 ) -> list[Event]:
-    """All events of a turn with these calls."""
+    """All events of a turn with these calls; each is `seen` when it comes."""
 
     async def collect() -> list[Event]:
         executor = ToolExecutor(
@@ -56,7 +57,11 @@ def run(
         ]
         # No tool here takes long: the time-out only turns a hang into a failure.
         async with asyncio.timeout(40):
-            return [event async for event in executor.run(planned, context or ToolContext())]
+            events = []
+            async for event in executor.run(planned, context or ToolContext()):
+                events.append(event)
+                seen(event)
+            return events
 
     return asyncio.run(collect())
 
@@ -642,11 +647,13 @@ def test_each_call_has_one_result_with_its_own_index_whoever_is_first() -> None:
         """Work."""
         if number == 0:
             second_is_done.wait(20)
-        else:
-            second_is_done.set()
         return number
 
-    events = run([work], ("work", '{"number": 0}'), ("work", '{"number": 1}'))
+    def seen(event: Event) -> None:
+        if isinstance(event, ToolFinished):
+            second_is_done.set()
+
+    events = run([work], ("work", '{"number": 0}'), ("work", '{"number": 1}'), seen=seen)
     in_time = [event for event in events if isinstance(event, ToolFinished)]
     assert [event.index for event in in_time] == [1, 0]
     assert [event.message.function_id for event in finished(events)] == ["c0", "c1"]
