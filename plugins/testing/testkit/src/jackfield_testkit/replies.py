@@ -183,7 +183,7 @@ class Reply:
         Args:
             n: How many.
             how: What comes then: the end of the response, as if that were all (no finish reason, no `[DONE]`); an event
-                of broken JSON, and the others; nothing but comments, one every 50 ms, until the client leaves; or one
+                of broken JSON, and the others; nothing but comments, one every 10 ms, until the client leaves; or one
                 line that does not end, until it leaves.
         """
         return replace(self, malformed_at=n) if how == "malformed" else replace(self, ends_after=n, ending=how)

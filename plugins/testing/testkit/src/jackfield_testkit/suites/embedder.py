@@ -74,17 +74,17 @@ class EmbedderSuite(LocalEmbedderSuite):
 
     Attributes:
         batched: As for every embedder; `many` texts must then need at least two requests.
-        impatient: Settings with which a server may be silent for a second.
+        impatient: Settings with which a server may be silent for a moment only.
         once: Settings with which nothing is repeated; put under those of every test, so that none waits.
         persistent: Settings with which what may succeed is tried once more.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
     batched: ClassVar[Mapping[str, object]] = {"batch_size": 10}
-    impatient: ClassVar[Mapping[str, object]] = {"request_timeout": 1}
+    impatient: ClassVar[Mapping[str, object]] = {"request_timeout": 0.2}
     once: ClassVar[Mapping[str, object]] = {"max_retries": 0}
     persistent: ClassVar[Mapping[str, object]] = {"max_retries": 1}
-    patience_s: ClassVar[float] = 3.0
+    patience_s: ClassVar[float] = 10.0
 
     def make_embedder(self, server_url: str = "", **overrides: Any) -> Embedder:
         """The embedder under test, asking the server at this URL. Override it if yours is configured otherwise."""
