@@ -101,7 +101,12 @@ CLOCKS = re.compile(r"(process_time|perf_counter|thread_time)(_ns)?|register_pro
 
 def test_no_test_measures_time_and_none_has_rules_of_its_own_for_examples(root: Path) -> None:
     """The monotonic clock may say when to give up waiting. What has to be measured is measured in benchmarks/."""
-    folders = [root / "tests", root / "core/tests", *root.glob("plugins/*/*/tests")]
+    folders = [
+        root / "tests",
+        root / "core/tests",
+        *root.glob("plugins/*/*/tests"),
+        root / "plugins/testing/testkit/src",
+    ]
     texts = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")}
     looking = {path: named for path, text in texts.items() if CLOCKS.search(text) and (named := clocks_of(text))}
     assert not looking, "count steps instead; the root conftest.py alone has profiles"

@@ -27,6 +27,8 @@ BROKEN = {
     "GrowsFaster": "test_memory_grows_no_faster_than_the_file",
     "Unpacks": "test_a_hostile_file_costs_an_error_and_nothing_else",
     "CountsQuotes": "test_what_is_parsed_without_a_process_of_its_own_is_linear",
+    "CountsLevels": "test_what_is_parsed_without_a_process_of_its_own_is_linear",
+    "Backtracks": "test_what_is_parsed_without_a_process_of_its_own_is_linear",
     "Writes": "test_it_does_what_it_declares_and_nothing_else",
     "DotsExtensions": "test_its_descriptor_says_which_files_it_reads",
     "ForgetsExtensions": "test_its_descriptor_says_which_files_it_reads",
@@ -48,6 +50,7 @@ def suite_for(name):
         },
         "unreadable": {f"cats.{extension}": b"CATS and dogs, and none of them with a mark.\\nend"},
         "hostile": {f"bomb.{extension}": mark + b"A lion, a hundred million times.\\nend"},
+        "giving_up_s": 1.0,
         "make_file": staticmethod(lambda count: mark + b"A lion and a bear.\\n\\n" * (20 * count) + b"\\nend"),
     }
     return type(f"Test{name}", (ParserSuite,), members)

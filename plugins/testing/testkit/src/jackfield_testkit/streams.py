@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from types import FrameType
 from typing import Any
+
+import pytest
 
 from jackfield import sync
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
@@ -188,40 +191,83 @@ class CountedText(str):
         return CountedText(text, self._count)
 
 
-def _counted(name: str) -> object:
-    plain = getattr(str, name)
+class CountedBytes(bytes):
+    """The same of bytes; the text that they are decoded to counts, too."""
 
-    def method(self: CountedText, *args: Any, **kwargs: Any) -> object:
+    _count: list[int]
+
+    def __new__(cls, data: bytes, count: list[int]) -> CountedBytes:
+        made = super().__new__(cls, data)
+        made._count = count
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        value = bytes.__getitem__(self, key)
+        if isinstance(value, int):
+            return value
+        self._count[0] += len(value)
+        return CountedBytes(value, self._count)
+
+    def __contains__(self, part: object) -> bool:
         self._count[0] += len(self)
-        value = plain(self, *args, **kwargs)
-        if isinstance(value, str):
-            return CountedText(value, self._count)
-        if isinstance(value, list | tuple):
-            return type(value)(CountedText(part, self._count) for part in value)
-        return value
+        return isinstance(part, int | bytes) and bytes.__contains__(self, part)
+
+
+def _counted(plain: Callable[..., Any]) -> Any:
+    def method(self: CountedText | CountedBytes, *args: Any, **kwargs: Any) -> Any:
+        self._count[0] += len(self)
+        return _counting(plain(self, *args, **kwargs), self._count)
 
     return method
 
 
+def _counting(value: Any, count: list[int]) -> Any:
+    match value:
+        case str():
+            return CountedText(value, count)
+        case bytes():
+            return CountedBytes(value, count)
+        case list() | tuple():
+            return type(value)(_counting(part, count) for part in value)
+    return value
+
+
 for _name in (
     *("count", "find", "index", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind"),
-    *("rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "upper", "endswith", "casefold"),
+    *("rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "upper", "endswith"),
 ):
-    setattr(CountedText, _name, _counted(_name))
+    setattr(CountedText, _name, _counted(getattr(str, _name)))
+    setattr(CountedBytes, _name, _counted(getattr(bytes, _name)))
+setattr(CountedText, "casefold", _counted(str.casefold))  # noqa: B010 - as those above
+setattr(CountedBytes, "decode", _counted(bytes.decode))  # noqa: B010
 
 
 HOSTILE_PIECES = ('{"a":', "<tool_call>", "```", "\\", "http://a@", "+49 1", "[1](", "。")
 """What a model that is led astray repeats: beginnings of what processors and call formats look for."""
 
+LONG_TEXT = 250_000
+"""Characters of a text that takes a hundred times as long if the work grows with its square as if it does not."""
 
-def cpu_s(work: Callable[[], object]) -> float:
-    """The processor time that it takes, the shorter of two: for what cannot be counted, such as an expression."""
-    times = []
-    for _ in range(2):
-        started = time.process_time()
-        work()
-        times.append(time.process_time() - started)
-    return min(times)
+
+@contextmanager
+def given_up_after(cpu_s: float) -> Iterator[None]:
+    """Fail what takes more processor time than that: for what cannot be counted, such as the steps of an expression.
+
+    It is no measure. Give it so much to do that what grows with the square takes far longer, and what does not grow so
+    takes a small part of it, on any machine.
+    """
+
+    def give_up(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what the interpreter passes
+        pytest.fail(f"it does not come to its end in {cpu_s:g} s of processor time")
+
+    # Of the process alone, whatever else the machine does. An expression looks for signals while it is matched.
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def work_per_character(
@@ -231,13 +277,25 @@ def work_per_character(
     *,
     words: str = "word word. ",
 ) -> float:
-    """How much is done for each of `n` characters: calls, lines that are run, and characters copied or looked through.
-
-    It is a count and no time, so that it is the same on every machine. The text is `words` again and again.
-    """
+    """How much is done for each of `n` characters that come one at a time. The text is `words` again and again."""
     count = [0]
     letters = [CountedText(letter, count) for letter in (words * (n // len(words) + 1))[:n]]
     events = [event for letter in letters for event in make_events(letter)]
+    return work_of(lambda: run(events), count) / n
+
+
+def work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
+    """How much is done for each of `n` characters that come in one piece."""
+    count = [0]
+    events = [TextDelta(CountedText((words * (n // len(words) + 1))[:n], count))]
+    return work_of(lambda: run(events), count) / n
+
+
+def work_of(work: Callable[[], object], count: list[int]) -> int:
+    """How much is done: calls, lines that are run, and what `count` counts meanwhile.
+
+    It is a count and no time, so that it is the same on every machine.
+    """
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001 - what the interpreter passes
@@ -245,10 +303,10 @@ def work_per_character(
         steps += 1
         return trace
 
-    before = sys.gettrace()
+    counted, before = count[0], sys.gettrace()
     sys.settrace(trace)
     try:
-        run(events)
+        work()
     finally:
         sys.settrace(before)
-    return (steps + count[0]) / n
+    return steps + count[0] - counted

@@ -31,13 +31,15 @@ from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
     HOSTILE_PIECES,
-    cpu_s,
+    LONG_TEXT,
     fed,
     folded,
     gathered,
+    given_up_after,
     recuts,
     shown,
     through,
+    work_at_once,
     work_per_character,
 )
 from jackfield_testkit.suites.base import Suite
@@ -98,10 +100,13 @@ class CallFormatSuite(Suite):
     Attributes:
         component: The address of the format: `distribution/name`, or its name where that is unique.
         max_held: How many characters of an answer without calls it may hold back while more may follow.
+        giving_up_s: How much processor time, in seconds, an answer of 250,000 characters
+            may take before it is given up. Of what grows with its length it is many times what is needed.
     """
 
     component: ClassVar[str]
     max_held: ClassVar[int] = 64
+    giving_up_s: ClassVar[float] = 20.0
 
     def make_format(self) -> CallFormat:
         """A new format under test."""
@@ -353,11 +358,10 @@ class CallFormatSuite(Suite):
             work(50)
             short, long = work(200), work(1600)
             assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
-            at_once = [
-                cpu_s(lambda size=size, read=read: read([TextDelta((piece * size)[:size])]))  # type: ignore[misc]
-                for size in (4_000, 48_000)
-            ]
-            assert at_once[1] <= 60 * at_once[0] + 0.2, f"{at_once} s for a text in one piece, and one 12 times as long"
+            short, long = (work_at_once(read, length, words=piece) for length in (500, 4000))
+            assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 500 at once, {long:.0f} of 4000"
+            with given_up_after(self.giving_up_s):
+                read([TextDelta((piece * LONG_TEXT)[:LONG_TEXT])])
 
     # --- parts ---
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import random
 import re
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.streams import CountedBytes, given_up_after, work_of
 from jackfield_testkit.suites.base import Suite
 
 Samples = Mapping[str, tuple[bytes, str]]
@@ -51,6 +51,7 @@ _REPEATED = (
     "a",
 )
 _TIGHT = ParserLimits(cpu_s=4, wall_s=60, memory_bytes=96 * 2**20, answer_bytes=16 * 2**20)
+_GROWTH = 3.0
 _EXTENSION = re.compile(r"[a-z0-9][a-z0-9+_-]*")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
@@ -71,6 +72,8 @@ class ParserSuite(Suite):
         unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
         hostile: Files that are made to exhaust a machine, by name: a form that refers to itself, a bomb of compression.
         make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
+        giving_up_s: How much processor time, in seconds, the longest file that it parses without a process of its own
+            may take before it is given up. Of what grows with its length it is many times what is needed.
     """
 
     component: ClassVar[str]
@@ -79,6 +82,7 @@ class ParserSuite(Suite):
     unreadable: ClassVar[Mapping[str, bytes]] = {}
     hostile: ClassVar[Mapping[str, bytes]] = {}
     make_file: ClassVar[Callable[[int], bytes] | None] = None
+    giving_up_s: ClassVar[float] = 20.0
 
     def make_parser(self) -> Parser:
         """A new parser under test. Override it if yours needs more than `config`."""
@@ -218,14 +222,21 @@ class ParserSuite(Suite):
         beginnings = {b"", *(data[: len(data) // 2] for data, _ in list(self.samples.values())[:2])}
         for beginning in beginnings:
 
-            def cpu_s(size: int, beginning: bytes = beginning) -> float:
-                data = beginning + (piece * size)[:size].encode()
-                return min(_cpu_s(lambda: _read_or_refused(parser, data, "long.bin")) for _ in range(2))
+            def file(size: int, beginning: bytes = beginning) -> bytes:
+                return beginning + (piece * size)[:size].encode()
 
-            short, long = cpu_s(2_000), cpu_s(24_000)
-            assert long <= 60 * short + 0.2, (
-                f"{piece!r} takes {short:.3f} s, and {long:.3f} s where there is 12 times more"
+            def work(size: int, file: Callable[[int], bytes] = file) -> float:
+                count = [0]
+                data = CountedBytes(file(size), count)
+                return work_of(lambda: _read_or_refused(parser, data, "long.bin"), count) / len(data)
+
+            work(50)  # what is imported or made at the first call
+            short, long = work(200), work(1600)
+            assert long <= _GROWTH * short + 40, (
+                f"{piece!r} takes {short:.0f} steps for each byte, and {long:.0f} where there is 8 times more"
             )
+            with given_up_after(self.giving_up_s):
+                _read_or_refused(parser, file(self._spec().in_process_bytes), "long.bin")
 
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:
         with watching() as effects:
@@ -307,13 +318,6 @@ def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
             case _:
                 damaged[start:start] = data[start:end]
         yield bytes(damaged)
-
-
-def _cpu_s(work: Callable[[], object]) -> float:
-    """The processor time that it takes, which other processes do not change."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
 
 
 def _peak_bytes(work: Callable[[], object]) -> int:

@@ -37,13 +37,15 @@ from jackfield.testing import ScriptedModel
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
     HOSTILE_PIECES,
+    LONG_TEXT,
     Inner,
-    cpu_s,
     folded,
     gathered,
+    given_up_after,
     recuts,
     shown,
     through,
+    work_at_once,
     work_per_character,
 )
 from jackfield_testkit.suites.base import Suite
@@ -83,6 +85,8 @@ class ProcessorSuite(Suite):
         messages: A conversation that it takes.
         max_held: How many characters of an answer it may hold back while more may follow; None if it needs the whole.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        giving_up_s: How much processor time, in seconds, an answer of 250,000 characters
+            may take before it is given up. Of what grows with its length it is many times what is needed.
     """
 
     component: ClassVar[str]
@@ -92,6 +96,7 @@ class ProcessorSuite(Suite):
     messages: ClassVar[Sequence[Message]] = (Message("user", "hello"),)
     max_held: ClassVar[int | None] = None
     patience_s: ClassVar[float] = 20.0
+    giving_up_s: ClassVar[float] = 20.0
 
     def make_processor(self) -> Processor:
         """A new processor under test. Override it if yours needs more than `config`."""
@@ -241,8 +246,10 @@ class ProcessorSuite(Suite):
         work(50)  # what is imported or made at the first call
         short, long = work(200), work(1600)
         assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
-        at_once = [cpu_s(lambda size=size: run([TextDelta((piece * size)[:size])])) for size in (4_000, 48_000)]  # type: ignore[misc]
-        assert at_once[1] <= 60 * at_once[0] + 0.2, f"{at_once} s for a text in one piece, and one 12 times as long"
+        short, long = (work_at_once(run, length, words=piece) for length in (500, 4000))
+        assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 500 at once, {long:.0f} of 4000"
+        with given_up_after(self.giving_up_s):
+            run([TextDelta((piece * LONG_TEXT)[:LONG_TEXT])])
 
     # --- ends before the end, and calls at once ---
 

@@ -6,6 +6,7 @@ A call is `CALL{"name": …, "arguments": …}CALL`, in one line; a result is `R
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -326,6 +327,26 @@ class ReadsAllAgain(Honest):
 
         def read(self, piece: str) -> None:
             self.seen = self.seen + piece
+            super().read(piece)
+
+
+class CutsOff(Honest):
+    """A long piece is copied for each quote in it."""
+
+    class reader_class(Reader):  # noqa: N801
+        def read(self, piece: str) -> None:
+            rest = piece
+            while rest.startswith("`"):
+                rest = rest[1:]
+            super().read(piece)
+
+
+class Backtracks(Honest):
+    """An expression that begins anew at each quote and reads to the end each time."""
+
+    class reader_class(Reader):  # noqa: N801
+        def read(self, piece: str) -> None:
+            re.search("(?:```)+!", piece)
             super().read(piece)
 
 

@@ -7,6 +7,7 @@ by blank lines, and `end` on the last line.
 from __future__ import annotations
 
 import random
+import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -155,8 +156,26 @@ class CountsQuotes(Honest):
         left = data
         while left.startswith(b"> "):
             left = left[2:]
-            for _ in range(3):
-                left.split()
+            left.split()
+        super().check(data, source)
+
+
+class CountsLevels(Honest):
+    """Looks at each level of a quotation once for each level above it."""
+
+    def check(self, data: bytes, source: str) -> None:
+        levels = 0
+        for start in range(0, len(data), 2):
+            if data[start : start + 2] == b"> ":
+                levels += sum(1 for _ in range(start))
+        super().check(data, source)
+
+
+class Backtracks(Honest):
+    """An expression that begins anew at each level and reads to the end each time."""
+
+    def check(self, data: bytes, source: str) -> None:
+        re.search(rb"(?:> )+!", data)
         super().check(data, source)
 
 

@@ -6,6 +6,7 @@ They write `[secret]` in capitals.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -187,6 +188,25 @@ class LooksBack(Honest):
                 return held.feed(event)
 
         return Back()
+
+
+class CutsOff(By):
+    """A long piece is copied for each bracket in it."""
+
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        rest = event.text if isinstance(event, TextDelta) else ""
+        while rest.startswith(("[", "1", "]", "(")):
+            rest = rest[1:]
+        return [event]
+
+
+class Backtracks(By):
+    """An expression that begins anew at each bracket and reads to the end each time."""
+
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        if isinstance(event, TextDelta):
+            re.search(r"(?:\[1\]\()+!", event.text)
+        return [event]
 
 
 class Translates(Honest):
