@@ -137,6 +137,9 @@ ENTRY_POINTS: Mapping[str, tuple[bytes, str]] = {
 }
 
 
+DOCTOR = "plugins doctor --deep --json"
+
+
 @dataclass(frozen=True)
 class Said:
     """What the commands said, each by its words: exit code, standard output, standard error."""
@@ -150,7 +153,7 @@ class Said:
 
     def finding(self, distribution: str) -> dict[str, Any]:
         """What the doctor said of a distribution."""
-        found = [row for row in self.rows("plugins doctor --deep --json") if row["distribution"] == distribution]
+        found = [row for row in self.rows(DOCTOR) if row["distribution"] == distribution]
         assert len(found) == 1, f"the doctor has {len(found)} rows of {distribution}"
         return found[0]
 
@@ -190,10 +193,13 @@ def said(lean: Any, tmp_path_factory: pytest.TempPathFactory, once: Callable[...
         lines = [["plugins", "list"], ["plugins", "list", "--json"], ["plugins", "list", "--long"]]
         lines += [["plugins", "info", name] for name in (*hostile, "acme-sound") if shows_its_words(name)]
         lines += [["plugins", "info", "--json", name] for name in hostile if "escape" in name or "print" in name]
-        lines += [["plugins", "doctor", "--deep", "--json"]]
+        # None of them hangs, so no time-out may expire, however busy the machine is: what does not answer for half a
+        # minute is broken, says the doctor.
+        lines += [[*DOCTOR.split(), "--timeout", "500"]]
 
         def command(words: list[str]) -> tuple[str, tuple[int, str, str]]:
-            return " ".join(words), lean.jackfield(words, cwd=folder, path=site.folder)
+            said = lean.jackfield(words, cwd=folder, path=site.folder, timeout_s=550)
+            return " ".join(words).removesuffix(" --timeout 500"), said
 
         with ThreadPoolExecutor(2) as pool:
             return dict(pool.map(command, lines))
@@ -245,7 +251,8 @@ def assert_printable(text: str) -> None:
 
 
 def test_a_sound_plugin_is_none_the_worse_for_its_neighbours(said: Said) -> None:
-    assert said.finding("acme-sound")["status"] in ("ok", "slow")
+    finding = said.finding("acme-sound")
+    assert finding["status"] in ("ok", "slow"), finding
     listed = [row for row in said.rows("plugins list --json") if row["distribution"] == "acme-sound"]
     assert [(row["name"], row["state"]) for row in listed] == [("search", "ready")]
     assert said.commands["plugins info acme-sound"][0] == 0
@@ -288,10 +295,13 @@ def test_a_plugin_that_hangs_is_a_row_of_the_doctor_and_the_others_are_examined(
     site.add("acme-hangs", {"tool.hangs": "acme_hangs"}, modules={"acme_hangs": "import time; time.sleep(600)"})
     site.add_tools("acme-sound", "search")
     monkeypatch.setenv("PYTHONPATH", str(site.folder))
-    found = {one.distribution: one for one in examine(site.host(), timeout_s=3)}
-    assert found["acme-hangs"].status == "broken"
-    assert "3 s" in found["acme-hangs"].why
-    assert found["acme-sound"].status in ("ok", "slow")
+    for timeout_s in (1, 10, 100):  # a busy machine may need more than a second for the sound one, too
+        found = {one.distribution: one for one in examine(site.host(), timeout_s=timeout_s)}
+        assert found["acme-hangs"].status == "broken"
+        assert f"{timeout_s} s" in found["acme-hangs"].why
+        if found["acme-sound"].status in ("ok", "slow"):
+            return
+    pytest.fail(f"the others are not examined: {found['acme-sound']}")
 
 
 def test_a_process_that_a_plugin_leaves_behind_holds_nobody_up_and_does_not_live_on(
@@ -304,7 +314,7 @@ def test_a_process_that_a_plugin_leaves_behind_holds_nobody_up_and_does_not_live
     site.add("acme-leaves", {"tool.leaves": "acme_leaves"}, modules={"acme_leaves": source})
     monkeypatch.setenv("PYTHONPATH", str(site.folder))
     try:
-        found = examine(site.host(), timeout_s=5)
+        found = examine(site.host())
         assert [one.distribution for one in found] == ["acme-leaves"]
         assert not is_running(int(left.read_text())), "the process lives on"
     finally:
