@@ -33,14 +33,15 @@ unexport PYTHONDONTWRITEBYTECODE
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test test-changed nightly check style bench attack real-servers mutants format release size constraints \
+.PHONY: help demo test test-changed alone nightly check style bench attack real-servers mutants format release size constraints \
 	known docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
 	@echo "make test-changed test what a change can touch (ARGS: --since COMMIT, --list, and pytest's)"
-	@echo "make nightly      make test with new examples for all properties, twenty times as many"
+	@echo "make alone        run each test in a process of its own, to find those that need an earlier one (ARGS: --backwards)"
+	@echo "make nightly      make test with new examples for all properties, twenty times as many, then make alone"
 	@echo "make check        what CI runs: make style, then make test"
 	@echo "make style        check style, types and layers"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
@@ -82,8 +83,12 @@ test: system .venv/.installed-dev
 test-changed: system .venv/.installed-dev
 	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) $(ARGS)
 
+alone: system .venv/.installed-dev
+	@$(BIN)/python scripts/alone.py $(ARGS)
+
 nightly: system .venv/.installed-dev
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
+	@$(BIN)/python scripts/alone.py
 
 check: .venv/.installed-dev
 	@TIMEFORMAT="style, types and layers: %0R s"; time $(MAKE) --no-print-directory style
