@@ -103,4 +103,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
 
+        def remove_node(self, node: Any) -> Any:
+            """The test that a worker ended with, which has failed; xdist 3.8 would end eight more workers with it."""
+            units = self.assigned_work[node]
+            ended = next((test for unit in units.values() for test, is_done in unit.items() if not is_done), None)
+            if ended is None:
+                return super().remove_node(node)
+            del self.assigned_work[node]
+            for unit in units.values():
+                unit.pop(ended, None)
+            self.workqueue.update({scope: unit for scope, unit in units.items() if not all(unit.values())})
+            for other in self.assigned_work:
+                self._reschedule(other)
+            return ended
+
     return ByPlace(config, log) if config.getoption("dist") == "load" else None
