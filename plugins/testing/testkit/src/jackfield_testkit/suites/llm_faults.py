@@ -176,7 +176,7 @@ class FaultTests(LLMTests):
     def test_silence_for_longer_than_allowed_is_a_time_out(
         self, server: FakeOpenAI, model: BaseChatModel, reply: Reply
     ) -> None:
-        error = _timed_out(server, model, reply, lambda seconds: {"request_timeout": seconds})
+        error = self._timed_out(server, model, reply, lambda seconds: {"request_timeout": seconds})
         assert error.partial_text == ("half" if reply.ends_after else "")
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
             "its connection is still open"
@@ -187,8 +187,8 @@ class FaultTests(LLMTests):
         self, server: FakeOpenAI, model: BaseChatModel, name: str
     ) -> None:
         # Ten times the silence that is allowed, unless `event_timeout` says otherwise.
-        reply = replies.text(["half", "x"]).broken_after(1, "comment")
-        error = _timed_out(server, model, reply, lambda seconds: {"request_timeout": 60, name: seconds})
+        reply = replies.text(["half", "x"]).commenting_after(1)
+        error = self._timed_out(server, model, reply, lambda seconds: {"request_timeout": 60, name: seconds})
         assert error.partial_text == "half"
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
             "its connection is still open"
@@ -214,7 +214,7 @@ class FaultTests(LLMTests):
 
     def test_a_deadline_ends_a_stream_that_is_never_silent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         ticks = replies.text(["tick "] * 3000).paced(0.02)
-        _timed_out(server, model, ticks, lambda seconds: {"deadline": seconds})
+        self._timed_out(server, model, ticks, lambda seconds: {"deadline": seconds})
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
             "its connection is still open"
         )
@@ -298,29 +298,29 @@ class FaultTests(LLMTests):
         assert (str(copy), copy.status, copy.code) == (str(error), 429, "slow")
         assert (copy.retry_after_s, copy.request_id) == (2, "req_1")
 
+    def _timed_out(
+        self, server: FakeOpenAI, model: BaseChatModel, reply: Reply, config: Callable[[float], GenerateOptions]
+    ) -> ModelTimeoutError:
+        """The error of a call whose time runs out.
+
+        Where a busy machine had no time to ask, or to read the beginning of an answer that breaks off, it proves
+        nothing, and the next call has more time.
+        """
+        for seconds in TIME_OUTS_S:
+            server.clear()
+            server.reply(reply)
+            with pytest.raises(ModelTimeoutError) as caught:
+                # Comments may go on for ten times as long.
+                answer_of(model, config=config(seconds), limit_s=2 * self.patience_s + 12 * seconds)
+            if server.requests and (caught.value.partial_text or reply.ends_after is None):
+                return caught.value
+        pytest.fail("the time-out has no text, although the server had sent some")
+
     def _failure(self, model: BaseChatModel) -> ModelServiceError:
         """The error that one call ends with."""
         with pytest.raises(ModelServiceError) as caught:
             answer_of(model)
         return caught.value
-
-
-def _timed_out(
-    server: FakeOpenAI, model: BaseChatModel, reply: Reply, config: Callable[[float], GenerateOptions]
-) -> ModelTimeoutError:
-    """The error of a call whose time runs out.
-
-    Where a busy machine had no time to ask, or to read the beginning of an answer that breaks off, it proves nothing,
-    and the next call has more time.
-    """
-    for seconds in TIME_OUTS_S:
-        server.clear()
-        server.reply(reply)
-        with pytest.raises(ModelTimeoutError) as caught:
-            answer_of(model, config=config(seconds))
-        if server.requests and (caught.value.partial_text or reply.ends_after is None):
-            return caught.value
-    pytest.fail("the time-out has no text, although the server had sent some")
 
 
 def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, options: Sequence[str]) -> str:

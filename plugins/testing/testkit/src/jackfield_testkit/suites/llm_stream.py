@@ -277,7 +277,9 @@ class StreamTests(LLMTests):
 
         async def all_at_once() -> bool:
             tasks = [asyncio.create_task(model.acomplete(HELLO)) for _ in range(4)]
-            together = await asyncio.to_thread(server.wait_until, lambda s: s.open_streams == 4, timeout_s=10)
+            together = await asyncio.to_thread(
+                server.wait_until, lambda s: s.open_streams == 4, timeout_s=self.patience_s
+            )
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -289,7 +291,7 @@ class StreamTests(LLMTests):
         server.reply(replies.text(["half ", "x"]).stall_after(1))
 
         async def look_at_it() -> bool:
-            task = asyncio.create_task(model.acomplete(HELLO, config={"request_timeout": 5}))
+            task = asyncio.create_task(model.acomplete(HELLO, config={"request_timeout": self.patience_s}))
             # Who blocks the event loop has come to an end, in one way or the other, before this goes on.
             await asyncio.to_thread(server.wait_until, lambda s: s.open_streams == 1, timeout_s=10)
             for _ in range(50):  # an error passes through several layers
