@@ -696,17 +696,20 @@ def test_calls_with_other_arguments_are_not_shared() -> None:
 
 def test_a_shared_call_that_failed_is_tried_again_by_who_asks_next() -> None:
     errors = iter([KeyError("first"), None])
+    both_have_asked = threading.Event()
 
     def opening() -> str:
+        both_have_asked.wait(20)
         error = next(errors)
         if error is not None:
             raise error
         return "open"
 
     async def twice() -> list[str | BaseException]:
-        return await asyncio.gather(
-            sync.shared_in_worker(opening), sync.shared_in_worker(opening), return_exceptions=True
-        )
+        calls = [asyncio.create_task(sync.shared_in_worker(opening)) for _ in range(2)]
+        await asyncio.sleep(0)
+        both_have_asked.set()
+        return await asyncio.gather(*calls, return_exceptions=True)
 
     first, second = sync.run(twice())
     assert isinstance(first, KeyError)
