@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--this", action="store_true", help=argparse.SUPPRESS)  # in this process: what it calls itself
     options, rest = parser.parse_known_args(arguments)
     if options.this:
+        sys.path[0] = str(ROOT)  # as for `python -m pytest`; processes that a test starts may import its module
         plugins = [Until(options.seconds), Backwards() if options.backwards else InForks()]
         return pytest.main(["-q", "-n0", "-p", "no:cacheprovider", *rest], plugins=plugins)
     places = [Path(word).resolve() for word in rest if Path(word).exists()] or [ROOT / place for place in PLACES]
@@ -111,16 +112,16 @@ class InForks:
         if not child:
             self._run(item, write)
         os.close(write)
+        how = ""
         try:
             with open(read, "rb") as file:  # noqa: PTH123 - no path
                 sent = file.read()
-        except BaseException:
-            os.kill(child, signal.SIGKILL)  # the alarm of its time-out
-            raise
-        finally:
-            status = os.waitpid(child, 0)[1]
+        except pytest.fail.Exception as error:  # the alarm of its time-out
+            os.kill(child, signal.SIGKILL)
+            sent, how = b"", str(error)
+        status = os.waitpid(child, 0)[1]
         if not sent:
-            how = f"its process ended with the status {os.waitstatus_to_exitcode(status)}"
+            how = how or f"its process ended with the status {os.waitstatus_to_exitcode(status)}"
             return [pytest.TestReport(item.nodeid, item.location, {}, "failed", how, "call")]
         hook = item.config.hook
         return [hook.pytest_report_from_serializable(config=item.config, data=one) for one in pickle.loads(sent)]  # noqa: S301 - our own

@@ -31,6 +31,13 @@ import os
 def test_ends(): os._exit(0)
 def test_the_next(): pass
 """
+HANGS = """
+import time, pytest
+
+@pytest.mark.timeout(0.5)
+def test_hangs(): time.sleep(600)
+def test_the_next(): pass
+"""
 OUTCOMES = """
 import pytest
 
@@ -72,12 +79,11 @@ def test_a_test_that_spoils_another_is_seen_backwards_only(
     assert re.search("FAILED .*::test_wants_nothing", done.stdout)
 
 
-def test_a_test_that_ends_its_process_has_failed_and_the_others_run(
-    run: Run,
-) -> None:
-    done = run(ENDS)
+@pytest.mark.parametrize(("text", "how"), [(ENDS, "its process ended with the status 0"), (HANGS, "Timeout")])
+def test_a_test_that_ends_its_process_or_hangs_has_failed_and_the_others_run(run: Run, text: str, how: str) -> None:
+    done = run(text)
     assert done.returncode == 1
-    assert "its process ended with the status 0" in done.stdout
+    assert how in done.stdout
     assert "1 failed, 1 passed" in done.stdout
 
 
