@@ -187,7 +187,7 @@ class FaultTests(LLMTests):
         self, server: FakeOpenAI, model: BaseChatModel, name: str
     ) -> None:
         # Ten times the silence that is allowed, unless `event_timeout` says otherwise.
-        reply = replies.text(["half", "x"]).commenting_after(1)
+        reply = replies.text(["half", "x"]).broken_after(1, "comment")
         error = self._timed_out(server, model, reply, lambda seconds: {"request_timeout": 60, name: seconds})
         assert error.partial_text == "half"
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
