@@ -92,7 +92,7 @@ def _snapshots(
     dicts: bool,
 ) -> Iterator[list[Any]]:
     def growing(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
-        answer = Fold(model.backend)
+        answer = _fold_of(model)
         last: list[Message] = []
         # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
         for batch in batches:
@@ -114,7 +114,7 @@ def _deltas(
     config: GenerateOptions,
     dicts: bool,
 ) -> Iterator[list[Any]]:
-    answer = Fold(model.backend)
+    answer = _fold_of(model)
     calls: dict[int, _DeltaCall] = {}
     for event in sync.iterate(model.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})):
         answer.feed(event)
@@ -147,7 +147,7 @@ def quick_chat_oai(
     """As OpenAI's clients speak: its messages and tools in, its growing responses out, as dicts."""
     history = as_messages(messages)
     functions = [tool.get("function", tool) for tool in tools or ()]
-    answer = Fold(model.backend)
+    answer = _fold_of(model)
     for batch in sync.batches(model.astream(history, functions)):
         for event in batch:
             answer.feed(event)
@@ -185,6 +185,11 @@ class _DeltaCall:
             return None
         call, self._early = FunctionCall(self._name, self._early), ""
         return Message(ASSISTANT, "", function_call=call, extra={"function_id": self._id})
+
+
+def _fold_of(model: Model) -> Fold:
+    """What gathers an answer; an address is `backend:model`."""
+    return Fold(model.address.partition(":")[0])
 
 
 def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:

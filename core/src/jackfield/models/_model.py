@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import ModelEvent
@@ -12,9 +12,11 @@ from jackfield.request import FunctionSchema, GenerateOptions, ModelFacts
 
 
 class Model(Protocol):
-    """See `BaseChatModel`."""
+    """See `BaseChatModel`.
 
-    backend: ClassVar[str]
+    `backend` is not among these: a subclass that sets it as a plain attribute would be no such model to pyright.
+    """
+
     config: LLMConfig
 
     @property
