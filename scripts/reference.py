@@ -1,5 +1,7 @@
 """Write the reference from the code: the API from signatures and docstrings, the commands from their parsers.
 
+The page of a distribution is its README, which so stands in the repository once.
+
 python scripts/reference.py [FOLDER]    into FOLDER, docs/reference/ if left out, which is not kept in the repository
 
 The API is read from source by griffe and nothing of it is imported, so that any Python writes the same pages.
@@ -12,7 +14,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -87,6 +90,21 @@ SUITES = (
     "ObserverSuite",
     "CommandSuite",
 )
+# The folders of plugins/, in the order of the list of packages.
+DISTRIBUTIONS = {
+    "llms": "Models",
+    "agents": "Agents",
+    "tools": "Tools",
+    "parsers": "Parsers of documents",
+    "searchers": "Searchers",
+    "embedders": "Embedders",
+    "processors": "Processors: what stands around a model",
+    "tokenizers": "Tokenizers",
+    "observers": "Observers",
+    "commands": "Commands",
+    "testing": "For tests",
+    "libraries": "Libraries for authors of plugins",
+}
 CONFIGS = (
     config.AgentConfig,
     config.LLMConfig,
@@ -120,6 +138,7 @@ def pages() -> dict[Path, str]:
     for name in MODULES:
         package, _, rest = name.partition(".")
         found[Path("api", f"{name}.md")] = _module_page(packages[package][rest] if rest else packages[package])
+    found |= _distribution_pages()
     return {path: f"{HEADER}{text.rstrip()}\n" for path, text in found.items()}
 
 
@@ -498,6 +517,30 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|").replace("\n", " ")
+
+
+# --- distributions ---
+
+
+def _distribution_pages() -> dict[Path, str]:
+    """The README of every distribution but the core, and a list of them."""
+    found: dict[Path, str] = {}
+    listed = [
+        "# All packages",
+        "Each is installed by its name, `pip install NAME`. Its page has what it does, its settings, and its limits.",
+    ]
+    for folder, heading in DISTRIBUTIONS.items():
+        rows = []
+        for project in sorted((ROOT / "plugins" / folder).glob("*/pyproject.toml")):
+            said = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+            found[Path("plugins", f"{said['name']}.md")] = project.with_name("README.md").read_text(encoding="utf-8")
+            rows.append((f"[{said['name']}]({said['name']}.md)", said["description"]))
+        if rows:
+            listed += [f"## {heading}", _table(("package", "what it is"), rows)]
+    left_out = {path.parent.name for path in ROOT.glob("plugins/*/*")} - set(DISTRIBUTIONS)
+    if left_out:
+        raise SystemExit(f"scripts/reference.py has no heading for the distributions in {sorted(left_out)}")
+    return found | {Path("plugins", "index.md"): _joined(*listed)}
 
 
 # --- writing ---
