@@ -9,21 +9,22 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jupyter_client import BlockingKernelClient
+from jupyter_client.manager import start_new_kernel
 
 from jackfield.agents import load_agent_config
 from jackfield.cli.main import _parser
 from jackfield.plugins import known_components
 from jackfield.settings import load_settings
-from jackfield_manage.cli import parsers as managing
-from jackfield_terminal.options import parsers as asking
-from jackfield_testkit.replies import text
+from jackfield_manage.cli import parsers
+from jackfield_testkit.replies import Reply, ToolCall, text, tool_calls
 from jackfield_testkit.server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,10 @@ FENCE = re.compile(
     r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w+-]*)(?P<title>[^\n]*)\n(?P<body>.*?)^ *(?P=fence) *$", re.M | re.S
 )
 TITLE = re.compile(r' title="([^"]*)"')
+# A comment before an example that asks a model: what that model says, an answer a line. A line that begins with `call`
+# calls a tool; ` + call ` stands between two calls of one answer.
+SCRIPT = re.compile(r"<!-- The model answers:\n(?P<lines>(?:(?!-->).)*)-->\s*\Z", re.S)
+FILE = re.compile(r"[\w-]+\.(ya?ml|py|json|md|txt|csv)")
 
 # Runs an example; whatever would leave the machine is an error, so that no example depends on the world.
 RUNNER = """
@@ -63,13 +68,21 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; `line` is that of its first line of text."""
+    """A fenced block.
+
+    Attributes:
+        line: That of its first line of text.
+        script: What the model says to it, an answer a line; none if the page leaves that open.
+        output: What the block behind it says that it prints; None if there is no such block.
+    """
 
     document: Path
     line: int
     language: str
     title: str
     text: str
+    script: tuple[str, ...] = ()
+    output: str | None = None
 
     def __str__(self) -> str:
         return f"{self.document}:{self.line}"
@@ -77,19 +90,28 @@ class Block:
 
 def blocks_in(document: Path, content: str) -> Iterator[Block]:
     """The fenced blocks of a document."""
-    for found in FENCE.finditer(content):
+    following: Block | None = None
+    end = len(content)
+    for found in reversed(list(FENCE.finditer(content))):
         indent = len(found["indent"])
         lines = found["body"].splitlines(keepends=True)
         body = "".join(line[indent:] if line.strip() else line for line in lines)
         title = TITLE.fullmatch(found["title"])
         line = content.count("\n", 0, found.start("body")) + 1
-        yield Block(document, line, found["language"], title[1] if title else "", body)
+        script = SCRIPT.search(content[: found.start()])
+        answers = tuple(script["lines"].splitlines()) if script else ()
+        prints = following is not None and following.title == "Output" and not content[found.end() : end].strip()
+        output = following.text if following and prints else None
+        following = Block(document, line, found["language"], title[1] if title else "", body, answers, output)
+        end = found.start()
+        yield following
 
 
 def all_blocks() -> list[Block]:
     """Those of every document, in order."""
     paths = sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)} - set(ROOT.glob(BUILT)))
-    return [block for path in paths for block in blocks_in(path.relative_to(ROOT), path.read_text(encoding="utf-8"))]
+    found = [list(blocks_in(path.relative_to(ROOT), path.read_text(encoding="utf-8"))) for path in paths]
+    return [block for blocks in found for block in reversed(blocks)]
 
 
 BLOCKS = all_blocks()
@@ -115,6 +137,21 @@ def model_server() -> Iterator[FakeOpenAI]:
         yield server
 
 
+def reply_of(line: str) -> Reply:
+    """The answer of a model that a line of a script stands for."""
+    if not line.startswith("call "):
+        return text(line.replace("\\n", "\n"))
+    calls = [one.split(" ", 1) for one in line.removeprefix("call ").split(" + call ")]
+    return tool_calls([ToolCall(name, arguments, id=f"call_{at}") for at, (name, arguments) in enumerate(calls, 1)])
+
+
+def write_files_of(document: Path, folder: Path) -> None:
+    """Write the files that a page shows, so that its examples and commands find them."""
+    for block in BLOCKS:
+        if block.document == document and FILE.fullmatch(block.title):
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+
+
 # One with a title is a file of a plugin, and runs in its place, or one side of a pair: see test_coming_from_qwen.py.
 @pytest.mark.parametrize("example", [block for block in blocks_of("python") if not block.title], ids=str)
 def test_an_example_runs_as_it_stands(
@@ -125,6 +162,9 @@ def test_an_example_runs_as_it_stands(
     if "examples/" in example.text:
         # The documents that the README talks about, where a reader in the repository has them.
         shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    write_files_of(example.document, folder)
+    model_server.clear()
+    model_server.reply(*map(reply_of, example.script))
     script = folder / "example.py"
     # Empty lines before it, so that a traceback has the line of the document.
     script.write_text("\n" * (example.line - 1) + example.text, encoding="utf-8")
@@ -134,7 +174,57 @@ def test_an_example_runs_as_it_stands(
         "OPENAI_BASE_URL": model_server.url,
         "OPENAI_MODEL": "test-model",
     }
-    execute([sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", RUNNER, script], cwd=folder, env=env)
+    # Warnings are errors only in the example itself: what it stands on is tested elsewhere.
+    command = [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", RUNNER, script]
+    done = execute(command, cwd=folder, env=env)
+    assert example.output is None or done.stdout == example.output
+    assert not example.script or len(model_server.requests) == len(example.script), "the script and the example differ"
+
+
+def test_every_output_and_every_script_belongs_to_an_example() -> None:
+    shown = [str(block) for block in BLOCKS if block.title == "Output"]
+    assert len(shown) == len([block for block in BLOCKS if block.language == "python" and block.output is not None])
+    pages = {block.document for block in BLOCKS}
+    written_scripts = sum(ROOT.joinpath(page).read_text(encoding="utf-8").count("The model answers:") for page in pages)
+    assert written_scripts == len([block for block in blocks_of("python") if block.script])
+
+
+def shown_by(message: Mapping[str, Any]) -> str:
+    """What a message of a kernel puts below a cell."""
+    content = message["content"]
+    match message["msg_type"]:
+        case "stream" if content["name"] == "stdout":
+            return str(content["text"])
+        case "execute_result" | "display_data":
+            return f"{content['data']['text/plain']}\n"
+        case "error":
+            return "\n".join(content["traceback"])
+    return ""
+
+
+def run_in(client: BlockingKernelClient, code: str) -> str:
+    """Run a cell; gives what stands below it then."""
+    shown: list[str] = []
+    client.execute_interactive(code, timeout=120, output_hook=lambda message: shown.append(shown_by(message)))
+    return "".join(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted({block.document for block in BLOCKS if block.title == "Cell"}), ids=str)
+def test_the_cells_of_a_page_run_in_a_notebook_in_their_order(
+    page: Path, clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
+) -> None:
+    env = {**clean_env, "OPENAI_API_KEY": "sk-example", "OPENAI_BASE_URL": model_server.url}
+    manager, client = start_new_kernel(env=env, cwd=str(tmp_path))
+    try:
+        for cell in (block for block in BLOCKS if block.document == page and block.title == "Cell"):
+            model_server.clear()
+            model_server.reply(*map(reply_of, cell.script))
+            assert run_in(client, cell.text).rstrip("\n") == (cell.output or "").rstrip("\n"), str(cell)
+            assert len(model_server.requests) == len(cell.script), str(cell)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def test_the_runner_lets_no_example_leave_the_machine(
@@ -325,9 +415,7 @@ def test_commands_that_are_shown_can_be_typed_in_their_order(
     (folder / "report.pdf").write_bytes(next(folder.glob("*.pdf")).read_bytes())
     (folder / "agent.yaml").write_text(AGENT, encoding="utf-8")
     (folder / "app.py").write_text(APP, encoding="utf-8")
-    for block in BLOCKS:
-        if block.document == document and re.fullmatch(r"[\w-]+\.(ya?ml|py|json)", block.title):
-            (folder / block.title).write_text(block.text, encoding="utf-8")
+    write_files_of(document, folder)
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     keys = {"OPENAI_API_KEY": "sk-example", "OPENAI_BASE_URL": model_server.url}
     failed = []
@@ -482,7 +570,34 @@ def test_the_navigation_has_every_page(reference: Path) -> None:
     assert sorted(navigation) == sorted(page for page in pages if not page.startswith("decisions/0"))
 
 
+READERS = 5
+QUESTIONS_OF_EACH = 15
+
+
+def heading_ids(page: str) -> set[str]:
+    """The anchors of a page's headings, as the site makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page), re.M)
+    plain = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[-\s]+", "-", heading) for heading in plain}
+
+
+def test_every_question_is_answered_two_clicks_from_the_start(reference: Path) -> None:
+    start, page = (ROOT.joinpath("docs", name).read_text(encoding="utf-8") for name in ("index.md", "questions.md"))
+    readers = re.findall(r"^## (.*)\n\n((?:\d+\. .*\n)+)", page, re.M)
+    assert [len(questions.splitlines()) for _, questions in readers] == [QUESTIONS_OF_EACH] * READERS
+    for reader, questions in readers:
+        assert f"questions.md#{reader.lower().replace(' ', '-')}" in start
+        answers = re.findall(r"^\d+\. \[[^]]*\?\]\(([^)#]+)#([^)]+)\)$", questions, re.M)
+        assert len(answers) == QUESTIONS_OF_EACH
+        for target, anchor in answers:
+            made = target.removeprefix("reference/")
+            answer = ROOT / "docs" / target if made == target else reference / made
+            assert anchor in heading_ids(answer.read_text(encoding="utf-8")), f"{target}#{anchor}"
+
+
 # --- the changelog ---
+
+
 def test_the_changelog_has_every_distribution(distributions: list[Any], root: Path) -> None:
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^- \*\*(jackfield[\w-]*)\*\*", changelog, re.MULTILINE))
