@@ -1,0 +1,62 @@
+"""The programs of the README and of the pages for users have no fault that pyright finds in its strict mode."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = {
+    "coming-from-qwen-agent.md": "its programs are written as Qwen-Agent's are, without types",
+    "notebooks.md": "a cell awaits, and uses what the cells before it have made",
+}
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs/index.md",
+    *sorted(page for page in ROOT.glob("docs/guides/*.md") if page.name not in LEFT_OUT),
+]
+PROGRAM = re.compile(r'^```python(?: title="app\.py")?\n(?P<text>.*?)^```$', re.M | re.S)
+# Strict is pyright's own mode, in which basedpyright adds no rule of its own.
+SETTINGS = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
+
+
+def write_programs(pages: list[Path], folder: Path) -> None:
+    """Write each program of the pages as a file, its lines where the page has them."""
+    for page in pages:
+        content = page.read_text(encoding="utf-8")
+        for found in PROGRAM.finditer(content):
+            above = content.count("\n", 0, found.start("text"))
+            (folder / f"{page.stem}-{above + 1}.py").write_text("\n" * above + found["text"], encoding="utf-8")
+
+
+def faults(folder: Path) -> list[str]:
+    """What pyright finds in a folder's files: the file, the line and the message."""
+    (folder / "pyrightconfig.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
+    found = json.loads(done.stdout)
+    assert found["summary"]["filesAnalyzed"] == len(list(folder.glob("*.py"))), done.stdout + done.stderr
+    return [
+        f"{Path(one['file']).name}:{one['range']['start']['line'] + 1}: {one['message']}"
+        for one in found["generalDiagnostics"]
+    ]
+
+
+@pytest.mark.slow
+def test_pyright_finds_no_fault_in_what_users_read(tmp_path: Path) -> None:
+    write_programs(PAGES, tmp_path)
+    assert len(list(tmp_path.glob("*.py"))) > 40
+    assert faults(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_fault_is_found(tmp_path: Path) -> None:
+    program = "from jackfield import create_agent\n\nprint(create_agent('fncall', lmm='a:b').ask('Hi').text + 1)\n"
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    found = faults(tmp_path)
+    assert [line.partition(": ")[0] for line in found].count("program.py:3") >= 2
