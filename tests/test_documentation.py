@@ -23,7 +23,8 @@ from jackfield.agents import load_agent_config
 from jackfield.cli.main import _parser
 from jackfield.plugins import known_components
 from jackfield.settings import load_settings
-from jackfield_manage.cli import parsers
+from jackfield_manage.cli import parsers as managing
+from jackfield_terminal.options import parsers as asking
 from jackfield_testkit.replies import Reply, ToolCall, text, tool_calls
 from jackfield_testkit.server import FakeOpenAI
 
