@@ -130,7 +130,7 @@ def test_a_distribution_imports_only_what_it_declares_hidden_imports_included(
 def test_the_core_declares_no_vendor_sdk_and_no_http_client(distributions: list[Any]) -> None:
     core = {requirement_name(text) for text in distributions[0].metadata["project"]["dependencies"]}
     assert core <= {
-        "pluggy", "pydantic", "jsonschema", "referencing", "importlib-metadata", "pyyaml",
+        "pluggy", "pydantic", "jsonschema", "referencing", "importlib-metadata", "pyyaml", "typing-extensions",
     }  # fmt: skip
 
 

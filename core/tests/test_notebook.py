@@ -118,7 +118,7 @@ def test_a_result_is_its_answer_with_calls_folded_and_its_sources() -> None:
 
 def test_pictures_are_shown_and_nothing_prints_kilobytes_of_base64() -> None:
     result = picturing()
-    assert list(pictures_in(result.messages)) == [PIXEL * 500]
+    assert list(pictures_in(result.messages)) == [("image/png", PIXEL * 500)]
     texts = [result._repr_markdown_(), repr(result), repr(result.messages), str(result.messages[1])]
     audio = Message("user", [{"audio": {"data": PICTURE, "format": "wav"}}, {"video": [PICTURE, PICTURE]}])
     texts += [repr(audio), str(audio), markdown_of([audio])]

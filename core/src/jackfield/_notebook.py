@@ -10,14 +10,14 @@ import base64
 import binascii
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, Protocol
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\n]*)\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _OPENS = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
 _JOINER = "\u2060"  # it is not seen, and what stands before it is no beginning of a tag or an image any more
-_PICTURE = re.compile(r"^data:image/(?:png|jpeg|gif|webp);base64,")
+_PICTURE = re.compile(r"^data:(image/(?:png|jpeg|gif|webp));base64,")
 _MOST_RESULT_CHARS = 4000  # of a tool's result: what stands there is for reading
 _MOST_PICTURES = 20
 _SHORT = 100  # in characters; less says more than its size
@@ -70,26 +70,31 @@ def markdown_of(messages: Sequence[_Message]) -> str:
     return "\n\n".join(part for part in _parts(messages) if part)
 
 
-def pictures_in(messages: Iterable[_Message]) -> Iterator[bytes]:
-    """The pictures that the messages hold themselves, in order; nothing is fetched, and no file is opened."""
+def pictures_in(messages: Iterable[_Message]) -> Iterator[tuple[str, bytes]]:
+    """The pictures that the messages hold themselves, in order, with their media types.
+
+    Nothing is fetched, and no file is opened.
+    """
     for message in messages:
         for item in message.items:
             if isinstance(item.image, str) and (start := _PICTURE.match(item.image)):
                 try:
-                    yield base64.b64decode(item.image[start.end() :], validate=True)
+                    yield start[1], base64.b64decode(item.image[start.end() :], validate=True)
                 except (binascii.Error, ValueError):
                     continue  # what is not a picture is named in the text
 
 
 def show(markdown: str, messages: Sequence[_Message]) -> None:
     """Show Markdown in a notebook, and the pictures of the messages below it."""
-    notebook = import_module("IPython.display")  # whoever calls this is one
-    notebook.display(notebook.Markdown(markdown))
-    for number, picture in enumerate(pictures_in(messages)):
+    notebook: Any = sys.modules["IPython"]  # whoever calls this is one
+    publish = notebook.get_ipython().display_pub.publish
+    publish({"text/markdown": markdown, "text/plain": markdown})
+    for number, (media_type, picture) in enumerate(pictures_in(messages)):
         if number == _MOST_PICTURES:
-            notebook.display(notebook.Markdown(f"*More than {_MOST_PICTURES} pictures: the rest is in the messages.*"))
+            note = f"*More than {_MOST_PICTURES} pictures: the rest is in the messages.*"
+            publish({"text/markdown": note, "text/plain": note})
             return
-        notebook.display(notebook.Image(data=picture))
+        publish({media_type: base64.b64encode(picture).decode(), "text/plain": f"<{media_type}, {len(picture)} bytes>"})
 
 
 def shortened(value: Any) -> Any:
