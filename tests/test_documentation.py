@@ -328,7 +328,7 @@ def words_of(line: str) -> list[str]:
     reader.whitespace_split = True
     words = list(reader)
     for number, word in enumerate(words):
-        if word in (">", "|", "&&", ";"):
+        if word in (">", "<", "|", "&&", ";"):
             words = words[:number]
             break
     return words[words.index("jackfield") + 1 :]
