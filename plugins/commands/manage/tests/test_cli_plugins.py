@@ -342,10 +342,9 @@ def test_all_that_was_installed_together_is_asked_about_once_in_three_lines_and_
     terminal = open_terminal(["plugins", "list"], command_line.folder, env)
     terminal.wait_for("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ")
     first, second = terminal.before.splitlines()
-    assert first.startswith("jackfield: new here: acme-00 1.0, acme-01 1.0, ")
-    assert first.endswith("acme-07 1.0 and 4 more")
-    assert second.startswith("  tool.tool-acme-00, tool.tool-acme-01, ")
-    assert " and 4 more" in second
+    assert first.startswith("jackfield: new here (12): acme-00 1.0, acme-01 1.0, ")
+    assert second.startswith("  offers tool.tool-acme-00, tool.tool-acme-01, ")
+    assert max(map(len, (first, second))) < 100, "each fits into a line of the terminal"
     terminal.type("n\n")
     terminal.wait_for(f"To change that: jackfield plugins enable {' '.join(names)}\r\n")
     assert terminal.end() == 0

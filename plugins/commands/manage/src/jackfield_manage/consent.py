@@ -197,26 +197,21 @@ def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
 
 def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
+    doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
     remarks = [f"beware: it {remark}" for remark in remarks_on(newcomer, host)]
-    return "; ".join([summary_of_all([newcomer], host), *remarks])
+    stands = standings(host)
+    names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in newcomer.rows]
+    return "; ".join([", ".join(names), *doings, *remarks])
 
 
-def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost, *, most: int | None = None) -> str:
-    """What several distributions offer, at most so many names, and would do together, in one line."""
+def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
+    """What several distributions would do together, then what they offer: whoever cuts it keeps what matters most."""
     rows = [row for newcomer in newcomers for row in newcomer.rows]
     stands = standings(host)
-    # Those first that nobody need name.
-    rows.sort(key=lambda row: not (row in stands and stands[row].acts))
-    names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in rows]
-    doings = _doings([described_in_source(row, host.paths) for row in rows])
-    return "; ".join([shortened(names, most), *doings])
-
-
-def shortened(names: Sequence[str], most: int | None) -> str:
-    """Names with commas between them, and how many more there are."""
-    if most is None or len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
+    acting = [row.name for row in rows if row in stands and stands[row].acts]
+    doings = _doings([described_in_source(row, host.paths) for row in rows], most_secrets=2)
+    offers = f"offers {', '.join(row.id for row in rows)}"
+    return "; ".join([*([f"in every run: {', '.join(acting)}"] if acting else []), *doings, offers])
 
 
 def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
@@ -224,13 +219,14 @@ def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
     return list(dict.fromkeys(remark for row in newcomer.rows for remark in host.remarks(row)))
 
 
-def _doings(described: Sequence[Described | None]) -> list[str]:
+def _doings(described: Sequence[Described | None], *, most_secrets: int | None = None) -> list[str]:
     """What they do besides answering, as far as their source says."""
     hosts, secrets, effects = (_all_texts(described, key) for key in ("network", "secrets", "effects"))
     told = {**_EFFECTS, "network": _EFFECTS["network"] + (f" ({', '.join(hosts)})" if hosts else "")}
     doings = [told.get(effect, effect) for effect in effects]
     if secrets:
-        doings.append(f"reads {', '.join(secrets)}")
+        more = f" and {len(secrets) - most_secrets} more" if most_secrets and len(secrets) > most_secrets else ""
+        doings.append(f"reads {', '.join(secrets[:most_secrets])}{more}")
     if any(one is None or not _TOLD.isdisjoint(one.unknown) for one in described):
         doings.append("what else it does, it does not say without being loaded")
     return doings

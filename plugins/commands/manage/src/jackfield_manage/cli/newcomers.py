@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from jackfield.cli import printable
 from jackfield.plugins import PluginHost, default_host
@@ -17,12 +18,9 @@ from jackfield_manage.consent import (
     description,
     news,
     remarks_on,
-    shortened,
     summary,
     summary_of_all,
 )
-
-_MOST_NAMED = 8  # in a line
 
 
 def main(_arguments: Sequence[str]) -> int:
@@ -84,14 +82,25 @@ def _tell(found: News, host: PluginHost) -> None:
         _say(f"jackfield: {name} was installed here, and is no more. To have it back: pip install {name}")
     if not found.newcomers:
         return
-    kinds = (("new here", [one for one in found.newcomers if one.change != "changed"]),
-             ("changed", [one for one in found.newcomers if one.change == "changed"]))  # fmt: skip
-    told = [f"{what}: {shortened([_named(one) for one in some], _MOST_NAMED)}" for what, some in kinds if some]
-    _say(f"jackfield: {'; '.join(told)}")
-    _say(f"  {summary_of_all(found.newcomers, host, most=_MOST_NAMED)}")
+    _say(_fitted("jackfield: " + "; ".join(_named_by_change(found.newcomers))))
+    _say(_fitted(f"  {summary_of_all(found.newcomers, host)}"))
     for newcomer in found.newcomers:
         for remark in remarks_on(newcomer, host):
             _say(f"  Beware of {newcomer.distribution}: it {remark}")
+
+
+def _named_by_change(newcomers: Sequence[Newcomer]) -> Iterator[str]:
+    """The names of what is new and of what has changed, and how many, where they are many."""
+    for what, is_meant in (("new here", False), ("changed", True)):
+        names = [_named(one) for one in newcomers if (one.change == "changed") == is_meant]
+        if names:
+            yield f"{what}{f' ({len(names)})' if len(names) > 1 else ''}: {', '.join(names)}"
+
+
+def _fitted(text: str) -> str:
+    """A text that fits into a line of the terminal; "details" shows all of it."""
+    shown, width = printable(text), max(60, shutil.get_terminal_size().columns - 1)
+    return shown if len(shown) <= width else f"{shown[: width - 2]} …"
 
 
 def _named(newcomer: Newcomer) -> str:
