@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jackfield import __version__
 from jackfield.errors import PluginError
 from jackfield.plugins import Catalog, Row, scan
 from jackfield.settings import Settings, normalise
-from jackfield.version import __version__
 from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of
 from jackfield_manage.record import changed_files, content_hash
 

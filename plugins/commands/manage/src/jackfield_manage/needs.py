@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jackfield.config import AgentConfig
+from jackfield import AgentConfig
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models import backend_of
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension

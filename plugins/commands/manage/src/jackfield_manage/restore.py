@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from jackfield import __version__
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins import scan
 from jackfield.settings import Settings
-from jackfield.version import __version__
 from jackfield_manage.choices import load_choices, write_choices
 from jackfield_manage.distributions import CORE, Distribution, installed
 from jackfield_manage.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of

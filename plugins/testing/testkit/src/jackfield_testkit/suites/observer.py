@@ -23,7 +23,6 @@ from typing import Any, ClassVar, get_args
 import pytest
 
 from jackfield.agents import CancelToken, FnCallAgent
-from jackfield.descriptors import ObserverSpec
 from jackfield.errors import ModelRequestError
 from jackfield.events import (
     AgentEvent,
@@ -51,6 +50,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
+from jackfield.plugins import ObserverSpec
 from jackfield.runs import Observer
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
