@@ -334,7 +334,7 @@ def _read_toml(path: Path) -> dict[str, object]:
     return _parsed(raw, path)
 
 
-def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
+def _parsed(raw: bytes, path: Path) -> dict[str, object]:
     import tomllib
 
     try:

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins._catalog import Row
@@ -41,7 +41,7 @@ class PluginHost(Loading):
         super().__init__(settings, paths=paths)
         _hosts.add(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_made_again, (self.settings, self.paths, modules_by_name(self._own.items())))
 
     def register(self, plugin: object, *, name: str = "") -> str:

@@ -238,7 +238,7 @@ class Loading(Names):
         with LocalsForgotten():  # a key may be among them
             return self._made(row, cfg, base)
 
-    def _made(self, row: Row, cfg: Mapping[str, object], base: type) -> Any:
+    def _made(self, row: Row, cfg: Mapping[str, object], base: type) -> object:
         made_by = self._made_by(row)
         if cfg:
             spec = self._any_spec(row)

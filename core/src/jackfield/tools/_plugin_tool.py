@@ -53,7 +53,7 @@ class PluginTool(BaseTool):
                 self._tool = made
             return self._tool
 
-    def _made(self, loaded: Any) -> Any:
+    def _made(self, loaded: Any) -> object:
         if not isinstance(loaded, FunctionTool):
             return loaded(cfg=dict(self.cfg))
         if self.cfg:

@@ -23,7 +23,7 @@ _TYPES |= {"str": "string", "text": "string", "int": "integer", "float": "number
 _TYPES |= {"dict": "object"}
 
 
-def object_schema(name: str, parameters: object) -> Mapping[str, Any]:
+def object_schema(name: str, parameters: object) -> Mapping[str, object]:
     """The JSON Schema of an object that `parameters` mean: one as it is, a list of `{"name", "type", …}` converted.
 
     In an entry, `required` is true or false (false if it is missing), and everything else is JSON Schema of the

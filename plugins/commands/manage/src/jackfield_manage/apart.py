@@ -77,7 +77,7 @@ def _by_interpreters(
             pool.shutdown(cancel_futures=True)
 
 
-def probe_apart(host: PluginHost, distribution: str, *options: str, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
+def probe_apart(host: PluginHost, distribution: str, *options: str, timeout_s: float = TIMEOUT_S) -> dict[str, object]:
     """Load a distribution's plugins in an interpreter of its own, by the host's rules.
 
     A plugin that hangs, crashes or leaves the program is an answer, too: an error that says so.

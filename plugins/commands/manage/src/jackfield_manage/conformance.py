@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
 
 from jackfield.plugins import Row
 
@@ -74,7 +73,7 @@ def _outcomes(suites: object) -> Iterator[str]:
                 )
 
 
-def _table(row: Row) -> Mapping[str, Any] | None:
+def _table(row: Row) -> Mapping[str, object] | None:
     try:
         found = PathFinder.find_spec(row.module.partition(".")[0])
         folders = (found.submodule_search_locations if found else None) or []

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
@@ -121,7 +121,7 @@ class Memory:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, json.dumps(everything, indent=1))
 
-    def _all(self) -> dict[str, dict[str, Any]]:
+    def _all(self) -> dict[str, dict[str, object]]:
         try:
             table = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):

@@ -113,7 +113,7 @@ def _answers(
 ) -> Generator[tuple[str, Mapping[str, Any] | None], None, None]:
     """What each distribution answers, in their order; None if none of it may load."""
     loadable = [name for name in rows if any(not host.why_not(row) for row in rows[name])]
-    answers: dict[str, Mapping[str, Any]] = {}
+    answers: dict[str, Mapping[str, object]] = {}
     with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
         for name in rows:
             while name in loadable and name not in answers:

@@ -64,7 +64,7 @@ def needs_of_python(uses: PythonUses, host: PluginHost) -> Needs:
     return Needs(_core_first(distributions), tuple(sorted(missing)), needs.unknown)
 
 
-def _as_config(parts: Mapping[str, object]) -> dict[str, Any]:
+def _as_config(parts: Mapping[str, object]) -> dict[str, object]:
     known = {key: value for key, value in parts.items() if key in AgentConfig.model_fields}
     given = known.get("agent")
     return {**given, **{k: v for k, v in known.items() if k != "agent"}} if isinstance(given, dict) else known

@@ -124,7 +124,7 @@ def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
     return event.startswith(_EFFECTS)
 
 
-def _state() -> dict[str, Any]:
+def _state() -> dict[str, object]:
     """What belongs to the whole process."""
     logging = sys.modules.get("logging")
     return {

@@ -55,7 +55,7 @@ class BPETokenizer(Tokenizer):
         """See `Tokenizer`."""
         return self.encoding.cut(text, most) if most > 0 else ""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name not in ("_loading", "_loaded")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

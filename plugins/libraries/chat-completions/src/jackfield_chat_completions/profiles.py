@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from jackfield_backend.keys import KeyRule
@@ -56,7 +56,7 @@ class Dialect:
     continuation: Continuation = "as_is"
     sound_as_uri: bool = False
     cost_currency: str = ""
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, object] = field(default_factory=dict)
 
 
 WHERE = "base_url, which usually ends in /v1"

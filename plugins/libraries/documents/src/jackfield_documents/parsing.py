@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast, get_args
+from typing import BinaryIO, cast, get_args
 
 from pydantic import SecretStr
 
@@ -79,7 +79,7 @@ class ParseJob:
 
     name: str
     target: str
-    settings: Mapping[str, Any] | None
+    settings: Mapping[str, object] | None
     secrets: tuple[str, ...]
     source: str
 

@@ -89,7 +89,7 @@ class _Within:
                 return
 
 
-def _value_of(text: str, source: str) -> Any:
+def _value_of(text: str, source: str) -> object:
     try:
         return _load(text)
     except RecursionError:

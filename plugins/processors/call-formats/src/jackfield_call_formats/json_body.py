@@ -66,7 +66,7 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
     return _calls_in_ruins(text) if mend else []
 
 
-def _entries(json_text: str, *, mend: bool) -> list[Any]:
+def _entries(json_text: str, *, mend: bool) -> list[object]:
     """The values in a text, those of lists apart; [] if it is no JSON."""
     values = _strict_values(json_text)
     if values is None and mend:

@@ -11,7 +11,7 @@ from jackfield.config import Config, LLMConfig
 from jackfield.models import BaseChatModel
 
 
-def _as_models(value: object) -> Any:
+def _as_models(value: object) -> object:
     """One model, or several, as a tuple. No value is shown: it may hold a key."""
     models = tuple(value) if isinstance(value, list | tuple) else (value,)
     for model in models:

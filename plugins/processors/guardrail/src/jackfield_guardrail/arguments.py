@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield_guardrail.scanning import Scanner, Watch
@@ -33,7 +32,7 @@ class ArgumentsScan:
         # A number of digits is looked at as well: `{"to": 4912345}` says the same as `{"to": "4912345"}`.
         return arguments if changed == value else dumps(changed)
 
-    def _value(self, value: object) -> Any:
+    def _value(self, value: object) -> object:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, list):

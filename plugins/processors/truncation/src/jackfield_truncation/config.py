@@ -11,7 +11,7 @@ from jackfield.config import Config, LLMConfig
 from jackfield.models import BaseChatModel
 
 
-def _as_model(value: object) -> Any:
+def _as_model(value: object) -> object:
     """A model, or what makes one. No value is shown: it may hold a key."""
     if value is not None and not isinstance(value, str | Mapping | LLMConfig | BaseChatModel):
         raise ValueError(f"a model is 'backend:model', a dict or LLMConfig, or a model, and not {type(value).__name__}")

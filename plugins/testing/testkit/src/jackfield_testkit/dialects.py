@@ -139,7 +139,7 @@ def named_events(events: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join(frames)
 
 
-def object_in(body: bytes) -> dict[str, Any]:
+def object_in(body: bytes) -> dict[str, object]:
     """The JSON object that bytes are, empty if they are none."""
     try:
         value = json.loads(body)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jackfield.plugins import ToolSpec, hook
 
 NAME = "code_interpreter"
@@ -21,7 +19,7 @@ DESCRIPTION = {
     ),
 }
 
-PARAMETERS: dict[str, Any] = {
+PARAMETERS: dict[str, object] = {
     "type": "object",
     "properties": {"code": {"type": "string", "description": "The Python code to run"}},
     "required": ["code"],

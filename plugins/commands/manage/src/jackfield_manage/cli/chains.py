@@ -94,7 +94,7 @@ def _model_of(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatMo
     return get_chat_model(config.llm, host=host), config.extra_generate_cfg
 
 
-def _facts(placed: Placed) -> dict[str, Any]:
+def _facts(placed: Placed) -> dict[str, object]:
     processor = placed.processor
     return {
         "name": processor.name,

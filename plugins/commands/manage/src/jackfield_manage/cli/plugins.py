@@ -136,7 +136,7 @@ def info(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
+def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object]]:
     """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
     from jackfield_manage.apart import probe_apart
 
@@ -144,8 +144,8 @@ def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, Any]]:
     return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
 
 
-def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": row.id, "distribution": row.distribution, "version": row.version}
+def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, object]:
+    facts: dict[str, object] = {"id": row.id, "distribution": row.distribution, "version": row.version}
     reason = host.why_not(row)
     spec = None if reason else answer["specs"].get(row.id)
     if reason:
@@ -160,7 +160,7 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
     return facts | _distribution_facts(row)
 
 
-def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, object]:
     facts = {
         "state": state_of(standings(host).get(row)),
         "remarks": host.remarks(row),
@@ -171,7 +171,7 @@ def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str,
     return facts | {key: value for key, value in spec.items() if key not in ("name", "target", "secrets")}
 
 
-def _distribution_facts(row: Row) -> dict[str, Any]:
+def _distribution_facts(row: Row) -> dict[str, object]:
     if not row.is_installed:
         return {"location": row.location}
     from jackfield_manage.conformance import read_conformance
