@@ -7,7 +7,8 @@ import importlib.metadata
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -196,11 +197,17 @@ def requirement_name(text: str) -> str:
     return re.sub(r"[-_.]+", "-", found[0]).lower()
 
 
+@cache
+def owners_of_modules() -> Mapping[str, list[str]]:
+    """The distributions that have each module at the top; they are all read for it."""
+    return importlib.metadata.packages_distributions()
+
+
 def modules_of(requirements: list[str]) -> set[str]:
     """The top-level modules that the named distributions bring; of one that is not installed, that of its name."""
     wanted = {requirement_name(text) for text in requirements}
     return {name.replace("-", "_") for name in wanted} | {
         module
-        for module, owners in importlib.metadata.packages_distributions().items()
+        for module, owners in owners_of_modules().items()
         if any(re.sub(r"[-_.]+", "-", owner).lower() in wanted for owner in owners)
     }

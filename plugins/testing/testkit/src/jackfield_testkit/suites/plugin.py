@@ -95,7 +95,7 @@ class PluginSuite(Suite):
     def test_its_code_imports_what_it_requires_and_nothing_else(self) -> None:
         required = {canonicalize_name(one.name) for one in _requirements(self.dist)}
         own = {folder.name for folder in _folders(self.dist)}
-        providers = metadata.packages_distributions()
+        providers = _providers()
         undeclared = {}
         imports = ((path, name) for path, tree in sources(_folders(self.dist)) for name in imported_packages(tree))
         for path, name in imports:
@@ -225,12 +225,14 @@ def _declared(dist: str) -> set[str]:
 
 
 def _specs(dist: str) -> list[tuple[Row, ComponentSpec]]:
-    host = _host()
-    return [
-        (row, host.spec_of(row, ComponentSpec))
-        for row in _rows(dist)
-        if row.id in _declared(dist) and row.kind in KINDS
-    ]
+    host, declared = _host(), _declared(dist)
+    return [(row, host.spec_of(row, ComponentSpec)) for row in _rows(dist) if row.id in declared and row.kind in KINDS]
+
+
+@cache
+def _providers() -> Mapping[str, Sequence[str]]:
+    """The distributions that have each module at the top; all that is installed is read for it."""
+    return metadata.packages_distributions()
 
 
 def _core(dist: str) -> Requirement:
