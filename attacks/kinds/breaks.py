@@ -228,7 +228,8 @@ def _many_runs() -> None:
 
     for _ in range(3):
         sync.run(all_at_once())
-    law(threading.active_count() <= threads + 80, f"{threads} threads became {threading.active_count()}")
+    # A hundred tools that run at once have a hundred threads, if a busy machine lets none end before the last begins.
+    law(threading.active_count() <= threads + 120, f"{threads} threads became {threading.active_count()}")
 
 
 _CALL = replies.tool_call("add", {"a": 1, "b": 2})
