@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jackfield import RunResult
 from jackfield_testkit import replies
 from jackfield_testkit.command_line import CommandLine
 from jackfield_testkit.server import FakeOpenAI
@@ -183,12 +184,12 @@ def test_what_code_makes_is_saved_and_its_paths_are_printed(
 def test_json_is_one_object_at_the_end_and_nothing_else(command_line: CommandLine) -> None:
     done = command_line("run", "-m", "echo:m", "--json", "-t", "paint", "use it")
     result = json.loads(done.stdout)
-    assert result.keys() == {"text", "stop_reason", "messages", "usage", "sources", "files", "seconds", "run_id"}
+    assert result.keys() == {*RunResult.__dataclass_fields__} - {"history", "data"} | {"text", "files"}
     assert result["text"].startswith("you said: painted")
     assert [message["role"] for message in result["messages"]][:2] == ["assistant", "function"]
     assert result["messages"][-1]["content"] == result["text"]
     assert result["usage"]["total_tokens"] == 10
-    assert result["sources"] == ["guide.pdf", "b\x1b[31m.md"]
+    assert [source["location"] for source in result["sources"]] == ["guide.pdf", "b\x1b[31m.md"]
     assert result["files"] == ["jackfield-output/paint-1.png", "jackfield-output/table.csv"]
     assert result["stop_reason"] == "finished"
     assert "→" not in done.stderr

@@ -8,15 +8,16 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from jackfield import sync
 from jackfield.agents import Agent, open_calls
 from jackfield.cli import guarded, in_ascii, print_json
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.eventjson import run_event_to_json
-from jackfield.events import RunEvent, RunFinished
-from jackfield.messages import ASSISTANT, Message
+from jackfield.events import RunEvent
+from jackfield.messages import Message
+from jackfield.results import ResultFold, RunResult
 from jackfield.runs import RunResources
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.given import is_piped, question, read_text
@@ -45,22 +46,23 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     screen.tell_skipped(documents)
     if not _is_for_programs(options):
         screen.tell_tools(agent)
-    end = _run(agent, history, options, screen)
-    if end is None:  # an error is raised, and a run without an end cannot be gone on with
+    result = _run(agent, history, options, screen)
+    if result is None:  # an error is raised, and a run without an end cannot be gone on with
         return 130
     if options.json:
-        print_json(_result(screen, end))
+        print_json({**result.to_dict(), "files": [str(path) for path in screen.made.kept]})
     elif not options.events:
         screen.tell_account()
     if options.save:
-        save_run(Path(options.save), [*history, *end.messages], end.stop_reason)
-    if end.stop_reason == "approval_needed":
+        save_run(Path(options.save), result.history, result.stop_reason)
+    if result.stop_reason == "approval_needed":
         sys.stderr.write(_how_to_resume(options.save))
-    return 0 if end.stop_reason == "finished" else 130 if end.stop_reason == "cancelled" else 1
+    return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
 
 
-def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, screen: Screen) -> RunFinished | None:
-    """The run, shown as it happens; its last event, if it had an end."""
+def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, screen: Screen) -> RunResult | None:
+    """The run, shown as it happens; what came of it, if it had an end."""
+    fold = ResultFold(history)
     asker = Asker() if can_ask() else None
     resources = RunResources()  # until what was made is kept: the files of a run go with it
     try:
@@ -77,12 +79,14 @@ def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, 
             )
             for event in sync.iterate(events):
                 _show(event, options, screen)
+                if event.depth == 0:
+                    fold.feed(event.event)
     except JackfieldError:
         screen.renderer.end_line()  # what is reported of it begins a line, also in the middle of an answer
         raise
     finally:
         sync.run(resources.aclose())
-    return screen.account.end
+    return fold.result(str, run_id=screen.account.run_id) if screen.account.end else None
 
 
 def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
@@ -96,22 +100,6 @@ def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
 
 def _is_for_programs(options: argparse.Namespace) -> bool:
     return bool(options.json or options.events)
-
-
-def _result(screen: Screen, end: RunFinished) -> dict[str, Any]:
-    """What `--json` prints."""
-    account = screen.account
-    answer = next((message for message in reversed(end.messages) if message.role == ASSISTANT), None)
-    return {
-        "text": answer.get_text_content() if answer and not answer.function_call else "",
-        "stop_reason": end.stop_reason,
-        "messages": [message.model_dump(mode="json") for message in end.messages],
-        "usage": end.usage.model_dump(mode="json"),
-        "sources": account.sources,
-        "files": [str(path) for path in screen.made.kept],
-        "seconds": round(account.seconds, 3),
-        "run_id": account.run_id,
-    }
 
 
 def _question(options: argparse.Namespace) -> Message:
