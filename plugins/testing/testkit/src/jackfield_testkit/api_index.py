@@ -21,7 +21,6 @@ from packaging.version import Version
 Index: TypeAlias = Mapping[str, Sequence[str]]
 """Module → its names that have no leading underscore, modules included."""
 
-_PROGRAM = "cli"  # the core's own, which plugins join by a command
 _FLOORS = (">=", "~=", "==", ">")
 
 
@@ -138,7 +137,7 @@ def make_index(package: str = "jackfield") -> dict[str, list[str]]:
     for path in sorted(home.rglob("*.py")):
         parts = path.relative_to(home).with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
-        if not any(part.startswith("_") for part in parts) and _PROGRAM not in parts[:1]:
+        if not any(part.startswith("_") for part in parts):
             name = ".".join([package, *parts])
             index.setdefault(name, set()).update(_names_of(ast.parse(path.read_bytes())))
             if parts:
