@@ -23,6 +23,7 @@ from jackfield.agents import load_agent_config
 from jackfield.cli.main import _parser
 from jackfield.plugins import known_components
 from jackfield.settings import load_settings
+from jackfield_chat_completions import PROFILES
 from jackfield_manage.cli import parsers as managing
 from jackfield_terminal.options import parsers as asking
 from jackfield_testkit.replies import Reply, ToolCall, text, tool_calls
@@ -185,9 +186,9 @@ def test_an_example_runs_as_it_stands(
 def test_every_output_and_every_script_belongs_to_an_example() -> None:
     shown = [str(block) for block in BLOCKS if block.title == "Output"]
     assert len(shown) == len([block for block in BLOCKS if block.language == "python" and block.output is not None])
-    pages = {block.document for block in BLOCKS}
-    written_scripts = sum(ROOT.joinpath(page).read_text(encoding="utf-8").count("The model answers:") for page in pages)
-    assert written_scripts == len([block for block in blocks_of("python") if block.script])
+    pages = [ROOT.joinpath(page).read_text(encoding="utf-8") for page in {block.document for block in BLOCKS}]
+    scripts = sum(page.count("<!-- The model answers:\n") for page in pages)
+    assert scripts == len([block for block in blocks_of("python") if block.script])
 
 
 def shown_by(message: Mapping[str, Any]) -> str:
@@ -291,6 +292,13 @@ def test_python_that_is_only_shown_is_python_and_its_models_can_be_found(block: 
                 assert not (isinstance(model, ast.Constant) and ":" in str(model.value)), (
                     "a dict names its backend apart"
                 )
+
+
+def test_the_addresses_of_local_servers_are_those_that_their_names_stand_for() -> None:
+    page = ROOT.joinpath("docs/guides/local-servers.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| \[[^|]*\| `([\w.]+)` \| `(http[^`]+)` \|", page, re.M))
+    assert len(rows) == 5
+    assert rows == {name: PROFILES[name].url for name in rows}
 
 
 # --- commands ---

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from jackfield_testkit.replies import text, tool_call
+from jackfield_testkit.replies import error, text, tool_call
 from jackfield_testkit.server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,3 +84,11 @@ def test_text_arrives_as_it_is_written_and_who_leaves_ends_the_run(service: http
         assert next(response.iter_text()) == "Once "
         assert model.open_streams == 1
     assert model.wait_until(lambda server: server.disconnects == 1, timeout_s=30)
+
+
+def test_a_model_that_fails_is_an_error_of_the_service_which_goes_on(service: httpx.Client, model: FakeOpenAI) -> None:
+    model.clear()
+    model.reply(error(401, "wrong key"), text("Here I am."))
+    failed = service.post("/ask", json={"text": "Are you there?"})
+    assert (failed.status_code, "key" in failed.text) == (503, False)
+    assert service.post("/ask", json={"text": "Are you there?"}).json()["text"] == "Here I am."

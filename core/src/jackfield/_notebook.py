@@ -84,17 +84,23 @@ def pictures_in(messages: Iterable[_Message]) -> Iterator[tuple[str, bytes]]:
                     continue  # what is not a picture is named in the text
 
 
-def show(markdown: str, messages: Sequence[_Message]) -> None:
-    """Show Markdown in a notebook, and the pictures of the messages below it."""
+def show(markdown: str, messages: Sequence[_Message], *, plain: str) -> None:
+    """Show Markdown in a notebook, and the pictures of the messages below it.
+
+    Args:
+        markdown: See `markdown_of`.
+        messages: Whose pictures.
+        plain: What is shown in its place where nothing can draw Markdown, as in a terminal.
+    """
     notebook: Any = sys.modules["IPython"]  # whoever calls this is one
     publish = notebook.get_ipython().display_pub.publish
-    publish({"text/markdown": markdown, "text/plain": markdown})
+    publish({"text/markdown": markdown, "text/plain": plain})
     for number, (media_type, picture) in enumerate(pictures_in(messages)):
         if number == _MOST_PICTURES:
             note = f"*More than {_MOST_PICTURES} pictures: the rest is in the messages.*"
             publish({"text/markdown": note, "text/plain": note})
             return
-        publish({media_type: base64.b64encode(picture).decode(), "text/plain": f"<{media_type}, {len(picture)} bytes>"})
+        publish({media_type: base64.b64encode(picture).decode(), "text/plain": "<picture>"})
 
 
 def shortened(value: Any) -> Any:

@@ -285,7 +285,7 @@ class Message(DictCompatibleModel):
         return markdown_of([self])
 
     def _ipython_display_(self) -> None:
-        show(self._repr_markdown_(), [self])
+        show(self._repr_markdown_(), [self], plain=self.get_text_content())
 
     def replace(self, **changes: Any) -> Message:
         """A new message with some fields changed; everything else is kept, ids included."""

@@ -167,7 +167,7 @@ class RunResult(Generic[T]):
         return "\n\n".join(part for part in parts if part)
 
     def _ipython_display_(self) -> None:
-        show(self._repr_markdown_(), self.messages)
+        show(self._repr_markdown_(), self.messages, plain=self.text)
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:

@@ -28,6 +28,7 @@ from jackfield.events import (
 )
 from jackfield.messages import Message, Usage, as_messages
 from jackfield.models._fold import Fold
+from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import ToolContext
 from jackfield.tools._executor import Approve
@@ -102,7 +103,8 @@ class Response(list[Any]):
         return markdown_of(as_messages(self))
 
     def _ipython_display_(self) -> None:
-        show(self._repr_markdown_(), as_messages(self))
+        messages = as_messages(self)
+        show(markdown_of(messages), messages, plain=text_of_answer(messages))
 
 
 class RunView:
