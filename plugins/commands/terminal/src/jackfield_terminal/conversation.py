@@ -87,12 +87,14 @@ class Conversation:
             events = self.agent.astream(
                 asked, lang=self.options.lang, cancel=cancel, resources=self._resources, approve=self._asker
             )
-            for event in sync.iterate(events):
-                screen.show(event)
-                view.feed(event.event)
+            try:
+                for event in sync.iterate(events):
+                    screen.show(event)
+                    view.feed(event.event)
+            finally:
+                screen.renderer.end_line()
 
     def _report(self, error: JackfieldError) -> None:
-        self.screen.renderer.end_line()
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
     def undo(self) -> str:

@@ -13,7 +13,7 @@ from typing import TextIO
 from jackfield import sync
 from jackfield.agents import Agent, open_calls
 from jackfield.cli import guarded, in_ascii, print_json
-from jackfield.errors import ConfigError, JackfieldError
+from jackfield.errors import ConfigError
 from jackfield.eventjson import run_event_to_json
 from jackfield.events import RunEvent
 from jackfield.messages import Message
@@ -79,12 +79,8 @@ def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, 
             )
             for event in sync.iterate(events):
                 _show(event, options, screen)
-                if event.depth == 0:
-                    fold.feed(event.event)
-    except JackfieldError:
-        screen.renderer.end_line()  # what is reported of it begins a line, also in the middle of an answer
-        raise
     finally:
+        screen.renderer.end_line()  # what is reported of an error begins a line, also in the middle of an answer
         sync.run(resources.aclose())
     return fold.result(str, run_id=screen.account.run_id) if screen.account.end else None
 
