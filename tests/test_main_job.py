@@ -60,7 +60,7 @@ def test_the_demo_needs_no_key_and_says_which_model_it_used_and_why() -> None:
     assert "offline:extractive (there is no OPENAI_API_KEY" in said
     assert "→ code_interpreter" in said
     assert "100.0 minutes" in said
-    assert "isolation:" in said
+    assert "isolation of code_interpreter:" in said
     answer = said.partition("← code_interpreter")[2]
     assert "field-guide.pdf" in answer
     assert "tools.zh.md" in answer
