@@ -140,7 +140,7 @@ def test_waiting_ends_at_a_limit(read: Read) -> None:
     [
         ("die", "its parser crashed"),
         ("exit3", "its parser crashed"),
-        ("exit0", "ends its process"),
+        ("exit0", "ended its process"),
         ("deep", "Recursion"),
     ],
 )
@@ -173,7 +173,7 @@ def test_text_without_end_is_refused(read: Read) -> None:
     ],
 )
 def test_what_a_file_has_taken_over_cannot_answer_what_it_likes(read: Read, answer: str) -> None:
-    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: its parser answers nonsense"):
+    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: the parser's answer is not valid"):
         read(f"forge {answer}")
     assert read("after").blocks
 

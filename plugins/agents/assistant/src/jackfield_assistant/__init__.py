@@ -1,6 +1,6 @@
-"""The assistant: an agent that knows documents.
+"""The assistant: an agent that answers from documents.
 
-Importing it loads nothing; `Assistant` is fetched at first use.
+Importing this package loads nothing; `Assistant` is imported at first use.
 """
 
 from __future__ import annotations

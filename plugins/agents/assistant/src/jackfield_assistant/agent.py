@@ -1,4 +1,4 @@
-"""An agent that knows documents: what fits the question is put into its system message, with the sources."""
+"""An agent that answers from documents: it puts passages that fit the question into its system message."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class _Knowledge:
 
 
 class Assistant(FnCallAgent):
-    """Answers from its files and from those of the conversation, and calls tools like `FnCallAgent`.
+    """Answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
 
-    Before each run, what fits the last question is retrieved and appended to the system message, each passage under its
-    source. A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are used.
-    The run fails only if the agent has files of its own and none at all can be read. Tools get all files.
+    Before each run, passages that fit the last question are retrieved and appended to the system message, each under
+    its source. A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are
+    used. The run fails only if the agent has files of its own and none of them can be read. Tools get all files.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent.
         rag_cfg: How documents are cut and searched; the keys of `RAGConfig`.
         options: As for every agent; `files` are the documents.
 
-    A run takes one option of its own, `knowledge`: text to know instead of what the files say, plain or as a JSON
-    list of `{"url": …, "text": […]}`.
+    A run takes one option of its own, `knowledge`: text to use instead of the files, either plain or as a JSON list
+    of `{"url": …, "text": […]}`.
     """
 
     run_options: ClassVar[Collection[str]] = ("knowledge",)

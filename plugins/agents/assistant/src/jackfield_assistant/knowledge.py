@@ -1,4 +1,4 @@
-"""How retrieved passages stand in a system message: under a heading each, fenced, with their source."""
+"""How retrieved passages appear in a system message: fenced, each under a heading that names its source."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BETWEEN_PASSAGES = "\n\n...\n\n"
 
 
 def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> str:
-    """The block that is appended to the system message; '' if there is nothing to know.
+    """The block that is appended to the system message; '' if there are no passages.
 
     Args:
         passages: A list of `{"url": …, "text": [passage, …]}`, also as JSON text; any other text is one source without
             a name.
-        lang: Of the headings.
+        lang: The language of the headings.
     """
     snippets = [_snippet(source, text, lang) for source, text in _sources(passages, lang) if text.strip()]
     return "\n\n".join([_HEADING[lang], *snippets]) if snippets else ""

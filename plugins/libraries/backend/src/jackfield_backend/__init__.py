@@ -1,7 +1,7 @@
-"""What backends share, whatever their protocol. It is a library, no plugin.
+"""What backends share, whatever their protocol. This is a library, not a plugin.
 
-- `history`: a history as strict servers take it.
-- `keys`: which key goes to which address.
-- `refusals`: how long a server asks to wait, and what of its words may be shown.
+- `history`: a history in the form that strict servers accept.
+- `keys`: which API key may go to which address.
+- `refusals`: how long a server asks to wait, and how much of its message may be shown.
 - `batches`: texts embedded in requests of a bounded size.
 """

@@ -1,4 +1,4 @@
-"""Embed any number of texts with a server that takes so many at once."""
+"""Embed any number of texts with a server that takes a limited number at once."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ async def embed_in_batches(
     max_retries: int = 0,
     dimension: int | None = None,
 ) -> Embedded:
-    """The vectors of texts, in order, by several requests; if one fails, the others are cancelled.
+    """The vectors of texts, in order, from several requests; if one request fails, the others are cancelled.
 
     Args:
         texts: None of them empty.
         ask: Sends one request.
-        backend: Who asks, for errors.
+        backend: The backend's name, for errors.
         size: The most texts in one request.
-        concurrency: The most requests on their way; who waits to ask again is not on its way.
-        max_retries: How often a request that failed is sent again, where that may succeed.
-        dimension: The length that every vector must have; None where the model decides.
+        concurrency: The most requests in flight; a request that waits for its retry does not count.
+        max_retries: How often a failed request is sent again, where that can help.
+        dimension: The length that every vector must have; None if the model decides.
 
     Raises:
-        ValueError: A text is empty, or `texts` is a text.
-        ModelResponseError: Vectors are of different lengths, or of another one.
+        ValueError: A text is empty, or `texts` is a single text.
+        ModelResponseError: The vectors differ in length, or have another length than `dimension`.
     """
     _check_texts(texts)
     starts = iter(range(0, len(texts), size))

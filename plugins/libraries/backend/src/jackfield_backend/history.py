@@ -1,11 +1,11 @@
-"""A history as chat servers take it: what they are strict about is mended here, once for all backends.
+"""A history in the form that chat servers accept: what strict servers would refuse is repaired here, for all backends.
 
 - A model's answer (reasoning, text, a message for each call) is one thing.
 - Each call has an id that no other call of the request has, and arguments that are a JSON object.
 - The results of an answer's calls follow it directly, one for each call, in the order of the calls.
 
-What cannot be kept that way is not lost: a call without a result gets one that says so, and a result that no call asked
-for becomes a note of the user's.
+Nothing is lost on the way: a call without a result gets one that says so, and a result that belongs to no call becomes
+a note in a user message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESULT_BELOW = "(the result is in the next message)"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool gave back: its text, never empty where there are media, and the media, which few servers take there.
+    """What a tool returned: its text, never empty if there are media, and the media, which few servers accept there.
 
     `text` has notes in place of files.
     """
@@ -38,7 +38,7 @@ class Result:
 
     @property
     def label(self) -> str:
-        """What stands before it where it is written into a message of the user's."""
+        """What precedes the result when it is written into a user message."""
         return f"Result of the tool {self.name}:"
 
 
@@ -47,9 +47,9 @@ class Call:
     """A call of an answer, with its result.
 
     Attributes:
-        id: Unique in the request. It depends on what came before only, so a longer history begins with the same ids.
+        id: Unique in the request. It depends only on what came before, so a longer history begins with the same ids.
         function: Its name, and its arguments as the text of a JSON object.
-        result: What came back, or that nothing did.
+        result: What the tool returned, or a note that there was no result.
     """
 
     id: str
@@ -59,14 +59,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said between two messages of others, and what its calls brought.
+    """What a model said between two messages of others, with the results of its calls.
 
     Attributes:
-        messages: The messages it is made of, for backends that look at `origin`; none where only strays are.
+        messages: The messages it is made of, for backends that look at `origin`; empty if there are only strays.
         text: Its texts, with notes in place of media.
         reasoning: Its reasoning, '' if there is none.
         calls: In order.
-        strays: Results that none of these calls asked for.
+        strays: Results that belong to none of these calls.
     """
 
     messages: tuple[Message, ...]
@@ -77,7 +77,7 @@ class Answer:
 
 
 def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
-    """A history as the messages of system and user, and the answers between them."""
+    """Split a history into system and user messages, and the answers between them."""
     parts: list[Message | Answer] = []
     taken_ids: set[str] = set()
     said: list[Message] = []
@@ -106,7 +106,7 @@ def text_of(content: str | Sequence[ContentItem] | None) -> str:
 
 
 def whole_arguments(text: str) -> str:
-    """A call's arguments as the text of a JSON object, mended where they are broken.
+    """A call's arguments as the text of a JSON object, repaired if they are broken.
 
     A server that parses them would refuse the whole history for one broken call.
     """

@@ -1,4 +1,4 @@
-"""Which key goes to which server: a key that is set for a provider is not for every address."""
+"""Which API key may go to which server: a key that is set for one provider must not reach every address."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jackfield.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """Where the key in a variable may go, besides this machine.
+    """Where the API key in a variable may be sent, besides this machine.
 
     Attributes:
-        variable: The environment variable, or the name under `[secrets]`, of the key; '' if there is none.
-        hosts: The provider's own, reached over https; one that begins with a dot stands for all below it.
+        variable: The environment variable of the key, or its name under `[secrets]`; '' if there is none.
+        hosts: The provider's own hosts, reached over https; a leading dot includes all subdomains.
         url_variable: The environment variable that may give another address; '' if there is none.
     """
 
@@ -29,7 +29,7 @@ class KeyRule:
     url_variable: str = ""
 
     def allows(self, url: str | None) -> bool:
-        """Whether the key may go to `url`; None is the provider's own address."""
+        """Whether the key may be sent to `url`; None is the provider's own address."""
         if url is None or is_loopback(url) or is_at(url, self.hosts):
             return True
         together = os.environ.get(self.url_variable) if self.url_variable else None
@@ -38,11 +38,11 @@ class KeyRule:
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """A key for one server.
+    """An API key for one server.
 
     Attributes:
         value: The key, '' if there is none for this server.
-        withheld: Why a key that is set was not taken, and what to do; '' if none was left out.
+        withheld: Why a key that is set was not used, and what to do; '' if no key was withheld.
         variable: The environment variable that it may be set in; '' if there is none.
     """
 
@@ -51,11 +51,11 @@ class FoundKey:
     variable: str = ""
 
     def or_missing(self, *, needed_by: str) -> str:
-        """The key.
+        """The API key.
 
         Raises:
-            MissingSecretError: There is none.
-            ConfigError: There is one, and it is not for this server.
+            MissingSecretError: No key is set.
+            ConfigError: A key is set, but it is not meant for this server.
         """
         if self.value:
             return self.value
@@ -65,16 +65,16 @@ class FoundKey:
 
 
 def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, settings: Settings) -> FoundKey:
-    """The key for a server: the configured one, else that of the environment or the user's file if it may go there.
+    """Find the API key for a server: the configured one, else that of the environment or the user's file, if allowed.
 
     Args:
-        url: Where it is to go; None for the provider's own address.
-        rule: Which variable, and where its key may go.
-        configured: What settings or arguments give, beside the address; it goes wherever they say.
+        url: Where it is sent; None for the provider's own address.
+        rule: Which variable holds the key, and where it may be sent.
+        configured: The key from settings or arguments, next to the address; it is sent to whichever address they name.
         settings: Where the variable is looked up.
 
     Raises:
-        ConfigError: No header can carry it.
+        ConfigError: The key has characters that are not allowed in a header.
     """
     if configured and configured.get_secret_value():
         return FoundKey(key_for_header(configured.get_secret_value()), variable=rule.variable)
@@ -91,11 +91,11 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
 
 
 def key_for_header(key: str | None) -> str:
-    """A key without the space around it, which comes from copying; "" for none.
+    """An API key without surrounding space, which comes from copying; "" for none.
 
     Raises:
-        ConfigError: It has characters that no header can carry. It is said here, and without the key, because an HTTP
-            library would show the whole header.
+        ConfigError: It has characters that are not allowed in a header. This is reported here, without the key,
+            because an HTTP library would show the whole header.
     """
     stripped = (key or "").strip()
     if not (stripped.isascii() and stripped.isprintable()):
@@ -104,7 +104,7 @@ def key_for_header(key: str | None) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL leads to this machine, whatever a name server says."""
+    """Whether a URL points to this machine, whatever a name server says."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -115,7 +115,7 @@ def is_loopback(url: str) -> bool:
 
 
 def is_at(url: str, hosts: Sequence[str]) -> bool:
-    """Whether a URL is at one of the hosts, over https; one that begins with a dot stands for all below it."""
+    """Whether a URL is at one of the hosts, over https; a leading dot includes all subdomains."""
     parts = urlsplit(url)
     name = (parts.hostname or "").rstrip(".")
     return parts.scheme == "https" and any(name.endswith(host) if host[0] == "." else name == host for host in hosts)

@@ -1,4 +1,4 @@
-"""What every backend does with a server's refusal, whatever its protocol: how long to wait, and what may be shown."""
+"""What every backend does when a server refuses, whatever the protocol: how long to wait, and what may be shown."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 class Secrets:
-    """What was sent and must not be shown again, however a server writes it: in another case, encoded, or cut.
+    """What was sent and must never be shown, however a server writes it: in another case, encoded, or cut.
 
     Args:
-        keys: Keys and tokens. Every piece of eight characters is one; a key of five or fewer is a placeholder.
-        headers: Headers as they are sent. Those that are named like secrets, or look like one, are taken as keys,
+        keys: API keys and tokens. Every eight characters of one count as secret; five or fewer are a placeholder.
+        headers: Headers as they are sent. Those that are named like secrets, or look like one, are treated as keys,
             others as a whole.
     """
 
@@ -67,7 +67,7 @@ class Secrets:
         return Secrets, ()  # another process sends its own
 
     def out_of(self, text: str) -> str:
-        """The text with `[key]` in place of them."""
+        """The text with `[key]` in place of the secrets."""
         lowered = text.lower()
         if len(lowered) != len(text):  # a few characters have a longer lower case: places would not be the same
             lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
@@ -83,10 +83,10 @@ class Secrets:
 
 
 def shown(text: str, key: str | Secrets, limit: int = MAX_SHOWN_CHARS) -> str:
-    """A server's text as an error may show it: on one line, without the key, cut at `limit` characters.
+    """A server's text in the form an error may show: on one line, without the key, cut at `limit` characters.
 
     Args:
-        text: As it came.
+        text: The text as received.
         key: What was sent: a key, or all secrets of the request.
         limit: In characters.
     """

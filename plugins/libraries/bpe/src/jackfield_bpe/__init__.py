@@ -1,4 +1,4 @@
-"""Byte-pair encoding of any text: what tokenizers with a vocabulary of tiktoken's form are made from."""
+"""Byte-pair encoding of any text, for tokenizers whose vocabulary is in tiktoken's format."""
 
 from jackfield_bpe.safe import LONGEST, SafeEncoding
 from jackfield_bpe.tokenizer import BPETokenizer

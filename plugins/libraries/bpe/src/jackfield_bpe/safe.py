@@ -1,4 +1,4 @@
-"""An encoding of tiktoken that takes any text: long ones, control tokens and halves of surrogate pairs included."""
+"""A tiktoken encoding that takes any text, including long ones, control tokens and lone surrogates."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class SafeEncoding:
-    """Encodes, counts and cuts texts with an encoding of tiktoken's. Threads may share one.
+    """Encodes, counts and cuts texts with a tiktoken encoding. Threads may share one.
 
-    A text of more than `LONGEST` characters is encoded in parts that end where two pieces of the pattern meet, so that
-    the ids are those of the whole text. Only `LONGEST` characters without such a place (spaces, one endless word) are
-    cut inside, which changes a token or two.
+    A text of more than `LONGEST` characters is encoded in parts that end where two pieces of the pattern meet, so the
+    ids are the same as for the whole text. Only `LONGEST` characters without such a place (spaces, one endless word)
+    are cut in the middle, which changes a token or two.
 
     Args:
         encoding: What encodes a part.
-        normal_form: What texts are turned into first; None to take them as they are.
+        normal_form: The Unicode form that texts are converted to first; None to leave them as they are.
     """
 
     def __init__(self, encoding: tiktoken.Encoding, *, normal_form: Literal["NFC", "NFKC"] | None = None) -> None:
@@ -39,7 +39,7 @@ class SafeEncoding:
         self.normal_form = normal_form
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's tokens; what looks like a control token is text, half a surrogate pair is U+FFFD."""
+        """The ids of a text's tokens; a control token counts as plain text, a lone surrogate as U+FFFD."""
         plain = self._plain(text)
         if len(plain) <= LONGEST:
             return self.encoding.encode_ordinary(plain)
@@ -49,15 +49,15 @@ class SafeEncoding:
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens; bytes that are no UTF-8 become U+FFFD.
+        """The text of tokens; bytes that are not valid UTF-8 become U+FFFD.
 
         Raises:
-            ValueError: There is no such token.
+            ValueError: A token is not in the vocabulary.
         """
         try:
             return self.encoding.decode(tokens, errors="replace")
         except (KeyError, OverflowError) as error:
-            raise ValueError(f"the vocabulary {self.encoding.name!r} has no such token: {error}") from error
+            raise ValueError(f"the vocabulary {self.encoding.name!r} does not have this token: {error}") from error
 
     def count(self, text: str) -> int:
         """How many tokens a text has."""
@@ -67,9 +67,9 @@ class SafeEncoding:
         return sum(self._tokens_of(plain, start, end) for start, end in _parts(plain))
 
     def cut(self, text: str, most: int) -> str:
-        """A beginning of a text that has at most `most` tokens, and would have more with one character more.
+        """The longest beginning of a text that has at most `most` tokens.
 
-        It encodes about as much as it gives, however long the text is.
+        It encodes about as much as it returns, however long the text is.
         """
         if most <= 0:
             return ""

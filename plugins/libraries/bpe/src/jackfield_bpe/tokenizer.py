@@ -12,7 +12,7 @@ from jackfield_bpe.safe import SafeEncoding
 
 
 class BPETokenizer(Tokenizer):
-    """What is left to a subclass is `name` and `load`. It can be pickled; the vocabulary is then read anew."""
+    """A subclass adds `name` and `load`. It can be pickled; the vocabulary is then read again."""
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
@@ -23,7 +23,7 @@ class BPETokenizer(Tokenizer):
         """The encoding; called once, or again after it has failed.
 
         Raises:
-            ConfigError: The vocabulary cannot be read; the text says what to do.
+            ConfigError: The vocabulary cannot be read; the message says what to do.
         """
 
     @property

@@ -1,4 +1,4 @@
-"""Vocabularies in tiktoken's form: a line for each token, its bytes in Base64, a space, its rank."""
+"""Vocabularies in tiktoken's format: one line per token, with its bytes in Base64, a space, and its rank."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
-    """Read a file in tiktoken's form. (tiktoken's own reader keeps a copy of every file it reads, under its name.)
+    """Read a file in tiktoken's format. (tiktoken's own reader keeps a copy of every file it reads, under its name.)
 
     Args:
         path: The file.
         sha256: The hash it must have, in hex; '' for any.
 
     Raises:
-        ConfigError: It cannot be read, is no vocabulary, or is another one than that; the text names it.
+        ConfigError: It cannot be read, is not a vocabulary, or has another hash; the message names it.
     """
     try:
         data = Path(path).read_bytes()
@@ -45,12 +45,12 @@ def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
     """The vocabulary in the bytes of a file.
 
     Args:
-        data: In tiktoken's form.
-        origin: Where they are from, for errors.
+        data: In tiktoken's format.
+        origin: Where the bytes are from, for errors.
         sha256: The hash they must have, in hex; '' for any.
 
     Raises:
-        ConfigError: They are no vocabulary, or another one than that.
+        ConfigError: They are not a vocabulary, or have another hash.
     """
     found = hashlib.sha256(data).hexdigest()
     if sha256 and found != sha256.lower():
@@ -66,7 +66,7 @@ def _ranks(data: bytes, origin: str) -> dict[bytes, int]:
         ranks = {binascii.a2b_base64(token): int(rank) for token, rank in map(bytes.split, _lines(data))}
     except ValueError as error:
         raise ConfigError(
-            f"{origin!r} is no vocabulary of tiktoken's form, which has a token in Base64, a space and its rank in "
+            f"{origin!r} is not a vocabulary in tiktoken's format: a token in Base64, a space and its rank in "
             f"each line: {error}"
         ) from error
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]

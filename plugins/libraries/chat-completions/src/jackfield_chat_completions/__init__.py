@@ -1,11 +1,11 @@
 """Chat Completions, for backends of Jackfield. Importing it loads no HTTP stack.
 
-- `model`: `ChatCompletionsModel`, which a backend extends.
+- `model`: `ChatCompletionsModel`, the base class for backends.
 - `config`: the settings that all of them have.
-- `profiles`: in what servers differ, as a table.
+- `profiles`: how servers differ, as a table.
 - `wire`: from a request to JSON.
 - `answer`, `sound`: from chunks to events.
-- `errors`: from a refusal to Jackfield's errors.
+- `errors`: from a server's error to Jackfield's.
 """
 
 from jackfield_chat_completions.config import ChatCompletionsConfig

@@ -45,17 +45,17 @@ _decode = msgspec.json.Decoder().decode
 
 
 class ChatReader(AnswerReader):
-    """Reads an answer of Chat Completions.
+    """Reads a Chat Completions answer.
 
-    Everything is one choice: of several (`n` in `extra_body`) only the first is read. Usage and the end are reported
-    by `finish`, so they come once and last, even from servers that repeat the usage in every chunk. Sound comes whole,
-    before them; what is said in it is text, if the server gives no other.
+    Only the first choice is read, even if `n` in `extra_body` asks for several. `finish` reports the usage and the end,
+    so they come once and last, even from servers that repeat the usage in every chunk. Sound comes whole, before them;
+    its transcript becomes the text if the server sends no other.
 
     Args:
         failures: The errors of this request.
-        sound_format: The format of sound that was asked for, '' if none was.
-        cost_currency: In which currency the usage's `cost` is, '' if that is no cost.
-        patience_s: For how many seconds there may be comments without an event; None for the default.
+        sound_format: The sound format that was requested, '' if none was.
+        cost_currency: The currency of the usage's `cost`, '' if that field is not a cost.
+        patience_s: How many seconds the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, and that it speaks Chat Completions"
@@ -187,7 +187,7 @@ class ChatReader(AnswerReader):
         try:
             return sound_uri(self._sound, named=self._sound_format)
         except (TypeError, ValueError) as error:
-            raise self.failures.wrong("the server sent sound that is no base64; try again") from error
+            raise self.failures.wrong("the server sent sound that is not valid base64; try again") from error
 
     def _refused(self) -> ContentFilterError:
         found = filtered_categories(self._filtered)
@@ -200,11 +200,11 @@ class ChatReader(AnswerReader):
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
-    """The counts of a `usage` object; what is missing or no count is 0.
+    """The counts of a `usage` object; a missing or invalid count is 0.
 
     Args:
-        wire: As it was sent.
-        cost_currency: In which currency its `cost` is, '' if that is no cost.
+        wire: The object as received.
+        cost_currency: The currency of its `cost`, '' if that field is not a cost.
     """
     prompt = wire.get("prompt_tokens_details") or {}
     completion = wire.get("completion_tokens_details") or {}

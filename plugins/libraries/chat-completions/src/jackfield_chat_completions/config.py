@@ -11,24 +11,28 @@ from jackfield_chat_completions.profiles import Continuation
 
 
 class ChatCompletionsConfig(LLMConfig):
-    """What the model can do, and how its server is spoken to. What is not set is as the server's profile says."""
+    """What the model can do, and how to talk to its server. The server's profile decides whatever is not set."""
 
-    native_tools: bool = Field(default=True, description="The model takes tool schemas and gives structured calls")
+    native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")
     audio: bool = Field(default=False, description="The model takes audio")
     video: bool = Field(default=False, description="The model takes video")
-    json_schema: bool = Field(default=True, description="The model can be held to a JSON Schema")
-    reasoning: bool = Field(default=True, description="The server may give the model's reasoning apart")
-    context_tokens: int | None = Field(default=None, ge=1, description="The model's context, in tokens")
-    tokenizer: str = Field(default="", description="The name of the tokenizer that counts for the model")
+    json_schema: bool = Field(default=True, description="The model can be made to follow a JSON Schema")
+    reasoning: bool = Field(default=True, description="The server can return the model's reasoning separately")
+    context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")
+    tokenizer: str = Field(default="", description="The name of the tokenizer that counts the model's tokens")
 
-    modalities: tuple[str, ...] = Field(default=(), description="What an answer may be: text, audio, image")
-    audio_output: dict[str, Any] | None = Field(default=None, description="How it sounds: voice and format")
-    prompt_cache_key: str | None = Field(default=None, description="Requests with one key share the provider's cache")
-
-    send_reasoning: bool = Field(default=True, description="Send the reasoning in the history back")
-    stream_usage: bool = Field(default=True, description="Ask for token counts; some old servers refuse that")
-    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = Field(
-        default=None, description="What the server calls the limit"
+    modalities: tuple[str, ...] = Field(default=(), description="What an answer may contain: text, audio, image")
+    audio_output: dict[str, Any] | None = Field(default=None, description="Voice and format of spoken answers")
+    prompt_cache_key: str | None = Field(
+        default=None, description="Requests with the same value share the provider's cache"
     )
-    continuation: Continuation | None = Field(default=None, description="How an answer that stands last is continued")
+
+    send_reasoning: bool = Field(default=True, description="Send the reasoning in the history back to the server")
+    stream_usage: bool = Field(default=True, description="Ask for token counts; some older servers refuse that")
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = Field(
+        default=None, description="The server's name for the limit of the answer's length"
+    )
+    continuation: Continuation | None = Field(
+        default=None, description="How an answer at the end of the history is continued"
+    )

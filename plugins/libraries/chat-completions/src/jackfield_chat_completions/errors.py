@@ -1,4 +1,4 @@
-"""From what a server says to Jackfield's errors: the one place."""
+"""Translate a server's errors into Jackfield's, in this one place."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECAS
 
 
 def error_of_response(failures: Failures, status: int, body: bytes, *, where: str = WHERE) -> ModelServiceError:
-    """The error that an HTTP answer means.
+    """The error for an HTTP response.
 
     Args:
         failures: The errors of the request.
         status: Not 2xx.
         body: What was read of it.
-        where: The settings that say where its models are, for the advice.
+        where: The settings that say where the models are, for the advice in the message.
     """
     text, codes = _said(_json_or_text(body))
     error_class = _class_of(status, codes, text)

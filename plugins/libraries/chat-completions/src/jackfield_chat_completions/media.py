@@ -1,4 +1,4 @@
-"""Images, audio and video as Chat Completions takes them: addresses as they are, local files inside the request."""
+"""Images, audio and video in the form Chat Completions takes: URLs as they are, local files inside the request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, ob
     """The part of a message for an image, audio or video.
 
     Raises:
-        UnsupportedInputError: A local file is missing, too large, or not what it should be.
+        UnsupportedInputError: A local file is missing, too large, or of another type.
     """
     kind, value = item.get_type_and_value()
     if kind == "image":

@@ -1,4 +1,4 @@
-"""Ask a model by Chat Completions, over plain bytes: what a backend for one more provider extends."""
+"""The base class for backends that speak Chat Completions, over plain HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIALECT = ("send_reasoning", "stream_usage", "max_tokens_key", "continuation")
 
 @dataclass(frozen=True, slots=True)
 class ChatServer(Server):
-    """Where requests go, with what, and how the server is spoken to (`dialect`)."""
+    """Where requests go, with which headers and key, and how to talk to the server (`dialect`)."""
 
     dialect: Dialect = field(default_factory=Dialect)
 
@@ -32,8 +32,8 @@ class ChatServer(Server):
 class ChatCompletionsModel(HTTPBackend[ChatServer]):
     """A model at a server that speaks Chat Completions.
 
-    A backend sets `backend` and `profile`, and is done where the server wants no more than an address and a key. Others
-    write `server`.
+    A backend sets `backend` and `profile`; that is enough if the server needs no more than an address and an API key.
+    Others override `server`.
     """
 
     config_class: ClassVar[type[LLMConfig]] = ChatCompletionsConfig
@@ -41,15 +41,15 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
     config: ChatCompletionsConfig
 
     def server_profile(self) -> ServerProfile:
-        """The kind of server that is asked; asked once, and decided by the configuration alone."""
+        """The kind of server; computed once, from the configuration alone."""
         return self.profile
 
     def server(self) -> ChatServer:
-        """Where the server is, and how one is let in. The first call asks it, in a worker thread.
+        """Where the server is, and how to authenticate. The first call asks for it, in a worker thread.
 
         Raises:
-            ConfigError: The configuration names no address, or none that HTTP can reach.
-            MissingSecretError: The server needs a key, and there is none.
+            ConfigError: The configuration has no address, or not one that HTTP can reach.
+            MissingSecretError: The server needs an API key, and none is set.
         """
         profile = self.server_profile()
         url = self.given_url() or profile.url
@@ -60,7 +60,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return ChatServer(url + PATH, headers, key, self.dialect(profile))
 
     def dialect(self, profile: ServerProfile) -> Dialect:
-        """The profile's dialect with what the configuration sets put over it."""
+        """The profile's dialect, with the configuration's settings applied to it."""
         dialect = profile.dialect
         chosen = {name: value for name in _DIALECT if (value := self._set(name)) is not None}
         return replace(dialect, **chosen, body={**dialect.body, **self._body()})
@@ -103,7 +103,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return error_of_response(failures, status, body, where=self.server_profile().where)
 
     def otherwise(self, request: ChatRequest, server: ChatServer, status: int, body: bytes) -> ChatServer | None:
-        """With the other name of the limit, if the server refuses `max_tokens` and names it: deployments do not say."""
+        """The request with the other name of the limit, if the server refuses `max_tokens` and names that one."""
         if (
             status == 400
             and request.config.max_tokens is not None

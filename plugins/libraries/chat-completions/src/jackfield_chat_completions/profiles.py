@@ -1,18 +1,18 @@
-"""In what servers of Chat Completions differ, as values. A profile is chosen by name, never by a model's.
+"""How Chat Completions servers differ, as values. A profile is chosen by its name, never by a model's.
 
-What is not known of a server is as at most servers. Sources, as of November 2026:
+Whatever is not known about a server follows what most servers do. Sources, as of November 2026:
 
 - `openai`: the reference of its API: `max_completion_tokens`; an assistant's message has no reasoning.
 - `vllm`: docs.vllm.ai, "OpenAI-Compatible Server", extra parameters of chat: `continue_final_message`, which excludes
   `add_generation_prompt`.
 - `sglang`: github.com/sgl-project/sglang, pull request 4226 and `serving_chat.py`: the same name; without it, an answer
-  that stands last is taken for the user's.
-- `llama.cpp`: github.com/ggml-org/llama.cpp, pull requests 13174 (an answer that stands last is continued, unasked) and
+  at the end is taken for the user's.
+- `llama.cpp`: github.com/ggml-org/llama.cpp, pull requests 13174 (an answer at the end is continued, unasked) and
   15404 (and refused while the model thinks); `repeat_penalty` in the server's README.
 - `ollama`: docs.ollama.com/api/openai-compatibility; github.com/ollama/ollama, issue 6778 (continued, unasked).
 - `lmstudio`: lmstudio.ai/docs/developer/openai-compat/chat-completions: `repeat_penalty`.
 - `dashscope`: help.aliyun.com/en/model-studio/partial-mode (`partial`) and …/qwen-omni (sound as a `data:` URI).
-- `deepseek`: api-docs.deepseek.com. Its `prefix` works at the address that ends in /beta alone: set `base_url` and
+- `deepseek`: api-docs.deepseek.com. Its `prefix` works only at the address that ends in /beta: set `base_url` and
   `continuation` for it.
 - `openrouter`: openrouter.ai/docs/use-cases/usage-accounting: `usage.cost` is in credits, which are US dollars.
 """
@@ -34,19 +34,19 @@ ServerName: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a server is spoken to.
+    """How to talk to a server.
 
     Attributes:
-        send_reasoning: Give the history's reasoning back, as `reasoning_content`.
+        send_reasoning: Send the history's reasoning back, as `reasoning_content`.
         stream_usage: Ask for token counts in the stream.
-        max_tokens_key: What the limit of the answer's length is called.
-        repetition_penalty_key: What the penalty for repetition is called.
-        continuation: How an answer that stands last is continued: `as_is` sends it unmarked, which some servers
-            continue unasked; `fold` writes it into the user's message before it, for those that cannot; the others are
-            the marks that servers know.
-        sound_as_uri: Sound goes as a `data:` URI, not as bare base64.
-        cost_currency: In which currency `usage.cost` is; '' if that is no cost.
-        body: What every request has besides; what the request itself says wins.
+        max_tokens_key: The server's name for the limit of the answer's length.
+        repetition_penalty_key: The server's name for the repetition penalty.
+        continuation: How an answer at the end of the history is continued: `as_is` sends it unmarked, which some
+            servers continue unasked; `fold` writes it into the user message before it, for servers that cannot; the
+            others are the marks that servers know.
+        sound_as_uri: Sound is sent as a `data:` URI, not as bare base64.
+        cost_currency: The currency of `usage.cost`; '' if that field is not a cost.
+        body: Further fields of every request; the request's own values win.
     """
 
     send_reasoning: bool = True
@@ -68,11 +68,11 @@ class ServerProfile:
 
     Attributes:
         url: Its usual base URL, without a slash at the end; '' if it must be configured.
-        key: The environment variable of its key; '' if it needs none.
-        dialect: How it is spoken to.
-        facts: What its models can do, by the name in `ModelFacts`, where that is not as configured by default.
-        where: The settings that say where a model is, for who asked for one that is not there.
-        hosts: Where the key may go besides the host of `url`; one that begins with a dot stands for all below it.
+        key: The environment variable of its API key; '' if it needs none.
+        dialect: How to talk to it.
+        facts: What its models can do, by the name in `ModelFacts`, where that differs from the default.
+        where: The settings that say where a model is, for the error about a model that does not exist.
+        hosts: Where the key may go besides the host of `url`; a leading dot includes all subdomains.
     """
 
     url: str = ""
@@ -84,7 +84,7 @@ class ServerProfile:
 
     @property
     def key_rule(self) -> KeyRule:
-        """Where the key of the environment may go."""
+        """Where the API key in the environment may go."""
         own = urlsplit(self.url).hostname
         return KeyRule(self.key, (*self.hosts, own) if own else self.hosts)
 

@@ -17,14 +17,14 @@ _CONTAINERS = ("audio/wav", "audio/ogg", "audio/flac")
 def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
     """The sound as a `data:` URI.
 
-    Raw samples get the header of a WAV file; what is a file already is left as it is.
+    Raw samples get the header of a WAV file; a complete file is left as it is.
 
     Args:
-        pieces: Base64, each with or without its padding, cut anywhere.
-        named: The format that was asked for, '' if none was.
+        pieces: Base64, each with or without padding, cut anywhere.
+        named: The format that was requested, '' if none was.
 
     Raises:
-        ValueError: It is no base64.
+        ValueError: A piece is not valid base64.
     """
     content = joined(pieces)
     media_type = _TYPES.get(named) or media_type_of(content[:16])
@@ -35,7 +35,7 @@ def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
 
 
 def joined(pieces: Iterable[str]) -> bytes:
-    """The bytes of pieces of base64. Some servers pad each piece, others only the last."""
+    """Decode pieces of base64. Some servers pad each piece, others only the last."""
     content = bytearray()
     cut = ""
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""From a request to the JSON that Chat Completions takes. Pure, but for local media, which are read."""
+"""From a request to the JSON that Chat Completions takes. Pure, except that local media are read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
     """The body of the HTTP request.
 
     Raises:
-        UnsupportedInputError: A local file is missing, or not what it should be.
+        UnsupportedInputError: A local file is missing, or of another type.
     """
     return json_bytes(request_body(request, dialect))
 
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
-    """The request as a dict; what `extra_body` says wins over everything else."""
+    """The request as a dict; `extra_body` overrides everything else."""
     messages = wire_messages(request.messages, dialect)
     body: Wire = {"model": request.model, "messages": messages, "stream": True}
     if dialect.stream_usage:
@@ -71,7 +71,7 @@ def _options(config: GenerateConfig, dialect: Dialect) -> Wire:
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
-    """The history as Chat Completions takes it."""
+    """The history in the form Chat Completions takes."""
     wire: list[Wire] = []
     for part in parts_of(messages):
         if isinstance(part, Message):

@@ -1,6 +1,6 @@
 """Documents for agents: files become blocks, blocks become chunks, and what is found is fitted into a request.
 
-Importing it loads nothing, because parsers do so in processes of their own.
+Importing it loads nothing, because parsers import it in processes of their own.
 
 - `rag_config`: `RAGConfig`, what is said about documents under `rag_cfg`.
 - `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.

@@ -1,4 +1,4 @@
-"""Choose what is shown to a model, within so many tokens."""
+"""Choose what is shown to a model, within a number of tokens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def choose(
 
 
 def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> bool:
-    """Whether all of a corpus fits, as `passages` shows it: what chunks repeat of each other does not count."""
+    """Whether all of a corpus fits, as `passages` shows it: text that chunks repeat counts once."""
     total = sum(chunk.tokens for chunk in corpus.chunks)
     if total <= max_tokens:
         return True
@@ -58,12 +58,12 @@ def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
 
 
 def best_within(hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """The chunks of the best hits, best first: whole while they fit, the first that does not is cut to the rest."""
+    """The chunks of the best hits, best first: whole while they fit; the first that does not is cut to what is left."""
     return _first_within((hit.chunk for hit in hits), max_tokens, count_tokens)
 
 
 def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """The beginning of every document, an equal share of the tokens for each; what one does not need is the others'."""
+    """The beginning of every document, with an equal share of the tokens; what one does not need goes to the others."""
     by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in corpus.chunks:
         by_source[chunk.source].append(chunk)
@@ -82,8 +82,8 @@ def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
 def passages(chunks: Iterable[Chunk]) -> list[Passage]:
     """Group chunks by source, in the order of their first chunk.
 
-    Chunks that follow each other in their document become one text, as it stands there: without what the second one
-    repeats, and with a page line only where the page changes.
+    Chunks that follow each other in their document become one text, as in the document: without the overlap, and with
+    a page line only where the page changes.
     """
     grouped: dict[str, Passage] = {}
     parts: dict[str, list[list[str]]] = defaultdict(list)

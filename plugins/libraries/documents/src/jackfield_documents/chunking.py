@@ -1,4 +1,4 @@
-"""Cut documents into chunks that can be found and shown by themselves."""
+"""Cut documents into chunks that can be found and shown on their own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def chunk_document(
         ValueError: `size_tokens` is less than 1, or `overlap_chars` is negative.
     """
     if size_tokens < 1 or overlap_chars < 0:
-        raise ValueError(f"size_tokens must be at least 1 and overlap_chars at least 0: {size_tokens}, {overlap_chars}")
+        raise ValueError(
+            f"size_tokens must be at least 1 and overlap_chars at least 0, got {size_tokens}, {overlap_chars}"
+        )
     cut = _Cut(size_tokens, overlap_chars, count_tokens)
     pieces = list(_pieces(document, cut))
     chunks: list[Chunk] = []
@@ -75,7 +77,7 @@ def corpus_of(
 
 
 def page_line(page: int | None) -> str:
-    """What stands before the text of a page; '' if there are no pages."""
+    """The line before the text of a page; '' if there are no pages."""
     return "" if page is None else f"[page: {page}]\n"
 
 

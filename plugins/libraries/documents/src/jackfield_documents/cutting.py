@@ -1,4 +1,4 @@
-"""Cut a text so that each part has at most so many tokens, where a reader would cut it if that is possible."""
+"""Cut a text into parts with a limited number of tokens, where a reader would cut it if possible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_lin
 def head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int = 0, by_line: bool = False
 ) -> int:
-    """How many characters from `start` on fit into `max_tokens`, up to a good place to cut; 0 if not even one does."""
+    """How many characters from `start` fit into `max_tokens`, up to a good place to cut; 0 if not even one does."""
     return _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=0)
 
 
@@ -53,7 +53,7 @@ def _head_that_fits(
 
 
 def tail_from_a_sentence(text: str, max_chars: int) -> str:
-    """The end of a text, at most `max_chars`: from a sentence, else from a word, if that leaves half of it."""
+    """The end of a text, at most `max_chars`, starting at a sentence, else at a word, if that keeps half of it."""
     if len(text) <= max_chars:
         return text
     first = len(text) - max_chars

@@ -34,7 +34,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What several files gave: the documents, in the order asked for, and an error for each file without one."""
+    """The result of reading several files: the documents, in the order given, and an error for each unreadable file."""
 
     documents: tuple[Document, ...] = ()
     errors: Mapping[str, DocParserError] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class DocumentReader:
     imported. Where two fit, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml` decides.
 
     Args:
-        host: Whose parsers; the default host if None.
+        host: The host whose parsers are used; the default host if None.
         max_bytes: The largest file that is read.
         parser_cfg: The settings of parsers, by name.
         kept_chars: How much text is kept for the next reading of the same bytes.
@@ -84,12 +84,12 @@ class DocumentReader:
         """Read a file; `source` of the document is the path as given.
 
         Raises:
-            DocParserError: It cannot be read; the text names the file by its last part, for a model may read it.
+            DocParserError: It cannot be read; the message names only the last part of the path, as a model may read it.
         """
         return await in_worker(self._read, os.fsdecode(path))
 
     async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int = _AT_ONCE) -> Reading:
-        """Read several files side by side, each once; one that cannot be read does not stop the others."""
+        """Read several files in parallel, each once; one that cannot be read does not stop the others."""
         names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
         turn = asyncio.Semaphore(at_once)
 
@@ -125,7 +125,7 @@ class DocumentReader:
         if data is None:
             data = _bytes_of(path, self._max_bytes)
             if hashlib.sha256(data).hexdigest() != key.content_hash:
-                raise DocParserError(f"{name} changed while it was read: try again")
+                raise DocParserError(f"{name} changed while it was being read: try again")
         spec = self._plugins.spec_of(key.row, ParserSpec)
         try:
             if len(data) <= min(spec.in_process_bytes, _MOST_HERE) or not can_start_processes():
@@ -162,7 +162,9 @@ class DocumentReader:
     def _parser(self, row: Row) -> Parser:
         made = self._plugins.load_row(row)(self._parser_cfg.get(row.name))
         if not isinstance(made, Parser):
-            raise PluginError(f"{row.distribution}: parser {row.name!r} is no subclass of jackfield.retrieval.Parser")
+            raise PluginError(
+                f"{row.distribution}: parser {row.name!r} is not a subclass of jackfield.retrieval.Parser"
+            )
         return made
 
     @property
@@ -247,9 +249,7 @@ def _signature(path: str) -> tuple[int, ...]:
     """What changes whenever a file does, its contents unread."""
     name = _name(path)
     if _URL.match(path):
-        raise DocParserError(
-            f"{name} is a URL: URLs need a fetcher, which this version has not; download the file first"
-        )
+        raise DocParserError(f"{name} is a URL, and this version cannot fetch URLs: download the file first")
     try:
         found = os.stat(path)  # noqa: PTH116 - a name with NUL is a ValueError here, and a path object hides it
     except FileNotFoundError:
@@ -264,7 +264,7 @@ def _check_kind(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise DocParserError(f"{name} is a folder: name the files in it")
     if not stat.S_ISREG(found.st_mode):
-        raise DocParserError(f"{name} is no regular file: copy what it holds into one")
+        raise DocParserError(f"{name} is not a regular file: copy its content into one")
 
 
 def _is_settled(signature: tuple[int, ...]) -> bool:

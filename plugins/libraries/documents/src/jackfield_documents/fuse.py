@@ -28,7 +28,7 @@ def fuse(
         order of the searchers never matters.
 
     Raises:
-        ValueError: `k` is less than 1, or a weight is negative or no finite number.
+        ValueError: `k` is less than 1, or a weight is not a finite number of at least 0.
 
     Source: Cormack, Clarke & Büttcher, SIGIR 2009, who also suggest 60 for `k`.
     """
@@ -58,5 +58,5 @@ def fuse(
 def _weight_of(name: str, weights: Mapping[str, float] | None) -> float:
     weight = (weights or {}).get(name, 1.0)
     if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"the weight of {name!r} must be a number that is not negative, got {weight}")
+        raise ValueError(f"the weight of {name!r} must be a finite number of at least 0, got {weight}")
     return weight

@@ -18,7 +18,7 @@ def _one(_: object) -> int:
 
 
 class Kept(Generic[K, V]):
-    """The values used last, by key. Two threads that need one at once make it once.
+    """The most recently used values, by key. If two threads need one at the same time, it is made once.
 
     Args:
         capacity: The most that is kept, in the unit of `size_of`; the value used last is kept whatever its size.
@@ -34,7 +34,7 @@ class Kept(Generic[K, V]):
         self._lock = Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key, made if need be; errors of `make` are raised and not kept. It blocks."""
+        """The value of a key, made if needed; errors of `make` are raised and not kept. It blocks."""
         mine = Event()
         while True:
             with self._lock:
@@ -66,11 +66,11 @@ class Kept(Generic[K, V]):
 
 
 class IndexCache(Generic[V]):
-    """A searcher's indexes of the corpora used last, by content hash."""
+    """A searcher's indexes of the most recently used corpora, by content hash."""
 
     def __init__(self, capacity: int = 8) -> None:
         self._indexes: Kept[str, V] = Kept(capacity)
 
     def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V]) -> V:
-        """The index of a corpus, built if need be. It blocks: call it in a worker thread."""
+        """The index of a corpus, built if needed. It blocks: call it in a worker thread."""
         return self._indexes.get(corpus.content_hash, lambda: build(corpus.chunks))

@@ -1,4 +1,4 @@
-"""Parse files in processes of their own: what a hostile file can do ends at a limit of time and memory.
+"""Parse files in processes of their own, so that limits of time and memory stop a hostile file.
 
 The processes are started when a file needs one, kept for the next files, and end with the process that started them,
 however that ends. They are plain subprocesses that know nothing of `__main__`, so that they work in notebooks, in web
@@ -70,9 +70,9 @@ class ParseJob:
     """What to parse a file with.
 
     Attributes:
-        name: What the parser is called in errors.
+        name: The parser's name in errors.
         target: Its class, as `module:Class`.
-        settings: Of the parser.
+        settings: The parser's settings.
         secrets: The names of the environment variables that it may read; no other that looks like a secret is passed.
         source: The name of the file, for its errors.
     """
@@ -89,16 +89,16 @@ class ParserUnavailableError(Exception):
 
 
 def can_start_processes() -> bool:
-    """Whether this program can start another Python: one that was frozen into an executable cannot."""
+    """Whether this program can start another Python; one frozen into an executable cannot."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def parse_apart(job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
-    """Parse a file in another process. It blocks, also until one of the few processes is free.
+    """Parse a file in another process. It blocks, including the wait for a free process.
 
     Raises:
-        DocParserError: The parser refuses the file, fails, crashes or goes beyond a limit; the text names the file.
-        ParserUnavailableError: See there.
+        DocParserError: The parser refuses the file, fails, crashes or exceeds a limit; the message names the file.
+        ParserUnavailableError: The parser cannot be imported or made there.
     """
     return _pool().parse(job, data, limits)
 
@@ -127,7 +127,7 @@ class _Pool:
             for _ in range(_PROCESSES + 1):  # all that are idle may have ended
                 with contextlib.suppress(_GoneError), self._process() as process:
                     return process.parse(job, data, limits)
-        raise DocParserError(f"{job.source} cannot be read: the parser ends its process")
+        raise DocParserError(f"{job.source} cannot be read: the parser ended its process")
 
     @contextmanager
     def _process(self) -> Iterator[_Process]:
@@ -233,7 +233,7 @@ class _Process:
         except OverflowError as error:
             raise _beyond(job.source, f"its text takes more than {mine.answer_bytes / 2**20:.0f} MiB") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise DocParserError(f"{job.source} cannot be read: its parser answers nonsense") from error
+            raise DocParserError(f"{job.source} cannot be read: the parser's answer is not valid") from error
         self._is_spent = isinstance(answer, _CrashError)
         if isinstance(answer, Document):
             return answer
@@ -325,11 +325,11 @@ def _failed(job: ParseJob, error: str, limits: ParserLimits) -> DocParserError:
 
 
 def _beyond(source: str, what: str) -> DocParserError:
-    return _CrashError(f"{source} cannot be read: {what}. It may be damaged: save it anew, or split it")
+    return _CrashError(f"{source} cannot be read: {what}. It may be damaged: save it again, or split it")
 
 
 def _not_started(why: str) -> DocParserError:
-    return DocParserError(f"no process to parse files in can be started with {sys.executable}: {why}")
+    return DocParserError(f"cannot start a process for parsing files with {sys.executable}: {why}")
 
 
 _pools: dict[int, _Pool] = {}  # by process id: a fork starts its own

@@ -1,7 +1,7 @@
 """What runs in a process that parses files: one job after the other, each within limits.
 
 A job is a header in JSON and the bytes of a file; an answer is JSON in frames. Nothing is unpickled on either side:
-once a hostile file was parsed, the process that did it is trusted no more than the file.
+a process that has parsed a hostile file is trusted no more than the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def write_frame(stream: BinaryIO, data: bytes) -> None:
-    """Write a frame: its length in eight bytes, and what it holds."""
+    """Write a frame: its length in eight bytes, then its content."""
     stream.write(len(data).to_bytes(8, "big"))
     stream.write(data)
     stream.flush()

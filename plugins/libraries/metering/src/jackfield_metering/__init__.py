@@ -1,4 +1,4 @@
-"""How much a request takes and what has been taken so far, for processors that count. It is a library, no plugin.
+"""Count what requests use, and what has been used so far, for processors that count. A library, not a plugin.
 
 - `counting`: the tokens of requests, with memory.
 - `estimating`: a tokenizer without a vocabulary, which learns from what servers count.

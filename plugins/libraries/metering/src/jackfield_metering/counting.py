@@ -1,4 +1,4 @@
-"""How many tokens a request has, with each text counted once."""
+"""Count the tokens of a request, each text once."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Counts:
 
     @property
     def remembered(self) -> int:
-        """How many counts are kept."""
+        """How many counts are remembered."""
         return len(self._recent) + len(self._older)
 
     def of(self, text: str) -> int:
-        """The tokens of a text, as they are counted."""
+        """The tokens of a text."""
         if not text:
             return 0
         # A hash is kept with its string, so a text that was looked up before is found without being read.
@@ -76,9 +76,9 @@ class RequestCounter:
 
     Args:
         counts: Counts texts, or a function that does.
-        media_tokens: What an image, a sound or a frame of video counts.
-        factor: What the count of a text is multiplied with. What is remembered is the count without it, so that it
-            holds when the factor is another one.
+        media_tokens: How many tokens an image, a sound or a frame of video counts as.
+        factor: The count of a text is multiplied by it. Counts are remembered without it, so they stay valid when the
+            factor changes.
     """
 
     def __init__(self, counts: Counts | TokenCounter, media_tokens: int, *, factor: float = 1.0) -> None:
@@ -87,7 +87,7 @@ class RequestCounter:
         self._factor = factor
 
     def surely_fits(self, request: ChatRequest, limit: int) -> bool:
-        """Whether the request has at most `limit` tokens however it is counted; nothing is counted to find out."""
+        """Whether the request has at most `limit` tokens however it is counted; nothing is counted for this."""
         most, limit_of_counts = 0, limit / max(1.0, self._factor)
         for message in request.messages:
             most += MESSAGE_TOKENS + self._media_tokens * _media_of(message) + sum(map(_at_most, texts_of(message)))
@@ -107,7 +107,7 @@ class RequestCounter:
         return MESSAGE_TOKENS + self.media(message) + texts
 
     def media(self, message: Message) -> int:
-        """What of the tokens of a message is the guess for its media."""
+        """The estimated tokens of a message's media."""
         return self._media_tokens * _media_of(message)
 
     def request(self, request: ChatRequest) -> int:
@@ -125,7 +125,7 @@ def _at_most(text: str) -> int:
 
 
 def texts_of(message: Message) -> list[str]:
-    """All texts of a message that a model reads; a file is told to it by its name."""
+    """All texts of a message that a model reads; a file is represented by its name."""
     texts = _texts_in(message.content)
     if message.reasoning_content:
         texts += _texts_in(message.reasoning_content)

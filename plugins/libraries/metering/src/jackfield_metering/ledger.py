@@ -1,4 +1,4 @@
-"""Small states by name that many change at once: the threads of a process, or all processes that name a file."""
+"""Small named states that are changed concurrently, by threads of a process or by all processes that name a file."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ PATIENCE_S = 5.0
 
 
 class BusyError(JackfieldError):
-    """Somebody else uses the file, and did for all the time that one waits for it. The file is in order."""
+    """Others used the file for the whole time this waited for it. The file itself is fine."""
 
 
 class State(Protocol):
-    """What is kept of one name. It is changed by one caller at a time."""
+    """What is kept for one name. Only one caller changes it at a time."""
 
     def to_json(self) -> str:
-        """As a text, for `from_json`."""
+        """The state as text, for `from_json`."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote.
+        """The state that `to_json` wrote.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The text is something else.
         """
 
 
@@ -47,31 +47,30 @@ class Ledger(Protocol[StateT_co]):
     """Keeps states by name. All methods may be called from any thread."""
 
     def change(self, name: str, work: Callable[[StateT_co], T]) -> T:
-        """Let `work` look at a state and change it, while nobody else does.
+        """Let `work` read and change a state, while nothing else does.
 
-        It may wait for others: on an event loop, `achange` is called.
+        It may wait for others: on an event loop, call `achange`.
 
         Args:
-            name: Whose state; a new one if there is none.
-            work: Quick, and without a wait.
+            name: The name of the state; a new state is made if there is none.
+            work: Must be quick, and must not wait.
         """
 
     async def achange(
         self, name: str, work: Callable[[StateT_co], T], *, undo: Callable[[StateT_co, T], object] | None = None
     ) -> T:
-        """As `change`, and the event loop goes on meanwhile.
+        """Like `change`, without blocking the event loop.
 
         Args:
             name, work: As for `change`.
-            undo: Takes back what `work` did, of which it is given the result: for a caller that was cancelled, and
-                never got it.
+            undo: Reverts `work`, given its result, if the caller was cancelled and never received it.
         """
 
     async def anote(self, name: str, work: Callable[[StateT_co], T]) -> None:
-        """As `achange`, for what has happened: it is written down even if the caller is cancelled."""
+        """Like `achange`, for something that has already happened: it is recorded even if the caller is cancelled."""
 
     def close(self) -> None:
-        """Let go of what is open; it is opened again when it is needed."""
+        """Close what is open; it is opened again when needed."""
 
 
 class MemoryLedger(Generic[StateT]):
@@ -79,7 +78,7 @@ class MemoryLedger(Generic[StateT]):
 
     Args:
         new: Makes the state of a name that has none.
-        is_idle: Whether a state says no more than a new one; if given, those are forgotten where there are many.
+        is_idle: Whether a state says no more than a new one; if given, such states are dropped when there are many.
     """
 
     _MOST_IDLE = 64
@@ -91,7 +90,7 @@ class MemoryLedger(Generic[StateT]):
         self._states: dict[str, StateT] = {}
 
     def change(self, name: str, work: Callable[[StateT], T]) -> T:
-        """As `Ledger.change`; nobody has to be waited for."""
+        """Like `Ledger.change`, without ever waiting."""
         with self._lock:
             if name not in self._states:
                 self._forget_idle()
@@ -105,7 +104,7 @@ class MemoryLedger(Generic[StateT]):
         *,
         undo: Callable[[StateT, T], object] | None = None,  # noqa: ARG002
     ) -> T:
-        """As `Ledger.achange`: done at once, so that nobody can be cancelled meanwhile."""
+        """Like `Ledger.achange`: done at once, so it cannot be cancelled halfway."""
         return self.change(name, work)
 
     async def anote(self, name: str, work: Callable[[StateT], T]) -> None:
@@ -121,20 +120,20 @@ class MemoryLedger(Generic[StateT]):
 
 
 class FileLedger(Generic[StateT]):
-    """For all processes of a machine that name the file. It is opened at first use, also after a fork.
+    """Shared by all processes of a machine that name the file. It is opened at first use, and again after a fork.
 
     Args:
         path: The file.
         new: Makes the state of a name that has none.
         application_id: What marks the file as the owner's.
-        version: Of what `to_json` writes.
-        owner: Who it belongs to: a distribution.
+        version: The version of what `to_json` writes.
+        owner: The package that it belongs to.
         what: What the file holds, for errors: "the file of rate limits".
         patience_s: How long a change waits for other threads and processes, in seconds.
 
     Raises:
-        ConfigError: By a change: the file is somebody else's, or cannot be read or written. It is left as it is.
-        BusyError: By a change: others used the file all the time.
+        ConfigError: From a change: the file is not this package's, or cannot be read or written. It is left as it is.
+        BusyError: From a change: others used the file the whole time.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class FileLedger(Generic[StateT]):
             if is_busy(error):
                 raise BusyError(
                     f"{self._what} {self.path} was in use by others for {self._patience_s:g} s ({error}): try again; "
-                    f"if it stays so, find the process that has the file open, or set another `path`"
+                    f"if this continues, find the process that has the file open, or set another `path`"
                 ) from error
             raise ConfigError(
                 f"{self._what} {self.path} cannot be used ({error}): move it away, or set another `path`"

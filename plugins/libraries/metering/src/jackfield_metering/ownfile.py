@@ -1,7 +1,7 @@
 """An SQLite file that belongs to one plugin, used by many threads and processes at once.
 
-A file of somebody else, or of another version, is left as it is. What is in it is for its user alone: so are its mode,
-and those of the files that SQLite puts beside it, whoever made them.
+A file of another program, or of another version, is left as it is. Only its user can read it: the mode is set on the
+file and on those that SQLite puts beside it, whoever made them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class BusyFileError(Exception):
 
 
 class OwnFile:
-    """A database that is made, and opened, at first use. It may be used from any thread, and after a fork.
+    """A database that is created and opened at first use. It may be used from any thread, and after a fork.
 
     Args:
-        path: The file; it and its folder are made if they are missing, for the user's eyes only.
-        application_id: What marks it as the owner's, in its header.
-        version: Of the schema.
-        schema: The statements that make it.
-        owner: Who it belongs to, for errors: a distribution.
+        path: The file; it and its folder are created if missing, readable only by the user.
+        application_id: Marks the file as the owner's, in its header.
+        version: The version of the schema.
+        schema: The statements that create it.
+        owner: The package that it belongs to, for errors.
     """
 
     def __init__(self, path: Path, *, application_id: int, version: int, schema: str, owner: str) -> None:
@@ -46,13 +46,13 @@ class OwnFile:
 
     @contextmanager
     def use(self, *, patience_s: float) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone; it commits by itself, see `writing`. Never on an event loop: it waits.
+        """The connection, for this thread alone; it commits by itself, see `writing`. It waits: not for an event loop.
 
         Args:
             patience_s: How long to wait for other threads and processes that use the file, in seconds.
 
         Raises:
-            sqlite3.Error, OSError, BusyFileError: SQLite or the machine cannot; see `is_busy`.
+            sqlite3.Error, OSError, BusyFileError: SQLite or the system failed; see `is_busy`.
             UnusableFileError: The file is not the owner's.
         """
         mine = self._mine()
@@ -69,7 +69,7 @@ class OwnFile:
             mine.lock.release()
 
     def close(self) -> None:
-        """Close it in this process; it is opened again when it is needed."""
+        """Close it in this process; it is opened again when needed."""
         mine = self._mine()
         with mine.lock:
             connection, mine.connection = mine.connection, None
@@ -87,7 +87,7 @@ class OwnFile:
             except UnusableFileError:
                 raise
             except ValueError as error:  # a NUL, half of a surrogate pair, or nothing behind the last slash
-                raise UnusableFileError("it is not the name of a file") from error
+                raise UnusableFileError("it does not name a file") from error
         connection = sqlite3.connect(self.path, timeout=patience_s, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)
@@ -106,7 +106,7 @@ class OwnFile:
                     connection.execute(f"PRAGMA user_version = {self._version}")
                     connection.execute(f"PRAGMA application_id = {self._application_id}")
         if _number(connection, "application_id") != self._application_id:
-            raise UnusableFileError("it is a database of another program")
+            raise UnusableFileError("it is another program's database")
         version = _number(connection, "user_version")
         if version != self._version:
             raise UnusableFileError(f"it has version {version}, and this {self._owner} reads {self._version}")
@@ -166,7 +166,7 @@ class _Open:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that has the right to write from its beginning, so that none fails half-way for want of it."""
+    """A transaction that may write from its beginning, so that it cannot fail halfway for lack of the lock."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -178,7 +178,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether an error says that somebody else uses the file at this moment, and nothing more than that.
+    """Whether an error only says that something else is using the file at the moment.
 
     SQLite says in the higher bits why it is busy (a snapshot, a recovery …): the lower eight say that it is.
     """
