@@ -183,9 +183,9 @@ def test_ids_of_calls_go_on_through_a_conversation(ask: Any) -> None:
         ("call code_interpreter: print({number: price of gold})", "fits “price of gold”"),
         ("call nope: x", "code_interpreter, web_search, wait"),
         ("call wait: long", 'Write: call wait {"argument"'),
-        ('call wait {"minutes": }', "no JSON object"),
-        ("call code_interpreter: print('{text: lamps}')", "outside of quotes"),
-        ("call code_interpreter: print({text: lamps}", "outside of quotes"),
+        ('call wait {"minutes": }', "not a JSON object"),
+        ("call code_interpreter: print('{text: lamps}')", "outside quotes"),
+        ("call code_interpreter: print({text: lamps}", "outside quotes"),
     ],
 )
 def test_what_cannot_be_called_is_told_and_nothing_is_called(ask: Any, made: Any, line: str, expected: str) -> None:

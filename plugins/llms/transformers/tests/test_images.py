@@ -107,10 +107,10 @@ def test_the_image_of_a_tools_result_is_seen_as_well(llava: Path, make: Make, pi
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("https://example.org/a.png", "nothing is fetched"),
+        ("https://example.org/a.png", "does not fetch URLs"),
         ("missing.png", "cannot be read"),
         ("data:image/png;base64,bm90IGFuIGltYWdl", "convert it to PNG or JPEG"),
-        ("data:image/png;base64,x", "no base64"),
+        ("data:image/png;base64,x", "not valid base64"),
         (__file__, "should be an image"),
     ],
 )

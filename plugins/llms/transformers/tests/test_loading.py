@@ -89,7 +89,7 @@ def test_code_that_comes_with_a_model_is_not_run(make: Make, copied: Path, tmp_p
 def test_a_model_that_does_not_continue_texts(make: Make, copied: Path) -> None:
     config = json.loads((copied / "config.json").read_text())
     (copied / "config.json").write_text(json.dumps({**config, "model_type": "clip_vision_model"}))
-    assert "is no model that continues texts" in str(refusal(make(copied)))
+    assert "is not a model that continues texts" in str(refusal(make(copied)))
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99"])
@@ -99,7 +99,7 @@ def test_a_device_that_is_not_there(device: str, make: Make, qwen3: Path) -> Non
 
 
 def test_a_template_that_is_neither_a_text_nor_a_file(make: Make, qwen3: Path) -> None:
-    with pytest.raises(ConfigError, match=r"neither a Jinja text nor a file.*'mine\.jinja'"):
+    with pytest.raises(ConfigError, match=r"neither a Jinja template nor a readable file.*'mine\.jinja'"):
         sync.run(make(qwen3, chat_template="mine.jinja").acomplete([{"role": "user", "content": "Hi"}]))
 
 

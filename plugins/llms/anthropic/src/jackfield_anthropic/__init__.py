@@ -1,1 +1,1 @@
-"""Anthropic's models for Jackfield, by the Messages protocol."""
+"""Anthropic's models for Jackfield, over the Messages protocol."""

@@ -36,13 +36,13 @@ class _Block:
 
 
 class MessagesReader(AnswerReader):
-    """Reads an answer of the Messages protocol.
+    """Reads an answer in the Messages protocol.
 
     Args:
         failures: The errors of this request.
-        server: Who is asked; it is put beside the blocks that a later request needs back.
+        server: The server's address; it is stored with the blocks that a later request must send back.
         model: Which model was asked, for a server that does not say.
-        patience_s: For how many seconds there may be comments without an event; None for the default.
+        patience_s: How many seconds the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, and that it speaks the Messages protocol"
@@ -175,7 +175,7 @@ class MessagesReader(AnswerReader):
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """The counts of a `usage` object. What is read from the cache, or written to it, is part of the prompt here."""
+    """The counts of a `usage` object. Tokens read from the cache, or written to it, are part of the prompt here."""
     cached, written = count_of(wire.get("cache_read_input_tokens")), count_of(wire.get("cache_creation_input_tokens"))
     prompt, output = count_of(wire.get("input_tokens")) + cached + written, count_of(wire.get("output_tokens"))
     return Usage(

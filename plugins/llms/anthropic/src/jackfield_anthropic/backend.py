@@ -1,4 +1,4 @@
-"""Ask a model by the Messages protocol, below any SDK."""
+"""Ask a model over the Messages protocol, without an SDK."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AnthropicChat(HTTPBackend[Server]):
     config: AnthropicConfig
 
     def server(self) -> Server:
-        """See `HTTPBackend`; others than Anthropic may need no key."""
+        """See `HTTPBackend`; servers other than Anthropic's may need no API key."""
         url = self.given_url() or ANTHROPIC_URL
         key = self.find_key(url, needed=is_at(url, HOSTS))
         headers = {"anthropic-version": self.config.version}

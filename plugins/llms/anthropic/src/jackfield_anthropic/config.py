@@ -25,16 +25,20 @@ class AnthropicConfig(LLMConfig):
         default=None,
         description="Have the provider keep the prompt for five minutes: tools and system message, or all of it",
     )
-    send_reasoning: bool = Field(default=True, description="Send the signed thoughts of earlier answers back")
+    send_reasoning: bool = Field(
+        default=True, description="Send the signed thoughts of earlier answers back to the server"
+    )
     version: str = Field(default="2023-06-01", description="Sent as anthropic-version")
     beta: tuple[str, ...] = Field(default=(), description="Sent as anthropic-beta")
 
-    native_tools: bool = Field(default=True, description="The model takes tool schemas and gives structured calls")
+    native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")
-    json_schema: bool = Field(default=False, description="The model can be held to a JSON Schema; newer ones can")
-    reasoning: bool = Field(default=True, description="The model may give its reasoning apart")
-    context_tokens: int | None = Field(default=None, ge=1, description="The model's context, in tokens")
-    tokenizer: str = Field(default="", description="The name of the tokenizer that counts for the model")
+    json_schema: bool = Field(
+        default=False, description="The model can be made to follow a JSON Schema; newer ones can"
+    )
+    reasoning: bool = Field(default=True, description="The model can return its reasoning separately")
+    context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")
+    tokenizer: str = Field(default="", description="The name of the tokenizer that counts the model's tokens")
 
     @field_validator("model_server")
     @classmethod

@@ -1,4 +1,4 @@
-"""From what a server of the Messages protocol says to Jackfield's errors: the one place."""
+"""Translate the errors of the Messages protocol into Jackfield's, in this one place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
 
 
 def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServiceError:
-    """The error that an HTTP answer means.
+    """The error for an HTTP response.
 
     Args:
         failures: The errors of the request.
@@ -50,11 +50,11 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
 
 
 def error_in_answer(failures: Failures, event: Mapping[str, Any]) -> ModelServiceError:
-    """The error that an `error` event means; one of a type that nobody knows is the server's own failure.
+    """The error for an `error` event; if its type is unknown, a failure of the server.
 
     Args:
         failures: The errors of the request.
-        event: With the error under `error`.
+        event: The event, with the error under `error`.
     """
     kind, text = _kind_and_text(event)
     error_class = class_of(400 if kind == "invalid_request_error" else 500, kind, text)
@@ -62,7 +62,7 @@ def error_in_answer(failures: Failures, event: Mapping[str, Any]) -> ModelServic
 
 
 def class_of(status: int, kind: str, text: str) -> ErrorClass:
-    """The class for a status, a type and a text; the more exact wins."""
+    """The class for a status, a type and a text; the most specific one wins."""
     lowered = text.lower()
     by_text = next((error_class for part, error_class in _TEXTS if part in lowered), None)
     if by_text is not None and status < 500:

@@ -1,4 +1,4 @@
-"""From a request to the JSON that the Messages protocol takes. Pure, but for local images, which are read."""
+"""From a request to the JSON that the Messages protocol takes. Pure, except that local images are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
 def request_body(request: ChatRequest, config: AnthropicConfig) -> Wire:
-    """The request as a dict; what `extra_body` says wins.
+    """The request as a dict; `extra_body` wins.
 
     Raises:
         UnsupportedInputError: An option is set that the protocol does not have, or a local image cannot be sent.
@@ -126,12 +126,12 @@ def _mark_for_the_cache(body: Wire, *, everything: bool) -> None:
 
 
 def wire_messages(messages: Sequence[Message], config: AnthropicConfig, server: str = "") -> list[Wire]:
-    """The history as the protocol takes it: blocks, roles in turn, and no empty text.
+    """The history in the protocol's form: blocks, alternating roles, and no empty text.
 
     Args:
-        messages: Those of the system are left out.
-        config: Whether the model gets its thoughts back.
-        server: Who is asked. Signed thoughts go back only where they came from.
+        messages: System messages among them are left out.
+        config: Decides whether the model gets its thoughts back.
+        server: The server's address. Signed thoughts only go back to the server they came from.
     """
     said: list[tuple[str, list[Wire]]] = []
     for part in parts_of([message for message in messages if message.role != SYSTEM]):
@@ -220,12 +220,12 @@ def _call(call: Call) -> Wire:
 
 
 def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str) -> list[Wire] | None:
-    """The blocks that an answer was made of, thoughts included; None if they are not this server's or were changed.
+    """The original blocks of an answer, with thoughts; None if they came from another server or were changed.
 
     Args:
         messages: All that is left of the answer, with one `origin`.
         calls: Its calls, as they are to be sent.
-        server: Who is asked.
+        server: The server's address.
     """
     origin = messages[0].origin
     data = origin.data if origin is not None else None

@@ -26,15 +26,15 @@ SEARCH_EVENT = "jackfield-dashscope.search"
 
 
 class DashScopeReader(AnswerReader):
-    """Reads an answer of DashScope.
+    """Reads an answer from DashScope.
 
-    DashScope repeats the usage in every chunk; it is reported once, by `finish`. Of several choices (`n`) the first is
-    read.
+    DashScope repeats the usage in every chunk; `finish` reports it once. If there are several choices (`n`), the first
+    is read.
 
     Args:
         failures: The errors of this request.
         model: Which model was asked; answers do not say.
-        patience_s: For how many seconds there may be comments without an event; None for the default.
+        patience_s: How many seconds the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, which usually ends in /api/v1, and that it speaks DashScope's protocol"
@@ -54,7 +54,7 @@ class DashScopeReader(AnswerReader):
 
     @property
     def complete(self) -> bool:
-        """See `AnswerReader`; what may follow is the usage."""
+        """See `AnswerReader`; only the usage may follow."""
         return bool(self._reason)
 
     def _last(self) -> Iterator[ModelEvent]:
@@ -112,7 +112,7 @@ class DashScopeReader(AnswerReader):
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """The counts of a `usage` object; what is missing or no count is 0."""
+    """The counts of a `usage` object; a missing or invalid count is 0."""
     prompt = wire.get("prompt_tokens_details") or wire.get("input_tokens_details") or {}
     output = wire.get("output_tokens_details") or wire.get("completion_tokens_details") or {}
     return Usage(

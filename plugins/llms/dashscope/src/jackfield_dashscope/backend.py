@@ -1,4 +1,4 @@
-"""Ask a model at DashScope: the SDK's settings and request, and below its typed layer plain bytes."""
+"""Ask a model at DashScope, with the SDK's settings and request headers, but over plain HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jackfield_http.backend import Exchange, HTTPBackend
 
 
 class QwenChat(HTTPBackend[DashScopeServer]):
-    """A model at DashScope; one that is not known is taken for one of text."""
+    """A model at DashScope; an unknown model is assumed to take text only."""
 
     backend: ClassVar[str] = "qwen_dashscope"
     config_class: ClassVar[type[LLMConfig]] = DashScopeConfig
@@ -36,7 +36,7 @@ class QwenChat(HTTPBackend[DashScopeServer]):
     config: DashScopeConfig
 
     def stated_facts(self) -> ModelFacts:
-        """As configured, else as known of the model's family."""
+        """As configured, else as known for the model's family."""
         return facts_of(self._family, self.config)
 
     @cached_property
@@ -66,14 +66,14 @@ class QwenChat(HTTPBackend[DashScopeServer]):
 
 
 class QwenVLChat(QwenChat):
-    """The same, but that a model that is not known is taken for one that sees."""
+    """Like `QwenChat`, but an unknown model is assumed to take images and video."""
 
     backend: ClassVar[str] = "qwenvl_dashscope"
     unknown: ClassVar[Family] = UNKNOWN_VISION
 
 
 class QwenAudioChat(QwenChat):
-    """The same, but that a model that is not known is taken for one that hears."""
+    """Like `QwenChat`, but an unknown model is assumed to take audio."""
 
     backend: ClassVar[str] = "qwenaudio_dashscope"
     unknown: ClassVar[Family] = UNKNOWN_AUDIO

@@ -1,4 +1,4 @@
-"""The settings of what this distribution offers."""
+"""The settings of the components in this package."""
 
 from __future__ import annotations
 
@@ -12,40 +12,44 @@ Endpoint = Literal["text", "multimodal"]
 
 
 class Place(Config):
-    """Where DashScope is, besides a plain address."""
+    """Where DashScope is, if not at a plain address."""
 
-    base_http_api_url: ServerAddress | None = Field(default=None, description="As base_url; it wins")
+    base_http_api_url: ServerAddress | None = Field(default=None, description="Like base_url, which it overrides")
     # It becomes a part of the server's name: nothing in it may lead elsewhere.
     workspace: str | None = Field(
-        default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="As DASHSCOPE_WORKSPACE"
+        default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="Like DASHSCOPE_WORKSPACE"
     )
-    region: str | None = Field(default=None, description="As DASHSCOPE_REGION: cn-beijing, ap-southeast-1 …")
+    region: str | None = Field(default=None, description="Like DASHSCOPE_REGION: cn-beijing, ap-southeast-1 …")
 
 
 class DashScopeConfig(Place, LLMConfig):
-    """Where the model is, how it thinks and searches, and what it can do where that is not known or has changed."""
+    """Where the model is, how it thinks and searches, and what it can do, if that is not known or has changed."""
 
-    endpoint: Endpoint | None = Field(default=None, description="Which of the two the model is at; unset: by the model")
+    endpoint: Endpoint | None = Field(
+        default=None, description="Which endpoint the model uses; unset: decided by the model"
+    )
 
-    enable_thinking: bool | None = Field(default=None, description="Think before answering; unset: as the model does")
+    enable_thinking: bool | None = Field(default=None, description="Think before answering; unset: the model's default")
     thinking_budget: int | None = Field(default=None, ge=1, description="The longest thought, in tokens")
     enable_search: bool | None = Field(default=None, description="Let the model search the web")
-    search_options: dict[str, Any] | None = Field(default=None, description="How, as DashScope takes it")
+    search_options: dict[str, Any] | None = Field(
+        default=None, description="Options of the web search, in DashScope's format"
+    )
     cache_control: Literal["system", "history"] | None = Field(
         default=None,
         description="Have the provider keep the prompt for five minutes: up to the system message, or all of it",
     )
-    partial: bool = Field(default=True, description="Continue an answer that stands last, where it breaks off")
-    send_reasoning: bool = Field(default=True, description="Send the reasoning in the history back")
+    partial: bool = Field(default=True, description="Continue an answer at the end of the history where it breaks off")
+    send_reasoning: bool = Field(default=True, description="Send the reasoning in the history back to the server")
 
     native_tools: bool | None = Field(default=None, description="The model takes tool schemas")
     images: bool | None = Field(default=None, description="The model takes images")
     audio: bool | None = Field(default=None, description="The model takes audio")
     video: bool | None = Field(default=None, description="The model takes video")
-    json_schema: bool | None = Field(default=None, description="The model can be held to a JSON Schema")
-    reasoning: bool | None = Field(default=None, description="The model may give its reasoning apart")
-    context_tokens: int | None = Field(default=None, ge=1, description="The model's context, in tokens")
-    tokenizer: str | None = Field(default=None, description="The name of the tokenizer that counts for the model")
+    json_schema: bool | None = Field(default=None, description="The model can be made to follow a JSON Schema")
+    reasoning: bool | None = Field(default=None, description="The model can return its reasoning separately")
+    context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")
+    tokenizer: str | None = Field(default=None, description="The name of the tokenizer that counts the model's tokens")
 
     @field_validator("model_server")
     @classmethod
@@ -61,17 +65,21 @@ class DashScopeConfig(Place, LLMConfig):
 
 
 class ServiceConfig(Place):
-    """What the embedder and the searcher share: which model, where, and how to ask it."""
+    """Settings that the embedder and the searcher share: which model, where, and how to ask it."""
 
     model: str = Field(min_length=1, description="The model's name; there is no default")
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set as DASHSCOPE_API_KEY")
-    instruct: str | None = Field(default=None, description="What the query is for, in English, for models that hear it")
+    instruct: str | None = Field(
+        default=None, description="What the query is for, in English, for models that take an instruction"
+    )
     request_timeout: float = Field(default=60.0, gt=0, description="Seconds the server may be silent")
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a request is repeated that may succeed"
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed request is repeated, if that can help"
     )
-    extra_body: dict[str, Any] = Field(default_factory=dict, description="Put over the parameters of each request")
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict, description="Merged into the parameters of each request; these values win"
+    )
     extra_headers: Headers = Field(default_factory=dict, repr=False)
 
     @property
@@ -83,14 +91,16 @@ class ServiceConfig(Place):
 class EmbedderConfig(ServiceConfig):
     """How texts become vectors."""
 
-    dimension: int | None = Field(default=None, ge=1, description="The length of a vector; unset: as the model does")
+    dimension: int | None = Field(default=None, ge=1, description="The length of a vector; unset: the model's default")
     batch_size: int = Field(default=10, ge=1, le=100, description="The most texts in a request; v3 and v4 take ten")
     concurrency: int = Field(default=4, ge=1, le=64, description="The most requests at once, for one call")
 
 
 class RerankConfig(ServiceConfig):
-    """What is put in order, and by which model."""
+    """Which hits are reranked, and by which model."""
 
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
-    searcher_settings: ComponentSettings = Field(default_factory=dict, description="Its settings")
-    candidates: int = Field(default=50, ge=1, le=500, description="How many hits are put in order, and given at most")
+    searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
+    candidates: int = Field(
+        default=50, ge=1, le=500, description="How many hits are reranked, which is also the most that are returned"
+    )

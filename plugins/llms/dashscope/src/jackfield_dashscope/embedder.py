@@ -1,4 +1,4 @@
-"""Texts as vectors, by DashScope's text-embedding models."""
+"""Embed texts with DashScope's text-embedding models."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class _Answer(msgspec.Struct):
 
 
 class DashScopeEmbedder(Embedder):
-    """Asks for `batch_size` texts at a time, and has `concurrency` requests on their way for one call.
+    """Sends `batch_size` texts per request, and up to `concurrency` requests at once for one call.
 
     Args:
-        host: Where the key is looked up.
+        host: The host that looks up the API key.
         settings: The keys of `EmbedderConfig`.
     """
 

@@ -1,4 +1,4 @@
-"""From what DashScope says to Jackfield's errors: the one place.
+"""Translate DashScope's errors into Jackfield's, in this one place.
 
 The codes are those of the provider's page on error codes. Their spelling varies (`DataInspectionFailed`,
 `data_inspection_failed`), so they are compared without case, dots and underscores.
@@ -56,15 +56,15 @@ _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("model not exist", ModelNotFoundError),
 )
 _ADVICE: Mapping[ErrorClass, str] = {
-    ContentFilterError: "the provider's inspection refused the content: change it",
-    ModelAuthError: "check the key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
-    ModelNotFoundError: "check the model's name, and that the key's region has it",
+    ContentFilterError: "the provider's content inspection refused the content: change it",
+    ModelAuthError: "check the API key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
+    ModelNotFoundError: "check the model's name, and that the API key's region has it",
 }
 _OTHER_ENDPOINT = "the model is at the other endpoint: set endpoint to 'multimodal', or to 'text'"
 
 
 def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServiceError:
-    """The error that an HTTP answer means.
+    """The error for an HTTP response.
 
     Args:
         failures: The errors of the request.
@@ -84,12 +84,12 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
 
 
 def error_in_answer(failures: Failures, problem: Mapping[str, Any], *, status: int | None) -> ModelServiceError:
-    """The error that an object with a code means that came in place of an answer, or of the rest of it.
+    """The error for an object with a code that came instead of an answer, or in the middle of one.
 
     Args:
         failures: The errors of the request.
-        problem: With `code` and `message`.
-        status: What the event itself gives as its status; the response's was 200.
+        problem: The object, with `code` and `message`.
+        status: The status in the event itself; the response's was 200.
     """
     said = _Problem.of(problem)
     error_class = class_of(status or 500, said.code or "", said.text)
@@ -120,7 +120,7 @@ class _Problem:
 
 
 def class_of(status: int, code: str, text: str) -> ErrorClass:
-    """The class for a status, a code and a text; the more exact wins."""
+    """The class for a status, a code and a text; the most specific one wins."""
     plain = code.lower().replace(".", "").replace("_", "")
     for beginning, error_class in _CODES:
         if plain.startswith(beginning):

@@ -1,4 +1,4 @@
-"""What is known of the models at DashScope. A table: nothing else here or elsewhere looks at a model's name.
+"""What is known about the models at DashScope, as a table: nothing else looks at a model's name.
 
 From the provider's pages on models, visual reasoning, deep thinking, audio and its API reference, as they were between
 March and June 2026. What they do not say is left at the default; a configuration overrides all of it.
@@ -17,12 +17,12 @@ QWEN = "qwen"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Models that can do the same.
+    """Models with the same capabilities.
 
     Attributes:
-        names: What their names look like, in lower case, with `*` for any text.
-        endpoint: Where they are; at the other one, the server answers "url error".
-        tokenizer: The one that counts for them: `qwen`, from Qwen 1 to Qwen 3. Later ones have another vocabulary.
+        names: Patterns for their names, in lower case, with `*` for any text.
+        endpoint: Which endpoint they use; at the other one, the server answers "url error".
+        tokenizer: The tokenizer that counts for them: `qwen` for Qwen 1 to 3. Later models have another vocabulary.
         The others: As in `ModelFacts`.
     """
 
@@ -80,13 +80,13 @@ UNKNOWN_AUDIO = Family("*", "multimodal", audio=True)
 
 
 def family_of(model: str, unknown: Family) -> Family:
-    """The family of a model, `unknown` if none is known."""
+    """The family of a model; `unknown` if it is in none."""
     name = model.lower()
     return next((family for family in FAMILIES if fnmatchcase(name, family.names)), unknown)
 
 
 def facts_of(family: Family, config: DashScopeConfig) -> ModelFacts:
-    """What a family can do, with what the configuration says over it."""
+    """What a family can do; the configuration overrides it."""
 
     def chosen(configured: bool | None, known: bool) -> bool:
         return known if configured is None else configured

@@ -1,7 +1,7 @@
-"""Images, audio and video as DashScope takes them: addresses as they are, local files as `data:` URIs.
+"""Images, audio and video in the form DashScope takes: URLs as they are, local files as `data:` URIs.
 
-The SDK would upload local files to the provider's store instead; inside of the request they reach no server but the one
-that is asked.
+The SDK would upload local files to the provider's store instead; inside the request they reach only the server that is
+asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def media_part(item: ContentItem) -> dict[str, Any]:
     """The part of a message for an image, audio or video.
 
     Raises:
-        UnsupportedInputError: A local file is missing, too large, or not what it should be.
+        UnsupportedInputError: A local file is missing, too large, or of another type.
     """
     kind, value = item.get_type_and_value()
     if isinstance(value, dict):

@@ -1,5 +1,4 @@
-"""What this distribution offers: three backends, which differ in what they take an unknown model for, and what goes
-with them."""
+"""What this package offers: three backends, which differ in what they assume about an unknown model, and more."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ def llms() -> list[LLMSpec]:
             name="qwen_dashscope",
             target="jackfield_dashscope.backend:QwenChat",
             config=_CONFIG,
-            summary="Qwen and other models at DashScope, by its own protocol",
+            summary="Qwen and other models at DashScope, over its own protocol",
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
@@ -27,7 +26,7 @@ def llms() -> list[LLMSpec]:
             name="qwenvl_dashscope",
             target="jackfield_dashscope.backend:QwenVLChat",
             config=_CONFIG,
-            summary="The same, for models that see images and video",
+            summary="The same, for models that take images and video",
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
@@ -37,7 +36,7 @@ def llms() -> list[LLMSpec]:
             name="qwenaudio_dashscope",
             target="jackfield_dashscope.backend:QwenAudioChat",
             config=_CONFIG,
-            summary="The same, for models that hear",
+            summary="The same, for models that take audio",
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
@@ -48,13 +47,13 @@ def llms() -> list[LLMSpec]:
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """Texts as vectors."""
+    """The embedder."""
     return [
         EmbedderSpec(
             name="dashscope",
             target="jackfield_dashscope.embedder:DashScopeEmbedder",
             config="jackfield_dashscope.config:EmbedderConfig",
-            summary="Texts as vectors, by DashScope's text-embedding models",
+            summary="Embeds texts with DashScope's text-embedding models",
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
@@ -64,13 +63,13 @@ def embedders() -> list[EmbedderSpec]:
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Another searcher's hits, in a model's order."""
+    """The searcher that reranks another searcher's hits."""
     return [
         SearcherSpec(
             name="dashscope_rerank",
             target="jackfield_dashscope.rerank:DashScopeRerank",
             config="jackfield_dashscope.config:RerankConfig",
-            summary="Has a model at DashScope order what another searcher finds; it is sent the query and the chunks",
+            summary="Reranks another searcher's hits with a model at DashScope, which gets the query and the chunks",
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,

@@ -1,4 +1,4 @@
-"""A searcher that has a model put in order what another searcher finds."""
+"""A searcher that has a model rerank another searcher's hits."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class _Answer(msgspec.Struct):
 
 
 class DashScopeRerank(Searcher):
-    """Asks the searcher `searcher` for `candidates` hits, and a model for their order; it gives no others.
+    """Gets `candidates` hits from the searcher `searcher`, and has a model rank them.
 
-    A score is the model's: how relevant the chunk is, from 0 to 1. The query and the chunks are sent to the server.
+    A score is the model's: how relevant the chunk is, from 0 to 1. The server receives the query and the chunks.
 
     Args:
-        cfg: The keys of `RerankConfig`; `model` is one that must be there.
-        host: Where the other searcher and the key are looked up.
+        cfg: The keys of `RerankConfig`; `model` is required.
+        host: The host that looks up the other searcher and the API key.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
 
     name: ClassVar[str] = NAME
@@ -95,7 +95,7 @@ class DashScopeRerank(Searcher):
         scores = {result.index: result.relevance_score for result in answer.output.results}
         if scores.keys() != set(range(len(candidates))):
             raise ModelResponseError(
-                f"{NAME}: the server scored {len(scores)} chunks, and {len(candidates)} were sent",
+                f"{NAME}: the server scored {len(scores)} chunks, but {len(candidates)} were sent",
                 backend=NAME,
                 request_id=answer.request_id,
             )
@@ -109,7 +109,7 @@ class DashScopeRerank(Searcher):
     def _made(self) -> Searcher:
         name = self.config.searcher
         if self._host.load("searcher", name) is type(self):
-            raise ConfigError(f"searcher {NAME} cannot order its own hits: set `searcher` to another one")
+            raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
         return make_searcher(name, self.config.searcher_settings, host=self._host)
 
 

@@ -3,7 +3,7 @@
 To load the SDK takes longer than all the rest of a first answer. So what it says where nothing of it is configured is
 written here, and it is asked where something is.
 
-Nothing of it is set for the whole process: two components with two keys do not meet.
+Nothing is set for the whole process, so components with different API keys do not affect each other.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _CONFIGURATION_OF_THE_SDK = "~/.dashscope/config.toml"
 
 @dataclass(frozen=True, slots=True)
 class DashScopeServer(Server):
-    """Where requests go, and with what. `url` is the one that paths are put behind.
+    """Where requests go, and with which headers. Paths are appended to `url`.
 
     Attributes:
         paths: Where models are asked for an answer.
-        stream_parameters: Those of a request for a stream.
-        stream_headers: The same.
+        stream_parameters: The parameters of a streaming request.
+        stream_headers: The headers of a streaming request.
     """
 
     paths: Mapping[Endpoint, str] = field(default_factory=dict)
@@ -54,15 +54,15 @@ class DashScopeServer(Server):
 
 
 def find_server(config: DashScopeConfig | ServiceConfig, *, needed_by: str, settings: Settings) -> DashScopeServer:
-    """The server, with the key as it is now.
+    """The server, with the current API key.
 
     Args:
-        config: Where it is, and with which key.
-        needed_by: Who asks, as a user knows it: its kind and its name.
-        settings: Where the key is looked up if the configuration has none.
+        config: Its address and API key.
+        needed_by: The component that asks, as a user knows it: its kind and its name.
+        settings: Where the API key is looked up if the configuration has none.
 
     Raises:
-        ConfigError: There is no key, or something does not fit.
+        ConfigError: There is no API key, or a setting is not valid.
     """
     url = native_url(config)
     key = find_key(url, KEY_RULE, configured=config.api_key, settings=settings)
@@ -80,15 +80,15 @@ def find_server(config: DashScopeConfig | ServiceConfig, *, needed_by: str, sett
 
 
 def native_url(config: DashScopeConfig | ServiceConfig) -> str | None:
-    """The base URL that the configuration, else the environment gives; None for the SDK's.
+    """The base URL from the configuration, else from the environment; None for the SDK's.
 
     Raises:
-        ConfigError: It is none, or that of another protocol.
+        ConfigError: It is not a valid URL, or that of another protocol.
     """
     url = given_url(config.server_url, KEY_RULE)
     if url and "/compatible-mode/" in url:
         raise ConfigError(
-            "base_url is that of DashScope's OpenAI-compatible mode: use the backend openai for it, "
+            "base_url is the address of DashScope's OpenAI-compatible mode: use the backend openai for it, "
             "or the address of DashScope's own protocol, which ends in /api/v1"
         )
     return url
@@ -121,7 +121,7 @@ def _server_by_sdk(config: DashScopeConfig | ServiceConfig, key: FoundKey, base_
         )
         base = checked_url(str(httpx.URL(client.config.base_url)))
     except (ValueError, httpx.InvalidURL) as error:
-        raise ConfigError(f"the settings of DashScope do not fit: {error}") from error
+        raise ConfigError(f"the settings for DashScope are not valid: {error}") from error
     protocol = client.protocol
     blank = protocol.build_chat_request(model=config.model, messages=[], stream=True)
     return DashScopeServer(

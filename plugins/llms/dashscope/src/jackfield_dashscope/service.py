@@ -1,4 +1,4 @@
-"""What is asked for something else than a chat: a JSON object goes there, one comes back."""
+"""Services other than chat: a JSON object is sent, and one comes back."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Service(Generic[AnswerT]):
     """One service, one model.
 
     Args:
-        path: Where it is, behind the base URL.
-        answers: The `msgspec.Struct` that its answers are.
-        config: Which model, with which key, and how often it is asked.
-        backend: Who asks, for errors.
-        name: The same as a user knows it: its kind and its name.
-        settings: Where the key is looked up if the configuration has none.
+        path: Its path, relative to the base URL.
+        answers: The `msgspec.Struct` of its answers.
+        config: Which model, with which API key, and how often to retry.
+        backend: The backend's name, for errors.
+        name: The component as a user knows it: its kind and its name.
+        settings: Where the API key is looked up if the configuration has none.
     """
 
     def __init__(
@@ -49,22 +49,22 @@ class Service(Generic[AnswerT]):
         self._access = Access(lambda: find_server(config, needed_by=name, settings=settings()), backend=backend)
 
     async def ask(self, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> AnswerT:
-        """Ask, and again where that may succeed and is allowed.
+        """Ask, and retry where that can help and is allowed.
 
         Args:
-            inputs: What the model is given.
-            parameters: How it is to do it. What is None is not sent, and the configuration's `extra_body` wins.
+            inputs: The input for the model.
+            parameters: Options. Those that are None are not sent, and the configuration's `extra_body` wins.
 
         Raises:
             ModelServiceError: The server failed or refused.
-            ConfigError: There is no key, or something does not fit.
+            ConfigError: There is no API key, or a setting is not valid.
         """
         given = {key: value for key, value in parameters.items() if value is not None}
         body = json_bytes({"model": self._config.model, "input": inputs, "parameters": given | self._config.extra_body})
         return await asked_again(partial(self._asked_once, body), max_retries=self._config.max_retries)
 
     async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones, with the key as it is then."""
+        """Close the connections; the next call opens new ones, with the API key as it is then."""
         await self._access.aclose()
 
     async def _asked_once(self, body: bytes) -> AnswerT:
@@ -89,4 +89,4 @@ def _no_answer(reply: Reply, failures: Failures) -> ModelServiceError:
     said = reply.json(failures.secrets)
     if isinstance(said, dict) and said.get("code"):
         return error_in_answer(failures, said, status=None)
-    return failures.wrong("the server sent what is no part of DashScope's protocol: check base_url")
+    return failures.wrong("the server's answer does not follow DashScope's protocol: check base_url")

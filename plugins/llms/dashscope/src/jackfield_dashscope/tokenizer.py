@@ -1,4 +1,4 @@
-"""The tokenizer of Qwen 1 to 3, from the vocabulary that comes with the SDK, which is not imported for it."""
+"""The tokenizer of Qwen 1 to 3, with the vocabulary that comes with the SDK; the SDK itself is not imported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def vocabulary_path() -> Path:
     """Where the SDK's vocabulary is.
 
     Raises:
-        ConfigError: The SDK is not installed, or has none.
+        ConfigError: The SDK is not installed, or does not contain it.
     """
     try:
         sdk = importlib.metadata.distribution(SDK)
@@ -72,7 +72,7 @@ def _encoding(path: Path) -> SafeEncoding:
     vocabulary = read_vocabulary(path)
     if vocabulary.sha256 != SHA256:
         _log.warning(
-            "%s is not the vocabulary that this was made for (SHA-256 %s…): its counts may differ from the model's",
+            "%s is not the vocabulary this tokenizer expects (SHA-256 %s…): its counts may differ from the model's",
             path,
             vocabulary.sha256[:12],
         )

@@ -1,4 +1,4 @@
-"""From a request to the JSON that DashScope takes. Pure, but for local media, which are read."""
+"""From a request to the JSON that DashScope takes. Pure, except that local media are read."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Dialect:
     """How this model is asked.
 
     Attributes:
-        parameters: What every request has: the SDK's own for a stream, then what the configuration says.
-        in_parts: Every content is a list of parts, as at the multimodal endpoint; else a text where it is one.
-        partial: Mark an answer that stands last as one to be continued.
-        send_reasoning: Give the history's reasoning back.
-        cache_control: Up to where the provider is to keep the prompt.
+        parameters: The parameters of every request: the SDK's own for a stream, then the configuration's.
+        in_parts: Every content is a list of parts, as at the multimodal endpoint; otherwise plain text if possible.
+        partial: Mark an answer at the end of the history as one to continue.
+        send_reasoning: Send the history's reasoning back.
+        cache_control: How much of the prompt the provider caches.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -58,13 +58,13 @@ def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
     """The body of the HTTP request.
 
     Raises:
-        UnsupportedInputError: A local file is missing, or not what it should be.
+        UnsupportedInputError: A local file is missing, or of another type.
     """
     return json_bytes(request_body(request, dialect))
 
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
-    """The request as a dict; among the parameters, what `extra_body` says wins."""
+    """The request as a dict; among the parameters, `extra_body` wins."""
     parameters = {**dialect.parameters, **_options(request.config)}
     if request.functions:
         parameters |= _tool_options(request.functions, request.config)
@@ -117,7 +117,7 @@ def _tool_options(functions: Sequence[FunctionSchema], config: GenerateConfig) -
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
-    """The history as DashScope takes it, mended where it would be refused."""
+    """The history in the form DashScope takes, repaired where it would be refused."""
     wire: list[Wire] = []
     for part in parts_of(messages):
         if isinstance(part, Answer):

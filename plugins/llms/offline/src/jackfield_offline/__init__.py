@@ -1,1 +1,1 @@
-"""A model that does not generate: it quotes what it is given, and calls the tools it is told to."""
+"""A model that does not generate: it quotes the documents it is given, and calls the tools you name."""

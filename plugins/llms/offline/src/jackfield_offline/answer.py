@@ -39,9 +39,9 @@ _TEXTS: Mapping[Lang, Mapping[str, str]] = {
         "none_offered": "I did not call {tool}: no tools are offered.",
         "not_allowed": "I did not call {tool}: tools are switched off for this answer.",
         "not_found": "I did not call {tool}: nothing in the documents fits “{phrase}”.",
-        "needs_json": 'I did not call {tool}: its arguments are not one text. Write: call {tool} {{"argument": …}}',
-        "bad_json": "I did not call {tool}: what was written for its arguments is no JSON object.",
-        "text_in_code": "I did not call {tool}: in code the slot for “{phrase}” must stand alone, outside of quotes.",
+        "needs_json": 'I did not call {tool}: it does not take a single text. Write: call {tool} {{"argument": …}}',
+        "bad_json": "I did not call {tool}: its arguments are not a JSON object.",
+        "text_in_code": "I did not call {tool}: in code, the slot for “{phrase}” must stand alone, outside quotes.",
     },
     "zh": {
         "about_me": "（离线模型：我不生成文本，只引用给定的内容。）",
@@ -68,14 +68,14 @@ _TEXTS: Mapping[Lang, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to say; `quotes` are the quotations in it, as they stand in the passages."""
+    """The answer's text; `quotes` are the quotations in it, exactly as in the passages."""
 
     text: str
     quotes: tuple[str, ...]
 
 
 def write_answer(turn: Turn, lang: Lang) -> Answer:
-    """The answer to a turn in which nothing is to be called any more."""
+    """The answer to a turn in which no more calls are due."""
     texts = _TEXTS[lang]
     used = [filling.sentence for filling in turn.origins]
     found = [sentence for sentence in best_sentences(turn.topic, turn.documents) if sentence not in used]
@@ -97,7 +97,7 @@ def _listed(title: str, entries: Sequence[str]) -> list[str]:
 
 
 def best_sentences(words: str, library: Library) -> list[Sentence]:
-    """The few sentences that say most about some words, best first; [] if none says anything."""
+    """The few sentences that say most about some words, best first; [] if there are none."""
     relevant = [match for match in library.find(words) if _is_relevant(match)]
     if not relevant:
         return []

@@ -20,7 +20,7 @@ _WORDS = re.compile(r"\s*\S{1,24}\s*")
 
 
 class OfflineChatModel(BaseChatModel):
-    """Quotes the documents it is given and calls the tools it is told to. It needs no key and no network."""
+    """Quotes the documents it is given and calls the tools you name. It needs no API key and no network."""
 
     backend: ClassVar[str] = "offline"
 
@@ -33,7 +33,7 @@ class OfflineChatModel(BaseChatModel):
         """Either calls or an answer, never both."""
         if request.model != MODEL:
             raise ModelNotFoundError(
-                f"the offline backend has no model {request.model!r}: write offline:{MODEL}, its only one",
+                f"the offline backend has no model {request.model!r}: use offline:{MODEL}, its only model",
                 backend=self.backend,
             )
         turn = read_turn(request)

@@ -22,7 +22,7 @@ _ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A slot, what was put there, and the sentence it is from."""
+    """A slot, the value it got, and the sentence the value is from."""
 
     slot: Slot
     value: str
@@ -40,7 +40,7 @@ class ReadyCall:
 
 @dataclass(frozen=True, slots=True)
 class CannotCall:
-    """Why a tool cannot be called; `phrase` is the slot's that is at fault, if one is."""
+    """Why a tool cannot be called; `phrase` is that of the slot that could not be filled, if that is the reason."""
 
     kind: Literal["not_offered", "none_offered", "not_allowed", "not_found", "needs_json", "bad_json", "text_in_code"]
     tool: str
@@ -60,7 +60,7 @@ class _UnfilledError(Exception):
 
 
 def prepare_call(directive: Directive, schema: FunctionSchema, library: Library) -> Outcome:
-    """The call that a directive means, or why there is none."""
+    """The call that a directive asks for, or why it cannot be made."""
     try:
         fillings = [_fill(slot, library) for slot in directive.slots]
         arguments = _arguments(directive, schema, fillings)

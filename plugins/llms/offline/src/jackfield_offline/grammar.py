@@ -40,7 +40,7 @@ class Directive:
 
     Attributes:
         tool: Its name, as written.
-        template: What was written for its arguments; for each slot there is its `placeholder`.
+        template: The text of its arguments, with a `placeholder` in place of each slot.
         slots: In the order of the placeholders.
         is_json: Whether the template is a JSON object.
     """
@@ -52,12 +52,12 @@ class Directive:
 
 
 def placeholder(number: int) -> str:
-    """What stands for a slot, numbered from 0: a name, so that code and JSON strings can be parsed with it."""
+    """The stand-in for a slot, numbered from 0: a name, so that code and JSON strings can be parsed with it."""
     return f"_jackfield_slot_{number}_"
 
 
 def parse_message(text: str) -> tuple[str, list[Directive]]:
-    """The question in a user's message, '' if it only calls, and its directives in their order."""
+    """The question in a user's message, '' if it only makes calls, and its directives in order."""
     question: list[str] = []
     directives: list[Directive] = []
     # A list of uploads may stand in front, added by what shows files to a model.

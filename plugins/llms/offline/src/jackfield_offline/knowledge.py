@@ -1,4 +1,4 @@
-"""Read passages out of messages: the knowledge block of the system message, and what tools brought."""
+"""Read passages out of messages: the knowledge block of the system message, and the results of tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Passage:
         text: As it was given.
         source: The document's name, or the tool's.
         page: From 1; None if it is not known.
-        from_tool: The text is what a tool said, and no document; its name counts as a part of what it is about.
+        from_tool: The text is a tool's result, not a document; the tool's name counts as part of its subject.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Passage:
 
 
 def read_passages(messages: Iterable[Message]) -> list[Passage]:
-    """All passages in these messages, in their order, none twice."""
+    """All passages in these messages, in order, without duplicates."""
     passages: list[Passage] = []
     for message in messages:
         if message.role == SYSTEM:
@@ -62,7 +62,7 @@ def passages_in_block(text: str) -> list[Passage]:
 
 
 def passages_in_result(message: Message) -> list[Passage]:
-    """What a tool brought: the passages of documents if it lists some, else its text as one passage."""
+    """The passages in a tool's result: those of documents if it lists some, else its text as one passage."""
     text = message.get_text_content()
     documents = _listed(text)
     if documents is not None:

@@ -53,7 +53,7 @@ class FoundNumber:
 
 
 def numbers_in(text: str) -> Iterator[Number]:
-    """The numbers of a text. Those inside of names (`v1`), versions and addresses are none."""
+    """The numbers of a text, except those inside names (`v1`), versions and addresses."""
     for match in _NUMBER.finditer(text):
         digits = _SEPARATORS.sub("", match["digits"]) + (match["fraction"] or "")
         power = _POWERS_OF_TEN.get((match["scale"] or "").casefold(), 0)

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def llms() -> list[LLMSpec]:
         LLMSpec(
             name="offline",
             target="jackfield_offline.backend:OfflineChatModel",
-            summary="Quotes the documents it is given and calls the tools it is told to; no key, no network.",
+            summary="Quotes the documents it is given and calls the tools you name; no API key, no network.",
             models=("extractive",),
         )
     ]

@@ -36,7 +36,7 @@ _K1, _B = 1.2, 0.5  # BM25's usual values, with less weight on length: sentences
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A piece of a passage, exactly as it stands there."""
+    """A piece of a passage, verbatim."""
 
     text: str
     passage: Passage
@@ -85,7 +85,7 @@ def terms(text: str) -> Iterator[Term]:
 
 
 class Library:
-    """Sentences to look in. It is cheap to build: about a microsecond for each character."""
+    """Sentences to search. It is cheap to build: about a microsecond for each character."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         unique: dict[tuple[str, str], Sentence] = {}

@@ -1,4 +1,4 @@
-"""What the user asked for, what has been done of it, and what is to do next. Pure."""
+"""What the user asked for, what has been done so far, and what is next. Pure."""
 
 from __future__ import annotations
 

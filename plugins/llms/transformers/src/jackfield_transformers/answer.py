@@ -1,4 +1,4 @@
-"""From the tokens of an answer to events. Pure: what decodes tokens is handed in."""
+"""From the tokens of an answer to events. Pure: the decoder is passed in."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Reading:
     Attributes:
         end_tokens: The tokens that end an answer.
         stops: The texts that end it.
-        thoughts: Whether `<think>` at its beginning is taken apart.
-        inside_thought: Whether the prompt has opened that already.
+        thoughts: Whether `<think>` at its beginning is separated from the text.
+        inside_thought: Whether the prompt already opened that tag.
     """
 
     end_tokens: frozenset[int]
@@ -32,8 +32,8 @@ class AnswerReader:
     """Reads one answer, token by token.
 
     Attributes:
-        complete: Whether the answer has ended; tokens after that are none of it.
-        tokens: How many tokens it has, that of its end and those of a stop text included.
+        complete: Whether the answer has ended; later tokens do not belong to it.
+        tokens: How many tokens it has, including its end token and those of a stop text.
     """
 
     def __init__(self, decode: Decode, reading: Reading) -> None:
@@ -60,7 +60,7 @@ class AnswerReader:
         return events
 
     def finish(self, model: str, prompt_tokens: int) -> Iterator[ModelEvent]:
-        """The last events; without an end or a stop text, the answer was cut at its longest."""
+        """The last events; without an end token or a stop text, the answer was cut off at the limit."""
         yield from self._split(self._before_stop(self._decoder.finish()))
         if self._search is not None:
             yield from self._split(self._search.rest())

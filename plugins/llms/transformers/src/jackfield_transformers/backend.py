@@ -34,9 +34,9 @@ _Item: TypeAlias = ModelEvent | BaseException | None
 
 
 class TransformersChat(BaseChatModel):
-    """A model in this process. It is loaded at the first call, and answers one call at a time: others wait their turn.
+    """A model in this process. It is loaded at the first call, and answers one call at a time: others wait.
 
-    What is generated runs ahead of who reads it, up to the answer's end. Leaving early stops it at the next token.
+    Generation can run ahead of the reader, up to the answer's end. Leaving early stops it at the next token.
     """
 
     backend: ClassVar[str] = BACKEND
@@ -58,7 +58,7 @@ class TransformersChat(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """As configured; what the model itself says is known of a folder at once, of the hub's once it is loaded."""
+        """As configured, else as the model says: known at once for a folder, after loading for a model at the hub."""
         loaded = self._models.get(self.config.model)
         return ModelFacts(
             context_tokens=loaded.context_tokens if loaded else self._context_before_loading(),
@@ -70,7 +70,7 @@ class TransformersChat(BaseChatModel):
         )
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Generate in a thread of its own, and pass on what comes."""
+        """Generate in a separate thread, and pass on the events."""
         self._check(request)
         events = self._generated(request)
         if request.functions and request.config.function_choice != "none":
@@ -81,7 +81,7 @@ class TransformersChat(BaseChatModel):
                 yield event
 
     async def aclose(self) -> None:
-        """Let go of the model; a call that runs keeps it to its end, and the next one loads it anew."""
+        """Release the model; a running call keeps it to its end, and the next call loads it again."""
         self._models = {}
         await super().aclose()
 
@@ -92,7 +92,7 @@ class TransformersChat(BaseChatModel):
         wanted = request.config.response_format
         if wanted is not None and wanted.get("type") != "text":
             raise ModelRequestError(
-                f"{BACKEND}: a model here cannot be held to a response_format: leave it out and tell it the form, "
+                f"{BACKEND}: this backend cannot enforce a response_format: leave it out and tell it the form, "
                 f"or use `parse`, which does that",
                 backend=BACKEND,
             )
@@ -100,7 +100,7 @@ class TransformersChat(BaseChatModel):
             return
         if not self.config.native_tools:
             raise ModelRequestError(
-                f"{BACKEND}: native tool calls were asked for, and native_tools is false: set it to true, "
+                f"{BACKEND}: native tool calls were requested, but native_tools is false: set it to true, "
                 f"or leave the choice to the call format (no use_raw_api, no fncall_prompt_type 'native')",
                 backend=BACKEND,
             )
@@ -181,7 +181,7 @@ class TransformersChat(BaseChatModel):
         name = self.config.tool_call_format
         made = self.host.load("call_format", name)()
         if not isinstance(made, CallFormat):
-            raise BrokenPluginError(f"call format {name!r} is no jackfield.processors.CallFormat")
+            raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
         return made
 
     # --- what the first call does ---

@@ -17,7 +17,7 @@ Decode = Callable[[Sequence[int]], str]
 
 
 class TokenDecoder:
-    """Gives the text of tokens as soon as it is certain. All it gave, joined, is the text of all tokens."""
+    """Returns the text of tokens as soon as it is certain. All of it, joined, is the text of all tokens."""
 
     def __init__(self, decode: Decode) -> None:
         self._decode = decode
@@ -42,7 +42,7 @@ class TokenDecoder:
         return self._up_to(text, len(text) - min(_MOST_OPEN, open_characters))
 
     def finish(self) -> str:
-        """What is left; bytes that never became a character are replaced."""
+        """The rest; bytes that never became a character are replaced."""
         text = self._decode(self._window)
         return self._up_to(text, len(text))
 

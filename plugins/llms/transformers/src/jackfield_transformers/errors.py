@@ -1,4 +1,4 @@
-"""From what transformers, the hub and torch raise to Jackfield's errors: the one place."""
+"""Translate errors of transformers, the hub and torch into Jackfield's, in this one place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 @contextmanager
 def translated_loading(model: str, *, key: str = "") -> Iterator[None]:
-    """Turn what comes up while a model is loaded into Jackfield's errors; `key` is taken out of their texts."""
+    """Translate errors of loading a model into Jackfield's; `key` is removed from their texts."""
     try:
         yield
     except JackfieldError:
@@ -34,7 +34,7 @@ def translated_loading(model: str, *, key: str = "") -> Iterator[None]:
 
 @contextmanager
 def translated_answering(model: str) -> Iterator[None]:
-    """Turn what comes up while a model answers into Jackfield's errors."""
+    """Translate errors of generating an answer into Jackfield's."""
     try:
         yield
     except JackfieldError:
@@ -44,7 +44,7 @@ def translated_answering(model: str) -> Iterator[None]:
 
 
 def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelServiceError:
-    """The error that means: this model could not be loaded."""
+    """The error for a model that could not be loaded."""
     causes = list(_causes(error))
     text = shown(str(error), key, _MOST_SHOWN) or type(error).__name__
     if _is_out_of_memory(error):
@@ -53,13 +53,13 @@ def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelSer
         return ModelServiceError(f"{BACKEND}: {model!r} needs a package that is not installed: {text}", backend=BACKEND)
     if "trust_remote_code" in str(error):
         return ModelRequestError(
-            f"{BACKEND}: {model!r} brings Python code of its own, which is not run: read it, "
+            f"{BACKEND}: {model!r} contains Python code of its own, which is not run: read it, "
             f"then set trust_remote_code to true and revision to the commit you have read",
             backend=BACKEND,
         )
     if "Unrecognized configuration class" in str(error):
         return ModelRequestError(
-            f"{BACKEND}: {model!r} is no model that continues texts; for one that also sees images, set images to true",
+            f"{BACKEND}: {model!r} is not a model that continues texts; if it also takes images, set images to true",
             backend=BACKEND,
         )
     where = "the folder" if Path(model).expanduser().is_dir() else "the repository"
@@ -76,9 +76,9 @@ def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError 
             backend=BACKEND,
         )
     if _is_any(causes, hub.RevisionNotFoundError):
-        return _not_found(f"{model!r} has no such revision: check `revision`")
+        return _not_found(f"{model!r} does not have this revision: check `revision`")
     if _is_any(causes, hub.RepositoryNotFoundError):
-        return _not_found(f"the hub has no {model!r}, or shows it to nobody without HF_TOKEN: check the name")
+        return _not_found(f"the hub has no model {model!r}, or does not show it without HF_TOKEN: check the name")
     if _is_any(causes, hub.HFValidationError):
         return _not_found(f"there is no folder {model!r}, and at the hub names look like org/name")
     offline = _is_any(causes, hub.OfflineModeIsEnabled)
@@ -96,7 +96,7 @@ def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError 
 
 
 def error_of_answering(error: Exception, model: str) -> ModelServiceError:
-    """The error that means: this model could not answer."""
+    """The error for a model that could not answer."""
     from jinja2 import TemplateError
 
     text = shown(str(error), "", _MOST_SHOWN) or type(error).__name__

@@ -1,7 +1,7 @@
-"""Let a loaded model continue a prompt, one token after the other, until somebody says that it is enough.
+"""Let a loaded model continue a prompt, token by token, until the listener stops it.
 
-Chance comes from a generator of this call alone. `generate` itself would draw from the one that all of torch in this
-process shares: a seed would then mean nothing as soon as two things happen at once.
+Each call has its own random generator. `generate` itself would use the one that all of torch shares in this process: a
+seed would then mean nothing as soon as two calls run at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NO_CHANCE = {
 }
 
 Listener = Callable[[Sequence[int]], bool]
-"""Is told the new tokens; says whether it is enough."""
+"""Receives the new tokens; returns whether to stop."""
 
 
 def generate(
@@ -56,11 +56,11 @@ def generate(
     """Continue a prompt.
 
     Args:
-        loaded: Who answers; the caller holds its turn.
-        prompt: `input_ids` and what else the model takes, as tensors on its device.
-        config: The options that somebody set; the others are the model's own.
+        loaded: The model; the caller holds its turn.
+        prompt: `input_ids` and the model's other inputs, as tensors on its device.
+        config: The options that were set; the others are the model's own.
         max_new_tokens: The most tokens, at least 1.
-        listener: Hears each token as soon as it is chosen.
+        listener: Receives each token as soon as it is chosen.
     """
     length = prompt["input_ids"].shape[1]
     options = _options(loaded.model.generation_config, config)

@@ -23,15 +23,15 @@ class LoadedModel:
 
     Attributes:
         name: As in the configuration.
-        model: Of transformers; it can `generate`.
-        tokenizer: Of transformers.
-        writer: What writes prompts: the tokenizer, or the processor of a model that sees images.
-        template: The chat template, a Jinja text.
-        end_tokens: What ends an answer.
+        model: The transformers model; it can `generate`.
+        tokenizer: The transformers tokenizer.
+        writer: Writes prompts: the tokenizer, or the processor of a model that takes images.
+        template: The chat template, in Jinja.
+        end_tokens: The tokens that end an answer.
         context_tokens: The longest prompt and answer together; None if unknown.
-        thinks: Whether what is in `<think>` is given apart.
+        thinks: Whether the text in `<think>` is returned as reasoning.
         sees: Whether it takes images.
-        turn: Who holds it may use the rest: one call at a time.
+        turn: A lock; its holder may use the rest, one call at a time.
     """
 
     name: str
@@ -46,7 +46,7 @@ class LoadedModel:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def text_of(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, without those that are none."""
+        """The text of tokens, without special tokens."""
         text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
@@ -56,11 +56,11 @@ def load(name: str, config: TransformersConfig, *, key: str = "") -> LoadedModel
 
     Args:
         name: A folder, or a name at the hub.
-        config: How.
-        key: A token of the hub; '' for that of the machine's login, if there is one.
+        config: The settings.
+        key: A token for the hub; '' for that of the machine's login, if there is one.
 
     Raises:
-        ModelServiceError: It is not there, or cannot be loaded.
+        ModelServiceError: The model does not exist, or cannot be loaded.
     """
     source = Path(name).expanduser()
     with translated_loading(name, key=key):
@@ -108,7 +108,7 @@ def _load(source: str, name: str, config: TransformersConfig, options: Mapping[s
 
 
 def can_sanitize(writer: Any) -> bool:
-    """Whether this version of transformers can write the special tokens in messages as the text that they are."""
+    """Whether this version of transformers can treat special tokens in messages as plain text."""
     return "sanitize_control_tokens" in inspect.signature(writer.apply_chat_template).parameters
 
 
@@ -123,7 +123,7 @@ def context_of(model_config: Mapping[str, Any]) -> int | None:
 
 
 def context_of_folder(name: str) -> int | None:
-    """As `context_of`, of a model that lies in a folder; None if there is no such file, or it cannot be read."""
+    """Like `context_of`, for a model in a folder; None if the file does not exist, or cannot be read."""
     try:
         found = json.loads((Path(name).expanduser() / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -153,7 +153,7 @@ def _given_template(text: str) -> str:
         return Path(text).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"chat_template is neither a Jinja text nor a file that can be read ({error.strerror}): {text!r}"
+            f"chat_template is neither a Jinja template nor a readable file ({error.strerror}): {text!r}"
         ) from error
 
 
@@ -165,9 +165,9 @@ def _device(wanted: str) -> str:
     try:
         torch.device(wanted)
     except RuntimeError as error:
-        raise ConfigError(f"device {wanted!r} is none that torch knows: write auto, cpu, cuda, cuda:1 …") from error
+        raise ConfigError(f"device {wanted!r} is not a valid torch device: use auto, cpu, cuda, cuda:1 …") from error
     if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"device {wanted!r}: this torch finds no such device; set device to auto or cpu")
+        raise ConfigError(f"device {wanted!r}: torch does not find this device; set device to auto or cpu")
     return wanted
 
 

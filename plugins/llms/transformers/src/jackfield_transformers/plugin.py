@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def llms() -> list[LLMSpec]:
             name="transformers",
             target="jackfield_transformers.backend:TransformersChat",
             config="jackfield_transformers.config:TransformersConfig",
-            summary="Any chat model of Hugging Face transformers, run here, from a folder or from the hub",
+            summary="Any chat model of Hugging Face transformers, run in this process, from a folder or from the hub",
             secrets=("HF_TOKEN",),
             effects=frozenset({"network", "files"}),
             network=("huggingface.co",),

@@ -15,12 +15,12 @@ TemplateMessage = dict[str, Any]
 
 
 def template_messages(history: Sequence[Message], *, in_parts: bool = False) -> list[TemplateMessage]:
-    """The messages of a history as templates know them from their training: an answer with its calls is one message.
+    """The messages of a history in the form that templates expect: an answer with its calls is one message.
 
     Args:
         history: Oldest first.
-        in_parts: Every content is a list of parts, as the templates of models want it that see images. An image is
-            its address, as it stands in the history.
+        in_parts: Every content is a list of parts, as templates for models with images expect. An image is its
+            address, as in the history.
     """
     return [message for part in parts_of(history) for message in _of_part(part, in_parts=in_parts)]
 

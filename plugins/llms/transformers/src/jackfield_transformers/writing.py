@@ -1,4 +1,4 @@
-"""Write a request as a model's prompt: by its chat template, as tokens, on its device."""
+"""Write a request as a model's prompt: with its chat template, as tokens, on its device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Prompt:
 
     Attributes:
         inputs: What the model takes, as tensors.
-        tokens: How long it is.
+        tokens: Its length.
         opens_thought: Whether it ends with the tag that begins a thought.
     """
 
@@ -38,15 +38,15 @@ class Prompt:
 
 
 def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str, Any]) -> Prompt:
-    """The prompt of a request. An answer that stands last is continued.
+    """The prompt of a request. An answer at the end of the history is continued.
 
     Args:
-        loaded: Whose prompt; the caller holds its turn.
-        request: The history and, for models that read of them in their template, the tools.
-        template_options: What the template takes besides.
+        loaded: The model; the caller holds its turn.
+        request: The history and, for models whose template describes them, the tools.
+        template_options: Further variables for the template.
 
     Raises:
-        ContextLengthError: It leaves no room for an answer.
+        ContextLengthError: The prompt leaves no room for an answer.
         UnsupportedInputError: An image cannot be read.
     """
     messages = template_messages(request.messages, in_parts=loaded.sees)
@@ -119,12 +119,14 @@ def _bytes_of(address: str) -> bytes:
             try:
                 return base64.b64decode(body)
             except binascii.Error as error:
-                raise UnsupportedInputError(f"{BACKEND}: a data: URI is no base64: {error}", backend=BACKEND) from error
+                raise UnsupportedInputError(
+                    f"{BACKEND}: a data: URI is not valid base64: {error}", backend=BACKEND
+                ) from error
     path = path_of(address)
     if path is None:
         raise UnsupportedInputError(
-            f"{BACKEND}: this model runs here, and nothing is fetched for it: "
-            f"load the image, and give its path or a base64 data: URI",
+            f"{BACKEND}: this backend runs locally and does not fetch URLs: "
+            f"download the image, and give its path or a base64 data: URI",
             backend=BACKEND,
         )
     return read_media(path, "image").content
