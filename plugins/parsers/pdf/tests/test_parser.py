@@ -45,9 +45,9 @@ def test_an_encrypted_file_is_read_with_its_password_only(lay_out: MakePdf) -> N
     ("damage", "told"),
     [
         (lambda data: b"", "is empty"),
-        (lambda data: b"<html>no</html>", "is no PDF"),
-        (lambda data: data[: len(data) // 2], "is cut off, its end is missing"),
-        (lambda data: data[:-200], "is cut off, its end is missing"),
+        (lambda data: b"<html>no</html>", "is not a PDF"),
+        (lambda data: data[: len(data) // 2], "is incomplete, its end is missing"),
+        (lambda data: data[:-200], "is incomplete, its end is missing"),
         (lambda data: b"%PDF-1.7\n" + b"garbage " * 50 + b"\n%%EOF", "is damaged"),
     ],
 )

@@ -213,7 +213,7 @@ def test_what_cannot_be_fetched_or_is_another_file_is_an_error_that_says_what_to
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(small, "url", fetched[0] + path)
     monkeypatch.setattr(small, "hash", "0" * 64)
-    with pytest.raises(ConfigError, match=r"cannot be fetched .* set `path` to it"):
+    with pytest.raises(ConfigError, match=r"cannot be downloaded .* set `path` to it"):
         small(download=True).count("tea")
     assert not cache.exists()
 

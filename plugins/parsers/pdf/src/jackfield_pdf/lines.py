@@ -1,4 +1,4 @@
-"""The lines of a PDF and where they stand, read with PDFium."""
+"""The lines of a PDF and their positions, read with PDFium."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justifie
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is refused."""
+    """Limits beyond which a file is refused."""
 
     pages: int
     chars: int
@@ -42,7 +42,7 @@ class Line:
         text: Its text; `HYPHEN` where a hyphen ended a line.
         left, right: Where the first line begins and the last ends.
         first, last: The base of the first and of the last line.
-        size: Of the type; 0 if it is not known where the line stands.
+        size: The type size; 0 if the line's position is unknown.
         is_row: Whether wide gaps divide it, as in a table.
     """
 
@@ -65,7 +65,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file holds. `count` is the number of its pages, `unreadable` are those that are not in `pages`."""
+    """The content of a file. `count` is the number of its pages, `unreadable` are those that are not in `pages`."""
 
     title: str
     count: int
@@ -77,7 +77,7 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
     """Read the lines of all pages.
 
     Raises:
-        DocParserError: The file cannot be opened, or is beyond the limits; the text names `source`.
+        DocParserError: The file cannot be opened, or exceeds the limits; the message names `source`.
     """
     with _opened(data, source, password) as document:
         with _PDFIUM:

@@ -1,4 +1,4 @@
-"""From lines to paragraphs, lists and headings, by where the lines stand and how they end."""
+"""From lines to paragraphs, lists and headings, by the position of the lines and how they end."""
 
 from __future__ import annotations
 

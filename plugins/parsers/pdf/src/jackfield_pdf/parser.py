@@ -19,7 +19,7 @@ _NO_TITLES = ("untitled", "untitled document", "(unspecified)", "(anonymous)", "
 
 
 class PdfConfig(Config):
-    """What is read of a PDF, and how it is opened."""
+    """How a PDF is opened, and how much of it is read."""
 
     password: SecretStr | None = None
     max_pages: int = Field(default=10_000, ge=1, description="A file with more pages is refused")
@@ -41,7 +41,7 @@ class PdfParser(Parser):
         """Turn a PDF into paragraphs and headings.
 
         Raises:
-            DocParserError: It is empty, no PDF, cut off, damaged, encrypted, too long, or a scan without text.
+            DocParserError: It is empty, not a PDF, cut off, damaged, encrypted, too long, or a scan without text.
         """
         _check_ends(data, source)
         password = self.config.password.get_secret_value() if self.config.password else None
@@ -66,19 +66,17 @@ def _check_ends(data: bytes, source: str) -> None:
     if not data:
         raise DocParserError(f"{source} is empty")
     if b"%PDF-" not in data[:_HEADER_BYTES]:
-        raise DocParserError(f"{source} is no PDF: its name may have the wrong extension")
+        raise DocParserError(f"{source} is not a PDF: its name may have the wrong extension")
     # PDFium mends a file without an end as well as it can, and says nothing about the pages that are gone.
     if b"%%EOF" not in data[-_TRAILER_BYTES:]:
-        raise DocParserError(f"{source} is cut off, its end is missing: copy or download it again")
+        raise DocParserError(f"{source} is incomplete, its end is missing: copy or download it again")
 
 
 def _check_text(reading: Reading, source: str) -> None:
     if not reading.pages:
         raise DocParserError(f"{source} is damaged: none of its {reading.count} pages can be read")
     if not _has_text(reading.pages):
-        raise DocParserError(
-            f"{source} has no text layer: it holds pictures of pages, which need OCR. Run OCR over it first"
-        )
+        raise DocParserError(f"{source} has no text layer: it contains pictures of pages. Run OCR on it first")
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:

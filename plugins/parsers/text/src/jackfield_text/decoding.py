@@ -1,4 +1,4 @@
-"""Find out in which encoding a text is."""
+"""Detect the encoding of a text."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Decoded:
 
 
 def decode(data: bytes, *, source: str) -> Decoded:
-    """Decode a text file: a byte order mark, then UTF-16, UTF-8, GB18030, then what statistics say.
+    """Decode a text file by its byte order mark, else as UTF-16, UTF-8 or GB18030, else by statistics.
 
     Raises:
-        DocParserError: It is no text, or its encoding cannot be told; the text names `source`.
+        DocParserError: It is not text, or its encoding cannot be detected; the message names `source`.
     """
     encoding = (
         _marked(data)
@@ -65,12 +65,12 @@ def decode(data: bytes, *, source: str) -> Decoded:
     if len(_CONTROL.findall(text)) > len(text) // 100:
         raise DocParserError(_no_text(source))
     if not text.strip():
-        raise DocParserError(f"{source} is empty: it holds nothing but white space")
+        raise DocParserError(f"{source} is empty: it contains only white space")
     return Decoded(text.replace("\0", ""), encoding)
 
 
 def _no_text(source: str) -> str:
-    return f"{source} holds binary data, not text: its name may have the wrong extension"
+    return f"{source} contains binary data, not text: its name may have the wrong extension"
 
 
 def _unknown(source: str) -> str:

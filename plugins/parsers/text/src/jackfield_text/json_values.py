@@ -32,7 +32,7 @@ class JsonConfig(Config):
 class JsonParser(Parser):
     """Reads JSON as text: `users[0].name: Ada`, one line for each value, one block for each record.
 
-    Numbers stand as they are written, however long; a key that occurs twice is there twice.
+    Numbers are kept as written, however long; a key that occurs twice appears twice.
     """
 
     name: ClassVar[str] = "json"
@@ -43,7 +43,7 @@ class JsonParser(Parser):
         """Turn a JSON or JSON Lines file into blocks.
 
         Raises:
-            DocParserError: It is no JSON, too large or too deep; the text names the line.
+            DocParserError: It is not valid JSON, too large or too deep; the message names the line.
         """
         if len(data) > self.config.max_bytes:
             limit = self.config.max_bytes / 2**20
@@ -97,7 +97,7 @@ def _value_of(text: str, source: str) -> object:
     except ValueError as error:
         values = _json_lines(text)
         if values is None:
-            raise DocParserError(f"{source} is no JSON: {error}") from error
+            raise DocParserError(f"{source} is not valid JSON: {error}") from error
         return values
 
 

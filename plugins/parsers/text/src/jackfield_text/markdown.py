@@ -29,7 +29,7 @@ _KINDS: dict[str, BlockKind] = {
 class MarkdownParser(Parser):
     """Reads Markdown: CommonMark with pipe tables. Texts keep their markup; models read it well.
 
-    Files of more than 8 MiB, which are dumps and no documents, are read as plain text: that is a hundred times faster.
+    Files of more than 8 MiB, which are dumps rather than documents, are read as plain text, a hundred times faster.
     """
 
     def parse(self, data: bytes, *, source: str) -> Document:

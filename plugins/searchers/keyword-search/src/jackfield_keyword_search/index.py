@@ -29,13 +29,13 @@ _TABLE = bytes(
 
 
 class Index:
-    """The terms of chunks, and in which chunks they are.
+    """The terms of chunks, and the chunks that contain them.
 
     Args:
         chunks: What is searched.
-        analyzer: Makes terms of texts.
-        k1: How much a term counts that occurs again; 0: nothing.
-        b: How much long chunks are held back, from 0 to 1.
+        analyzer: Turns texts into terms.
+        k1: How much further occurrences of a term count; 0: not at all.
+        b: How much long chunks are penalised, from 0 to 1.
     """
 
     def __init__(self, chunks: Sequence[Chunk], analyzer: Analyzer, *, k1: float = 1.5, b: float = 0.75) -> None:

@@ -12,7 +12,7 @@ _KEYS = ("keywords_zh", "keywords_en", "text")
 def texts_of(query: str) -> list[str]:
     """The texts to search for.
 
-    Besides plain text it understands what models that make keywords write: an object with any of `keywords_zh`,
+    Besides plain text it accepts the JSON of models that generate keywords: an object with any of `keywords_zh`,
     `keywords_en` (lists of words or phrases) and `text`. A word that is both a keyword and in the text counts twice.
     """
     if not query.lstrip().startswith(("{", "```")):

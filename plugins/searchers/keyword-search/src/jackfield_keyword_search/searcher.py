@@ -20,11 +20,11 @@ if TYPE_CHECKING:  # it loads numpy, which the first search does
 
 
 class KeywordConfig(Config):
-    """How words are weighed, and how Chinese is cut into them."""
+    """How words are weighted, and how Chinese is segmented."""
 
-    k1: float = Field(default=1.5, ge=0, description="How much a word counts that occurs again; 0: nothing")
-    b: float = Field(default=0.75, ge=0, le=1, description="How much long chunks are held back")
-    chinese: Chinese = Field(default="words", description="words, found with a dictionary, or bigrams")
+    k1: float = Field(default=1.5, ge=0, description="How much further occurrences of a word count; 0: not at all")
+    b: float = Field(default=0.75, ge=0, le=1, description="How much long chunks are penalised")
+    chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
 
 
 class KeywordSearcher(Searcher):
@@ -58,7 +58,7 @@ class KeywordSearcher(Searcher):
         ]
 
     def build_index(self, chunks: Sequence[Chunk]) -> Index:
-        """Index chunks, with the settings of this searcher; a search does it by itself where it has to."""
+        """Index chunks with the settings of this searcher; a search does this itself when needed."""
         from jackfield_keyword_search.index import Index
         from jackfield_keyword_search.words import Analyzer
 

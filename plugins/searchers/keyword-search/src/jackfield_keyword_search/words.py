@@ -1,4 +1,4 @@
-"""Texts to terms: the same way for what is indexed and for what is asked."""
+"""Turn texts into terms, in the same way for the index and for queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 
 
 class Analyzer:
-    """Makes terms of texts: lower case, without stop words, English words by their stem.
+    """Turns texts into terms: lower case, without stop words, English words by their stem.
 
     Numbers with dots are one term, `U.S.A.` is `usa`, `snake_case` and `well-known` are two words each. Chinese is cut
     into words and the words inside them, or into single characters and pairs; Japanese and Korean syllables into pairs.
@@ -50,9 +50,9 @@ class Analyzer:
         )
 
     def terms_of_query(self, text: str) -> list[str]:
-        """The terms to search for: without the words with which one speaks of a document, as in "summarize this paper".
+        """The terms to search for, without words that refer to a document itself, as in "summarize this paper".
 
-        They say nothing about which part of it is meant. A document may have them: they are in an index.
+        Such words do not say which part is meant. Documents may contain them, so the index has them.
         """
         # Where Chinese is not cut into words, these are found as they stand; where it is, one may be a part of another.
         asked = text if self._has_words else _ABOUT_DOCUMENTS_IN_CHINESE.sub(" ", text)

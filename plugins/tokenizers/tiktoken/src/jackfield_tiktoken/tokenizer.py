@@ -1,4 +1,4 @@
-"""OpenAI's vocabularies: where each is found, and how it takes texts apart."""
+"""OpenAI's vocabularies: where to find each, and how it splits texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLANKS = r"\s+(?!\S)|\s+"
 
 
 class TiktokenTokenizer(Configured, BPETokenizer):
-    """A vocabulary of OpenAI's. It is read at the first call, from a file, and never fetched unless that is asked for.
+    """One of OpenAI's vocabularies. It is read from a file at the first call, and downloaded only if a setting says so.
 
     All instances of a process share it: it takes half a second to read and 70 MB to keep.
     Its settings are those of `TiktokenConfig`.
@@ -49,7 +49,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         """See `BPETokenizer`.
 
         Raises:
-            ConfigError: The file is not there, cannot be fetched, or is not the one that is meant.
+            ConfigError: The file is missing, cannot be downloaded, or has another hash than expected.
         """
         path = Path(self.config.path).expanduser() if self.config.path else self.cached()
         if path and (self.config.path or path.is_file()):
@@ -59,7 +59,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         raise ConfigError(f"tokenizer {self.name!r}: {self.missing()[0]}")
 
     def cached(self) -> Path | None:
-        """Where tiktoken keeps the file once it has it; None if it is told to keep none."""
+        """Where tiktoken caches the file; None if its cache is switched off."""
         folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
         if folder is None:
             folder = str(Path(tempfile.gettempdir(), "data-gym-cache"))
@@ -67,13 +67,13 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         return Path(folder, name) if folder else None
 
     def missing(self) -> list[str]:
-        """What must be done before it can count, as texts for people; nothing if tiktoken has kept the file."""
+        """What must be done before it can count, as texts for people; empty if tiktoken has cached the file."""
         path = self.cached()
         if path and path.is_file():
             return []
         return [
             f"its vocabulary is not on this machine: set `path` to a file {self.name}.tiktoken, or TIKTOKEN_CACHE_DIR "
-            f"to a folder in which tiktoken has kept it, or `download: true` to fetch it once ({self.url})"
+            f"to a folder where tiktoken has cached it, or `download: true` to download it once ({self.url})"
         ]
 
     def _fetched(self) -> bytes:
@@ -84,8 +84,8 @@ class TiktokenTokenizer(Configured, BPETokenizer):
             return read_file_cached(self.url, self.hash)
         except (requests.RequestException, ValueError, OSError) as error:
             raise ConfigError(
-                f"tokenizer {self.name!r}: its vocabulary cannot be fetched ({type(error).__name__}: {error}): "
-                f"get {self.url} by other means, and set `path` to it"
+                f"tokenizer {self.name!r}: its vocabulary cannot be downloaded ({type(error).__name__}: {error}): "
+                f"download {self.url} another way, and set `path` to it"
             ) from error
 
 
@@ -156,10 +156,10 @@ class CL100kBase(TiktokenTokenizer):
 
 
 def check_o200k_base() -> list[str]:
-    """What this machine lacks for the tokenizer, as texts for people."""
+    """What the tokenizer needs and this machine does not have, as texts for people."""
     return O200kBase().missing()
 
 
 def check_cl100k_base() -> list[str]:
-    """What this machine lacks for the tokenizer, as texts for people."""
+    """What the tokenizer needs and this machine does not have, as texts for people."""
     return CL100kBase().missing()

@@ -16,7 +16,7 @@ def code_of(text: str) -> str:
     """The code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
 
     Fences in the strings of a whole program are a part of it. A fence closes where a line begins with as many backticks
-    as opened it, so that backticks inside a line of code cut nothing off. A fence that never closes is no fence.
+    as opened it, so that backticks inside a line of code cut nothing off. A fence that never closes does not count.
     """
     from_json = _code_in_json(text)
     if from_json is not None:
@@ -45,7 +45,7 @@ def _is_python(text: str) -> bool:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be sent and stored: JSON can hold half of a character, and no file can."""
+    """Whether a text can be sent and stored: JSON can contain half of a character, but a file cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

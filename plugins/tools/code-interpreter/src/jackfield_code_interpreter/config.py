@@ -8,20 +8,26 @@ from jackfield.config import Config
 
 
 class CodeInterpreterConfig(Config):
-    """How code is run, and what it may use. A limit of None is no limit."""
+    """How code is run, and what it may use. A limit of None means unlimited."""
 
-    timeout: float = Field(default=30, gt=0, le=3600, description="Seconds one call may take, its start not counted")
+    timeout: float = Field(
+        default=30, gt=0, le=3600, description="Seconds one call may take, without the start of the kernel"
+    )
     start_timeout: float = Field(default=60, gt=0, le=300, description="Seconds a kernel may take to start")
     work_dir: str | None = Field(
         default=None, description="Where code runs; None: a private folder, removed at the end"
     )
-    python: str | None = Field(default=None, description="The interpreter, which has ipykernel; None: this one")
+    python: str | None = Field(
+        default=None, description="The Python interpreter, which must have ipykernel; None: this one"
+    )
     env: dict[str, str] = Field(default_factory=dict, repr=False, description="Environment variables the code may see")
     memory_mb: int | None = Field(default=2048, ge=256, description="Address space of each process")
     cpu_s: int | None = Field(default=600, ge=1, description="CPU seconds of each process, over all calls")
     processes: int | None = Field(default=128, ge=16, description="Processes and threads; not enforced for root")
     file_mb: int | None = Field(default=256, ge=1, description="The largest file that can be written")
     brought_files: int | None = Field(default=200, ge=0, description="Files of a conversation copied to the code")
-    brought_mb: int | None = Field(default=1024, ge=1, description="What all of them may have together; each: file_mb")
-    max_output_chars: int = Field(default=20_000, ge=200, description="Longer output loses its middle")
+    brought_mb: int | None = Field(
+        default=1024, ge=1, description="The size limit for all of them together; for each one: file_mb"
+    )
+    max_output_chars: int = Field(default=20_000, ge=200, description="Longer output is cut in the middle")
     max_images: int = Field(default=8, ge=0, description="Images returned by one call; more are left out")

@@ -25,7 +25,7 @@ _MAX_NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How much is copied over the life of one folder; None is no limit."""
+    """How much is copied over the life of one folder; None means unlimited."""
 
     file_bytes: int | None = 256 << 20
     total_bytes: int | None = 1 << 30
@@ -47,7 +47,7 @@ class BroughtFiles:
         self._copied_bytes = 0
 
     def bring(self, paths: Sequence[str]) -> list[str]:
-        """Copy what is new. What is no local file (a URL, a folder) is left out.
+        """Copy what is new. Anything but a local file (a URL, a folder) is left out.
 
         Returns:
             Sentences about files that are not where one would look for them.
@@ -76,7 +76,7 @@ class BroughtFiles:
             yield f"Note: the file {shown} could not be copied to the working directory: {error.strerror}."
             return
         if name != source.name and path not in self._copies:
-            yield f"Note: a file {shown} was there already; that of the conversation is {_shown(name)}."
+            yield f"Note: a file {shown} already existed; the conversation's file is {_shown(name)}."
         self._copies[path], self._seen[path] = name, state
 
     @contextmanager

@@ -383,7 +383,7 @@ def _not_started(launch: KernelLaunch, reason: str) -> ToolServiceError:
     last = said.strip().rpartition("\n")[2]
     return ToolServiceError(
         f"The code interpreter's kernel did not start: {last or reason}. No code was run, and trying again will not "
-        f"help. Whoever set it up can mend it: {step}.",
+        f"help. Whoever set it up can repair it: {step}.",
         code="kernel_not_started",
     )
 
@@ -399,7 +399,7 @@ def _end_of_log(launch: KernelLaunch) -> str:
 
 
 def signal_name(exit_code: int) -> str:
-    """`SIGKILL` for 137; '' for a code that is no signal's."""
+    """`SIGKILL` for 137; '' for an exit code that does not mean a signal."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:

@@ -62,7 +62,7 @@ class _Holdings:
 class KernelSession:
     """Runs code, one call after the other, in a kernel started at the first.
 
-    It may be used from one event loop after another, but not from two at once. In a forked child it starts anew.
+    It may be used from one event loop after another, but not from two at once. A forked child starts a new kernel.
     """
 
     def __init__(self, config: CodeInterpreterConfig) -> None:
@@ -155,7 +155,7 @@ class KernelSession:
         except OSError as error:
             raise ToolServiceError(
                 f"The code interpreter's folder {str(private)!r} cannot be used any more: {error.strerror}. No code "
-                "was run. A new run has a new folder.",
+                "was run. A new run gets a new folder.",
                 code="folder_lost",
             ) from error
         launch = kernel_launch(self._config, KernelFolders(self.work_dir, private, connection))

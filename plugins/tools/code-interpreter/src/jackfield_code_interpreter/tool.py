@@ -61,7 +61,7 @@ class CodeInterpreter(BaseTool):
             context: Whose kernel is used; the tool's own without one.
 
         Raises:
-            ToolArgumentError: The code is no text.
+            ToolArgumentError: The code is not a text.
             ToolServiceError: The kernel does not start; the message says what to do.
         """
         code = self._code(params)

@@ -1,1 +1,1 @@
-"""The retrieval tool: what fits a question, out of the documents of a conversation."""
+"""The retrieval tool: finds passages that fit a question in the documents of a conversation."""

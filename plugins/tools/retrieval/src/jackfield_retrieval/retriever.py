@@ -45,7 +45,7 @@ class Retriever:
 
     Args:
         config: Sizes, searchers and limits.
-        host: Whose parsers and searchers.
+        host: The host whose parsers and searchers are used.
     """
 
     def __init__(self, config: RAGConfig, host: PluginHost) -> None:

@@ -1,4 +1,4 @@
-"""The tool: which files a model may search, and what it is told."""
+"""The tool: which files a model may search, and what the model gets back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jackfield_retrieval.retriever import RetrievalResult, Retriever
 
 
 class RetrievalTool(BaseTool):
-    """Searches documents. `cfg` has the keys of `RAGConfig`.
+    """Searches documents. `cfg` takes the keys of `RAGConfig`.
 
     A model may name only the files of its conversation, by path or by their last part, and files in the workspace: it
     cannot reach others.
