@@ -94,7 +94,7 @@ def test_a_price_that_is_not_known_is_refused_where_there_is_a_limit_or_a_wish(
 
 
 def test_a_price_in_another_currency_than_the_limit_is_refused(make_budget: Make, ask: Ask, question: Question) -> None:
-    with pytest.raises(ConfigError, match="m costs USD, and the budget is in EUR"):
+    with pytest.raises(ConfigError, match="m is priced in USD, but the budget is in EUR"):
         ask(make_budget(limit=1, currency="EUR"), question(), Inner(ANSWER))
     said = make_budget(limit=1, currency="EUR", unknown="say")
     assert fold(ask(said, question(), Inner(ANSWER))).usage.currency == "USD"
@@ -136,7 +136,7 @@ def test_what_is_spent_is_spent_for_all_that_name_the_budget(
     ask(first, question(), Inner(ANSWER))
     ask(second, question(model="m2"), Inner(ANSWER))
     inner = Inner(ANSWER)
-    with pytest.raises(LimitReachedError, match=r"0\.02 USD per total is used up: 0\.02 are spent") as caught:
+    with pytest.raises(LimitReachedError, match=r"0\.02 USD per total is used up: 0\.02 is spent") as caught:
         ask(first, question(), inner)
     assert caught.value.limit == "budget"
     assert inner.requests == []
@@ -286,7 +286,7 @@ def test_it_is_found_by_name_and_prices_a_real_answer(tmp_path: Path) -> None:
         ({"currency": "usd"}, "currency"),
         ({"per": "week"}, "per"),
         ({"unknown": "guess"}, "unknown"),
-        ({"path": "b.sqlite"}, "say what the limit is for"),
+        ({"path": "b.sqlite"}, "set the period of the limit"),
         ({"prices": "no/such/file.toml"}, "cannot be read"),
         ({"prices": [{"models": ["m"]}]}, "currency"),
     ],
@@ -315,7 +315,7 @@ def test_a_file_that_fails_while_an_answer_comes_does_not_take_the_answer_away(
                 file.write_bytes(b"diary" * 1000)
 
     assert ask(budget, question(), Inner(ANSWER, before_each=spoil))[-1] == ANSWER[-1]
-    assert "0.01 USD were spent, and could not be written down" in caplog.text
+    assert "0.01 USD was spent, but could not be recorded" in caplog.text
     with pytest.raises(ConfigError, match="cannot be used"):
         ask(budget, question(), Inner(ANSWER))
 

@@ -136,7 +136,7 @@ def test_rows_come_from_a_file_a_dict_or_a_list_and_figures_are_as_written(tmp_p
         ({"currency": "dollars"}, "currency"),
         ({"models": []}, "models"),
         ({"prompt": 3}, "unknown key 'price.0.prompt'"),
-        ({"tiers": [{"up_to": 9, "input": 1, "output": 1}]}, "in the row, or in its tiers"),
+        ({"tiers": [{"up_to": 9, "input": 1, "output": 1}]}, "either in the row or in its tiers"),
         (
             {"input": None, "output": None, "tiers": [{"up_to": n, "input": 1, "output": 1} for n in (9, 3)]},
             "from the shortest",
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.toml cannot be read"):
         rows_of(tmp_path / "missing.toml")
     (tmp_path / "broken.toml").write_text("price = [")
-    with pytest.raises(ConfigError, match=r"broken\.toml is no TOML"):
+    with pytest.raises(ConfigError, match=r"broken\.toml is not valid TOML"):
         rows_of(tmp_path / "broken.toml")
 
 

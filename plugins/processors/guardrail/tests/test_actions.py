@@ -241,7 +241,7 @@ def test_a_note_is_all_that_follows_and_nothing_waits(ask: Ask) -> None:
     first = next(place for place, event in enumerate(events) if isinstance(event, TextDelta))
     assert len(events) - first > 10, "it came in pieces"
     notes = [event.data["note"] for event in events if isinstance(event, PluginEvent)]
-    assert all("does not keep the rule" in note for note in notes)
+    assert all("violates the rule" in note for note in notes)
 
 
 # --- each thing that is checked ---
@@ -414,7 +414,7 @@ def test_a_function_sees_what_the_caller_would_get(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("check", "fault"),
     [
-        ({"name": "A"}, "no name"),
+        ({"name": "A"}, "not a valid name"),
         ({"name": "mine"}, "two rules"),
         ({"name": "a", "action": "redact"}, "cannot redact"),
         ({"name": "a", "action": "replace"}, "`replacement`"),

@@ -121,9 +121,9 @@ def test_every_day_has_a_line_of_its_own_whatever_the_locale(day: date) -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({}, "nothing to say"),
-        ({"text": " "}, "nothing to say"),
-        ({"text": {}}, "nothing to say"),
+        ({}, "nothing to add"),
+        ({"text": " "}, "nothing to add"),
+        ({"text": {}}, "nothing to add"),
         ({"text": {"fr": "Soyez bref."}}, "text"),
         ({"text": "a", "where": "beside"}, "where"),
         ({"text": "a", "timezone": "Mars/Olympus"}, "Mars/Olympus"),

@@ -1,1 +1,1 @@
-"""Says what answers cost, from dated price tables, and stops at a limit."""
+"""Reports what answers cost, from dated price tables, and stops at a limit."""

@@ -1,4 +1,4 @@
-"""What was spent in a scope, and what running calls will cost: the decision whether one more may begin. Pure."""
+"""What was spent in a scope, what running calls will cost, and whether one more may begin. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Reservation:
     """A call that may begin.
 
     Attributes:
-        id: Its name among those that run.
+        id: Its id among the running calls.
         amount: What it is expected to cost.
     """
 
@@ -38,8 +38,8 @@ class Account:
     """The money of a scope. One caller at a time.
 
     Attributes:
-        spent: By period.
-        running: Expected costs of calls, and until when they may be silent, in seconds since 1970.
+        spent: The amount spent, by period.
+        running: The expected costs of calls, and until when they may be silent, in seconds since 1970.
     """
 
     spent: dict[str, Decimal] = field(default_factory=dict)
@@ -48,13 +48,13 @@ class Account:
     def begin(
         self, wanted: Reservation, *, least: Decimal, limit: Decimal | None, period: str, now: float, lease_s: float
     ) -> Reservation | Refusal:
-        """Let a call begin if its period has money for it.
+        """Let a call begin if the period has enough money left.
 
         Args:
             wanted: The call and what it is expected to cost.
-            least: What it will cost at the very least.
+            least: The least that it can cost.
             limit: The most that may be spent in the period.
-            period: As `period_of` names it.
+            period: The name from `period_of`.
             now: Seconds since 1970.
             lease_s: How long it may be silent.
         """
@@ -67,7 +67,7 @@ class Account:
         return wanted
 
     def settle(self, reservation: Reservation, cost: Decimal, *, period: str) -> None:
-        """A call is over and cost so much."""
+        """Record that a call has ended, and its cost."""
         if self.running.pop(reservation.id, None) is None:
             cost -= reservation.amount  # it was silent for too long, and has been charged
         self._add(period, cost)
@@ -86,17 +86,17 @@ class Account:
     # --- in a file ---
 
     def to_json(self) -> str:
-        """As a text, for `from_json`; amounts are texts, so that they stay what they are."""
+        """The account as text, for `from_json`; amounts are texts, so that they stay exact."""
         spent = {period: str(amount) for period, amount in self.spent.items()}
         running = {one: [str(amount), until] for one, (amount, until) in self.running.items()}
         return json.dumps({"spent": spent, "running": running})
 
     @classmethod
     def from_json(cls, text: str) -> Account:
-        """What `to_json` wrote.
+        """The account that `to_json` wrote.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The text is something else.
         """
         try:
             kept = json.loads(text)
@@ -105,11 +105,11 @@ class Account:
                 running={one: (Decimal(amount), float(until)) for one, (amount, until) in kept["running"].items()},
             )
         except (TypeError, LookupError, AttributeError, InvalidOperation) as error:
-            raise ValueError(f"this is no account ({type(error).__name__})") from error
+            raise ValueError(f"this is not an account ({type(error).__name__})") from error
 
 
 def period_of(per: Per, now: float) -> str:
-    """The period that a moment, in seconds since 1970, belongs to, as a name: `2026-11-21`, `2026-11`, `total` …"""
+    """The name of the period of a moment, in seconds since 1970: `2026-11-21`, `2026-11`, `total` …"""
     match per:
         case "day":
             return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The budget, next to the backend: inside of retries, so that each attempt is paid, and outside of rate limits."""
+    """The budget, next to the backend: inside retries, so that each attempt is paid, and outside rate limits."""
     return [
         ProcessorSpec(
             name="budget",
             target="jackfield_budget.processor:Budget",
             config="jackfield_budget.config:BudgetConfig",
-            summary="Says what answers cost, from dated price tables, and stops at a limit.",
+            summary="Reports what answers cost, from dated price tables, and stops at a limit.",
             phase="transport",
             after=("retry",),
             before=("rate_limits",),

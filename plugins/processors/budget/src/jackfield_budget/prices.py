@@ -1,4 +1,4 @@
-"""Price tables: rows for models, servers and days, and what a usage costs by them. All of it in decimals."""
+"""Price tables: rows for models, servers and days, and what a usage costs at these prices. All amounts are decimals."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MILLION = Decimal(1_000_000)
 class Rates(Config):
     """Prices of a million tokens."""
 
-    input: Decimal = Field(ge=0, description="Of the prompt")
+    input: Decimal = Field(ge=0, description="The price of the prompt")
     cached_input: Decimal | None = Field(
-        default=None, ge=0, description="Of the part of the prompt that was in a cache; as `input` if unset"
+        default=None, ge=0, description="The price of the cached part of the prompt; `input` if unset"
     )
-    output: Decimal = Field(ge=0, description="Of the answer")
+    output: Decimal = Field(ge=0, description="The price of the answer")
     reasoning: Decimal | None = Field(
-        default=None, ge=0, description="Of the part of the answer that is reasoning; as `output` if unset"
+        default=None, ge=0, description="The price of the reasoning in the answer; `output` if unset"
     )
 
     def cost(self, usage: Usage) -> Decimal:
@@ -52,7 +52,7 @@ class Rates(Config):
 
 
 class Tier(Rates):
-    """Prices of a call whose prompt has up to so many tokens."""
+    """Prices of a call whose prompt has at most `up_to` tokens."""
 
     up_to: int = Field(ge=1, description="The longest prompt, in tokens")
 
@@ -72,16 +72,16 @@ class PriceRow(Config):
     output: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
     reasoning: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
     tiers: tuple[Tier, ...] = Field(default=(), description="By the length of the prompt, the shortest first")
-    source: str = Field(default="", description="Where the price is said")
+    source: str = Field(default="", description="Where the price is published")
 
     @model_validator(mode="after")
     def _has_prices_once(self) -> Self:
         if self.tiers:
             limits = [tier.up_to for tier in self.tiers]
             if limits != sorted(set(limits)):
-                raise ValueError("tiers go from the shortest prompt to the longest, each with another `up_to`")
+                raise ValueError("tiers must go from the shortest prompt to the longest, each with its own `up_to`")
             if not (self.input is self.output is self.cached_input is self.reasoning is None):
-                raise ValueError("prices stand in the row, or in its tiers")
+                raise ValueError("put the prices either in the row or in its tiers, not in both")
         elif self.input is None or self.output is None:
             raise ValueError("a row needs `input` and `output`, or `tiers`")
         return self
@@ -98,7 +98,7 @@ class PriceRow(Config):
         return next((tier for tier in self.tiers if prompt_tokens <= tier.up_to), None)
 
     def fit(self, model: str, server: str, day: date) -> int | None:
-        """How closely the row is about this model, the larger the closer; None if it is not."""
+        """How specific the row is to this model, the larger the closer; None if it does not match."""
         if day < self.valid_from or (self.valid_until is not None and day > self.valid_until):
             return None
         if not any(fnmatchcase(server, pattern) for pattern in self.servers):
@@ -120,7 +120,7 @@ class _File(Config):
 
 
 class PriceTable:
-    """Finds prices. Rows that are given first win over all later ones.
+    """Finds prices. Earlier tables win over later ones.
 
     Args:
         tables: Rows, the most important table first.
@@ -130,7 +130,7 @@ class PriceTable:
         self._tables = tables
 
     def find(self, model: str, server: str, day: date) -> PriceRow | None:
-        """The row for a model on a day: of those that fit most closely, the one that is valid since the latest day."""
+        """The row for a model on a day: of the most specific ones, the one with the latest first day."""
         for rows in self._tables:
             fits = [(fit, row.valid_from, row) for row in rows if (fit := row.fit(model, server, day)) is not None]
             if fits:
@@ -140,29 +140,29 @@ class PriceTable:
 
 @cache
 def shipped_rows() -> tuple[PriceRow, ...]:
-    """The rows that come with this distribution; each has its source."""
+    """The rows that come with this package; each has its source."""
     return parse_rows((files("jackfield_budget") / "prices.toml").read_text(encoding="utf-8"), what="prices.toml")
 
 
 def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
-    """The rows of a TOML text: tables `[[price]]` with the keys of `PriceRow`.
+    """Parse a TOML text: tables `[[price]]` with the keys of `PriceRow`.
 
     Raises:
-        ConfigError: It is no TOML, or a row does not fit.
+        ConfigError: It is not valid TOML, or a row is not valid.
     """
     try:
         # Decimals as they are written: 0.1 is a tenth.
         written = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{what} is no TOML: {error}") from error
+        raise ConfigError(f"{what} is not valid TOML: {error}") from error
     return _File.parse(written, what=what).price
 
 
 def rows_of(given: str | Path | Mapping[str, Any] | Iterable[Any] | None) -> tuple[PriceRow, ...]:
-    """Rows from what a setting may hold: the path of a TOML file, such a table as a dict, or a list of rows.
+    """Rows from the value of a setting: the path of a TOML file, its content as a dict, or a list of rows.
 
     Raises:
-        ConfigError: The file cannot be read, or a row does not fit.
+        ConfigError: The file cannot be read, or a row is not valid.
     """
     if given is None:
         return ()

@@ -1,4 +1,4 @@
-"""The budget as a processor: money is set aside, the call is made, and what it cost is said and written down."""
+"""The budget as a processor: it sets money aside, makes the call, and reports and records the cost."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _log = logging.getLogger(__name__)
 class Budget(Processor):
     """Sets the cost of each answer, and stops at a limit.
 
-    The price is the one that is valid on the day of the answer. Where none is known, the cost stays unknown, and an
-    event says so; with `unknown="refuse"`, nothing is asked.
+    The price is the one that is valid on the day of the answer. If it is unknown, the cost stays unknown, and an event
+    says so; with `unknown="refuse"`, the call is refused.
 
-    With a limit, the expected cost of a call is set aside before it, and what it cost is written down after it. A call
-    that the money is not enough for is not made.
+    With a limit, the expected cost of a call is set aside before it, and the actual cost is recorded after it. A call
+    is refused if there is not enough money for it.
 
     Args:
-        cfg, settings: Those of `BudgetConfig`.
+        cfg, settings: The keys of `BudgetConfig`.
         clock: Seconds since 1970, UTC.
 
     Raises:
-        ConfigError: A setting or a price does not fit.
+        ConfigError: A setting or a price is not valid.
     """
 
     name: ClassVar[str] = "budget"
@@ -80,7 +80,7 @@ class Budget(Processor):
     ) -> None:
         super().__init__(cfg, **settings)
         if self.config.path is not None and self.config.per == "process":
-            raise ConfigError("budget: with `path`, say what the limit is for: per = 'day', 'month' or 'total'")
+            raise ConfigError("budget: with `path`, set the period of the limit: per = 'day', 'month' or 'total'")
         self._path = None if self.config.path is None else Path(self.config.path).expanduser().absolute()
         self._table = PriceTable(rows_of(self.config.prices), shipped_rows())
         self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
@@ -94,22 +94,22 @@ class Budget(Processor):
         return f"<Budget {limit} per {self.config.per}>"
 
     async def aclose(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file; it is opened again when needed."""
         if self._path is not None:
             await sync.in_worker(self._ledger.close)
 
     def spent(self) -> Decimal:
-        """What was spent in the present period, in the currency of the limit. With a file, it waits for the disk.
+        """The amount spent in the current period, in the currency of the limit. With a file, it waits for the disk.
 
         Raises:
             ConfigError: The file cannot be used.
-            BusyError: Others used it all the time.
+            BusyError: Others used it the whole time.
         """
         period = period_of(self.config.per, self._clock())
         return self._ledger.change(self._account, lambda account: account.spent.get(period, Decimal(0)))
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask if there is money, and say what it cost."""
+        """Ask if there is enough money, and report the cost."""
         return self._paid(request, call_next)
 
     async def _paid(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
@@ -195,17 +195,17 @@ class Budget(Processor):
             return None
         if row is not None and row.currency != self.config.currency and self._refuses_unknown:
             raise ConfigError(
-                f"{request.model} costs {row.currency}, and the budget is in {self.config.currency}: set "
+                f"{request.model} is priced in {row.currency}, but the budget is in {self.config.currency}: set "
                 f"currency={row.currency!r}, or add a price in {self.config.currency} to `prices`"
             )
         least, expected = self._expected(request, row)
         wanted = Reservation(uuid.uuid4().hex, expected)
         outcome = await self._begin(wanted, least)
         if isinstance(outcome, Refusal):
-            running = f", and {outcome.reserved} are set aside for running calls" if outcome.reserved else ""
+            running = f", and {outcome.reserved} is set aside for running calls" if outcome.reserved else ""
             raise LimitReachedError(
                 f"the budget{f' {self.config.scope!r}' if self.config.scope else ''} of {self.config.limit} "
-                f"{self.config.currency} per {self.config.per} is used up: {outcome.spent} are spent{running}, and "
+                f"{self.config.currency} per {self.config.per} is used up: {outcome.spent} is spent{running}, and "
                 f"this call costs at least {least.normalize():f}; raise `limit`, or wait for the next period",
                 limit="budget",
             )
@@ -243,7 +243,7 @@ class Budget(Processor):
             await self._ledger.anote(self._account, lambda account: account.settle(reservation, cost, period=period))
         except JackfieldError as error:
             # The answer is there: a file that fails now is the next call's error.
-            _log.warning("%s %s were spent, and could not be written down: %s", cost, self.config.currency, error)
+            _log.warning("%s %s was spent, but could not be recorded: %s", cost, self.config.currency, error)
 
     def _guessed(self, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> Decimal:
         """For the limit alone: what a call costs that began to answer, and of which no usage was reported."""

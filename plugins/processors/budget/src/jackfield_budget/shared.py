@@ -1,4 +1,4 @@
-"""The ledgers of this process: all agents that name the same budget spend from the same money."""
+"""The ledgers of this process: all agents that name the same budget share its money."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Keeps the answers of a model in a file, and gives them again when the same is asked."""
+"""Keeps a model's answers in a file, and returns them when the same request is made again."""

@@ -1,6 +1,6 @@
 """The events of an answer as bytes, and back.
 
-There is nothing in them but JSON: reading a file that somebody else has written runs no code.
+The bytes are plain JSON: reading a file that somebody else has written runs no code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def encode(events: Iterable[ModelEvent]) -> bytes:
     """The events as bytes.
 
     Raises:
-        ValueError: An event holds what JSON cannot.
+        ValueError: An event has a value that JSON cannot represent.
     """
     try:
         told = [event_to_json(event, whole=False) for event in events]
@@ -29,10 +29,10 @@ def decode(content: bytes) -> list[ModelEvent]:
     """The events that `encode` wrote.
 
     Raises:
-        ValueError: These are no events.
+        ValueError: The bytes are not events.
     """
     try:
         return [model_event_from_json(told) for told in json.loads(content)]
     except (ValueError, TypeError, RecursionError) as error:
         # What is wrong may quote the conversation, and this text is logged.
-        raise ValueError(f"these are no events ({type(error).__name__})") from error
+        raise ValueError(f"these bytes are not events ({type(error).__name__})") from error

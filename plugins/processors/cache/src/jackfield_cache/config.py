@@ -9,18 +9,20 @@ from jackfield.configured import PathText
 
 
 class CacheConfig(Config):
-    """Where answers are kept, which of them, how long, and how many."""
+    """Where answers are kept, which ones, how long, and how many."""
 
     path: PathText | None = Field(
         default=None,
         min_length=1,
         description="The SQLite file; jackfield/answers.sqlite below $XDG_CACHE_HOME, or ~/.cache, if unset",
     )
-    scope: str = Field(default="", description="Who answers; the backend and its server, as configured, if unset")
-    ttl_s: float | None = Field(default=None, gt=0, description="Seconds after which an answer is forgotten")
+    scope: str = Field(
+        default="", description="The name of the service that answers; the configured backend and server if unset"
+    )
+    ttl_s: float | None = Field(default=None, gt=0, description="Seconds after which an answer expires")
     max_bytes: int = Field(
-        default=256 * 1024 * 1024, ge=1, description="The most bytes of answers; the longest unused go first"
+        default=256 * 1024 * 1024,
+        ge=1,
+        description="The most bytes of answers; the least recently used are deleted first",
     )
-    only_deterministic: bool = Field(
-        default=False, description="Only requests with the temperature 0, or with a seed, are kept and answered"
-    )
+    only_deterministic: bool = Field(default=False, description="Only cache requests with temperature 0 or with a seed")

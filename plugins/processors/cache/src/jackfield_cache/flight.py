@@ -1,4 +1,4 @@
-"""One question on its way, and everybody who asked the same meanwhile."""
+"""One request in flight, shared by everybody who makes the same request meanwhile."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_AHEAD = 64  # one at a time, each event would cost two turns of the event 
 class Flight:
     """Reads a stream once, for any number of followers of one event loop.
 
-    A task of its own reads, so that cancelling a follower never reaches into the stream that the others wait for. It
-    reads no more than 64 events ahead of them. The last one who leaves closes it.
+    A separate task reads, so that cancelling a follower never affects the stream that the others wait for. It reads at
+    most 64 events ahead of them. The last follower to leave closes it.
 
     Args:
-        batches: The stream, in batches as they come. It goes on after an empty one only when somebody waits for more.
-        when_over: Is told, once or twice, that nobody may join any more.
+        batches: The stream, in batches as they come. After an empty one it continues only when somebody waits for more.
+        when_over: Called, once or twice, when nobody may join any more.
     """
 
     def __init__(self, batches: AsyncIterator[Sequence[ModelEvent]], when_over: Callable[[Flight], None]) -> None:
@@ -34,7 +34,7 @@ class Flight:
         self._task = asyncio.get_running_loop().create_task(self._read(batches))
 
     async def follow(self) -> AsyncIterator[ModelEvent]:
-        """All events from the first on, as they come; an error arrives as it was raised."""
+        """All events from the first, as they come; an error arrives as it was raised."""
         self._followers += 1
         place = 0
         try:

@@ -1,4 +1,4 @@
-"""What a request is known by: a hash of all that can change its answer."""
+"""The key of a request: a hash of everything that can change its answer."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _LEFT_OUT = frozenset(
 
 
 class NotHashable(ValueError):  # noqa: N818 - it says what the request is
-    """Something in a request is no JSON, so it is not known what would be the same."""
+    """A value in a request is not JSON, so equal requests cannot be recognised."""
 
 
 def key_of(request: ChatRequest, scope: str = "") -> bytes:
-    """32 bytes that are equal for requests which ask the same; it reads the media files that are sent.
+    """32 bytes that are equal for equal requests; it reads the media files that are sent.
 
-    Who answers is a part of it: `scope`, or the server that the request names.
+    The service is part of the key: `scope`, or the server that the request names.
 
-    The order of keys counts, because models read schemas as text: the same schema in another order is another question.
+    The order of keys counts, because models read schemas as text: the same schema in another order is another request.
 
     Raises:
-        NotHashable: A schema or `extra_body` has something that is no JSON.
+        NotHashable: A schema or `extra_body` has a value that is not JSON.
     """
     asked = [
         FORMAT,
@@ -58,7 +58,7 @@ def key_of(request: ChatRequest, scope: str = "") -> bytes:
     try:
         text = json.dumps(asked, default=_plain, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise NotHashable(f"a request to {request.model} holds something that is no JSON: {error}") from error
+        raise NotHashable(f"a request to {request.model} has a value that is not JSON: {error}") from error
     return hashlib.sha256(text.encode("ascii")).digest()
 
 

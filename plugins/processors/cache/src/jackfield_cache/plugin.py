@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The cache, next to the backend, outside of retries."""
+    """The cache, next to the backend, outside retries."""
     return [
         ProcessorSpec(
             name="cache",
             target="jackfield_cache.processor:Cache",
             config="jackfield_cache.config:CacheConfig",
-            summary="Keeps the answers of a model in a file, and gives them again when the same is asked.",
+            summary="Keeps a model's answers in a file, and returns them when the same request is made again.",
             phase="transport",
             before=("retry",),
             effects=frozenset({"files"}),

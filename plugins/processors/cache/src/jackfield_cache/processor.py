@@ -47,18 +47,18 @@ _log = logging.getLogger(__name__)
 
 
 class Cache(Processor):
-    """Gives an answer again that a model has given to the same request before.
+    """Returns the answer that a model has given to the same request before.
 
-    Only whole answers are kept: none that failed, was left, was cut off, or is empty. They come back as the same
-    events, after a `jackfield-cache.hit` event, and cost nothing: their usage is zero, and `saved` of that event has
-    what it was. Requests that are the same at the same time, on one event loop, are one question to the model.
+    Only complete answers are kept: none that failed, was abandoned, was cut off, or is empty. They come back as the
+    same events, after a `jackfield-cache.hit` event, and cost nothing: their usage is zero, and `saved` of that event
+    has the original usage. Equal requests at the same time, on one event loop, become one request to the model.
 
     Args:
-        cfg, settings: Those of `CacheConfig`.
+        cfg, settings: The keys of `CacheConfig`.
         clock: Seconds since 1970, UTC.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
 
     name: ClassVar[str] = "cache"
@@ -85,22 +85,22 @@ class Cache(Processor):
 
     @property
     def waiting(self) -> int:
-        """How many questions are on their way."""
+        """How many requests are in flight."""
         return len(self._flights)
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file; it is opened again when needed."""
         self._store.close()
 
     async def aclose(self) -> None:
-        """As `close`."""
+        """Like `close`."""
         await sync.in_worker(self.close)
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Give the answer that is kept, or ask and keep."""
+        """Return the cached answer, or ask and keep the answer."""
         wish = request.metadata.get(METADATA)
         if wish not in (None, "bypass", "refresh"):
-            raise ConfigError(f"metadata[{METADATA!r}] is 'bypass' or 'refresh', not {wish!r}")
+            raise ConfigError(f"metadata[{METADATA!r}] must be 'bypass' or 'refresh', not {wish!r}")
         if wish == "bypass" or (self.config.only_deterministic and not _is_deterministic(request.config)):
             return call_next(request)
         return self._answer(request, call_next)
@@ -169,7 +169,9 @@ class Cache(Processor):
         try:
             events = decode(kept.events)
         except ValueError as error:
-            _log.warning("an answer in the cache %s cannot be read, and is asked for anew: %s", self._store.path, error)
+            _log.warning(
+                "an answer in the cache %s cannot be read, so the model is asked again: %s", self._store.path, error
+            )
             return None
         age_s = max(0.0, self._clock() - kept.made_at)
         return [PluginEvent(HIT_EVENT, {"age_s": round(age_s, 3), "saved": _saved(events)}), *map(_free, events)]

@@ -1,7 +1,7 @@
 """Answers in an SQLite file that many threads and processes share.
 
-A cache must never be the reason why a call fails, nor lose what is not its own: a file that cannot be used is left as
-it is, and a warning says so once.
+A cache must never make a call fail, nor damage a file that is not its own: a file that cannot be used is left as it is,
+and one warning is logged.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer as it is kept, and when it was made, in seconds since 1970, UTC."""
+    """A cached answer, and when it was made, in seconds since 1970, UTC."""
 
     events: bytes
     made_at: float
 
 
 class Store:
-    """Keeps bytes by key, up to a size, up to an age.
+    """Keeps bytes by key, up to a total size and a maximum age.
 
     It is opened at first use. All methods may be called from any thread, and after a fork.
 
     Args:
-        path: The file; it and its folder are made if they are missing, for the user's eyes only.
+        path: The file; it and its folder are created if missing, readable only by the user.
         ttl_s: How old an answer may be, in seconds; None for any age.
-        max_bytes: How much is kept, keys and events; what has not been used for longest goes first.
+        max_bytes: How much is kept, keys and events; the least recently used entries are deleted first.
         clock: Seconds since 1970, UTC.
         busy_s: How long to wait for another process that writes, in seconds.
     """
@@ -83,15 +83,15 @@ class Store:
         self._warned_of: set[str] = set()
 
     def get(self, key: bytes) -> Kept | None:
-        """What is kept of a key; None if nothing is, if it is too old, or if the file cannot be used."""
+        """The entry for a key; None if there is none, if it has expired, or if the file cannot be used."""
         return self._guarded(lambda connection: self._get(connection, key))
 
     def put(self, key: bytes, events: bytes) -> None:
-        """Keep something, and forget what is too old or too much; nothing happens if the file cannot be used."""
+        """Add an entry, and delete expired and surplus ones; nothing happens if the file cannot be used."""
         self._guarded(lambda connection: self._put(connection, key, events))
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file; it is opened again when needed."""
         self._file.close()
 
     def _get(self, connection: sqlite3.Connection, key: bytes) -> Kept | None:
@@ -158,7 +158,7 @@ class Store:
         """Take note of a failure, and begin anew with the next use after a rest."""
         self._failed_at = self._clock()
         if is_busy(error):
-            what, advice = "in use by others", "It is used again in a moment"
+            what, advice = "in use by others", "It will be tried again in a moment"
         else:
             self._file.close()
             what, advice = "not usable", "Its file is left as it is: move it away, or set another `path`"

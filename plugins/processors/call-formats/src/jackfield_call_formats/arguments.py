@@ -53,12 +53,12 @@ def mended(text: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Arguments where nothing but words marks their end.
+    """Arguments whose end is marked only by words.
 
     Attributes:
-        arguments: JSON text, or what the model wrote if that is none.
-        rest: What stands behind them.
-        is_whole: They have an end of their own, so that nothing can be missing.
+        arguments: JSON text, or what the model wrote if that is not JSON.
+        rest: The text after them.
+        is_whole: They have an end of their own, so nothing can be missing.
     """
 
     arguments: str
@@ -67,7 +67,7 @@ class Written:
 
 
 def split_arguments(text: str) -> Written:
-    """The arguments at the beginning of a text, and what a model added."""
+    """The arguments at the beginning of a text, and the text that a model added."""
     text = text.strip()
     if text.startswith("```"):
         return _split_fenced(text)

@@ -12,7 +12,7 @@ LEFT_OUT = -1
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A call that was found; `arguments` is JSON text, or what the model wrote if that is none."""
+    """A call that was found; `arguments` is JSON text, or what the model wrote if that is not JSON."""
 
     name: str
     arguments: str
@@ -36,7 +36,7 @@ class Calls:
         return self._next > 0
 
     def start(self, name: str) -> tuple[int, list[FunctionCallDelta]]:
-        """The index of a new call, and what says that it begins: nothing if it is left out."""
+        """The index of a new call, and the event for its beginning: none if the call is left out."""
         if self._at_most_one and self._has_own:
             self._left_out.append(name)
             return LEFT_OUT, []
@@ -55,5 +55,5 @@ class Calls:
         if not self._left_out:
             return []
         names = ", ".join(self._left_out)
-        note = f"one call at a time was asked for (parallel_function_calls: False); left out: {names}"
+        note = f"only one call at a time was requested (parallel_function_calls: False); left out: {names}"
         return [PluginEvent("jackfield-call-formats.calls_left_out", {"note": note, "names": tuple(self._left_out)})]

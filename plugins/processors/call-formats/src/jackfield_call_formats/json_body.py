@@ -23,9 +23,9 @@ _ANY_TAG = re.compile("</?(?:tool_call|code|function|parameter)")
 
 
 def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
-    """A call as the model should have written it. Arguments that are no JSON object stand there as a JSON string.
+    """A call as the model should have written it. Arguments that are not a JSON object are written as a JSON string.
 
-    With `code_apart`, the argument `code` stands behind the JSON, between tags, where nothing must be escaped.
+    With `code_apart`, the argument `code` follows the JSON, between tags, where nothing needs escaping.
     """
     arguments = object_of(call)
     code = (arguments or {}).get("code")
@@ -37,24 +37,24 @@ def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
 
 
 def early_json_name(head: str) -> str:
-    """The name of a call whose JSON begins like this; '' while it is not whole, or does not come first."""
+    """The name of a call whose JSON begins like this; '' while it is incomplete, or does not come first."""
     match = _EARLY_NAME.match(head)
     return match[1].strip() if match else ""
 
 
 def is_strict_json(text: str) -> bool:
-    """Whether a body is JSON without any mending, with a code block that has its end, or without one."""
+    """Whether a body is valid JSON without repairs, with a complete code block or without one."""
     json_text, code = _parted(text)
     return _strict_values(json_text) is not None and (code is None or code.endswith(END_CODE))
 
 
 def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]:
-    """The calls in a body, usually one; [] if it is none.
+    """The calls in a body, usually one; [] if it is not a call.
 
     Args:
-        text: What stands between the tags.
-        mend: Take broken JSON for what it seems to mean.
-        chosen: The name of a call that has arguments alone.
+        text: The text between the tags.
+        mend: Repair broken JSON to what it seems to mean.
+        chosen: The name of a call that has only arguments.
     """
     json_text, code = _parted(text)
     entries = _entries(json_text, mend=mend)
@@ -76,7 +76,7 @@ def _entries(json_text: str, *, mend: bool) -> list[object]:
 
 
 def raw_arguments(text: str) -> str:
-    """What looks like the arguments of a call that cannot be parsed; the whole body if nothing does."""
+    """The text that looks like the arguments of a call that cannot be parsed; the whole body if nothing does."""
     match = _ARGUMENTS.search(text)
     rest = text[match.end() :] if match else ""
     # The last brace closes the call, not its arguments. Nothing is not passed on: it would mean a call without any.

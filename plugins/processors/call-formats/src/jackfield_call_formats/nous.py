@@ -72,8 +72,8 @@ class NousFormat(TextFormat):
     """Hermes-style calls: the grammar of the chat templates of Qwen 2.5 and Qwen 3.
 
     Args:
-        code_mode: Have the code of tools whose name contains `code_interpreter` written apart from the JSON, without
-            escapes. None asks the environment (`SPECIAL_CODE_MODE`). Both ways are always read.
+        code_mode: Have the code of tools whose name contains `code_interpreter` written outside the JSON, without
+            escapes. None uses the environment (`SPECIAL_CODE_MODE`). Both forms are always read.
     """
 
     name: ClassVar[str] = "nous"
@@ -100,8 +100,8 @@ class NousFormat(TextFormat):
         return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """What finds the calls in one answer's text. A call shows as soon as its name is whole, and its arguments
-        when it ends."""
+        """The reader for one answer's text. A call is reported as soon as its name is complete, and its arguments when
+        it ends."""
         return TaggedReader(request)
 
     def _is_code_apart(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Sentences that a model is told in several formats. They are ours; tags and grammar are the formats'."""
+"""Sentences for the model that several formats share. They are ours; tags and grammar are the formats'."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONE: Mapping[Lang, str] = {
 
 
 def demands(config: GenerateConfig, lang: Lang) -> list[str]:
-    """What is asked of this answer in particular."""
+    """The demands on this answer in particular."""
     asked = []
     if config.function_choice == "required":
         asked.append(_REQUIRED[lang])
@@ -49,7 +49,7 @@ _CODE_TOOL = "code_interpreter"
 def tool_texts(functions: Sequence[FunctionSchema], lang: Lang) -> list[str]:
     """Each function as a heading and a paragraph.
 
-    `name_for_human` and `args_format` in a schema stand in place of the name in the heading and of our sentence.
+    `name_for_human` and `args_format` in a schema replace the name in the heading and our sentence.
     """
     return [_tool_text(function, lang) for function in functions]
 

@@ -80,7 +80,7 @@ _SEVERAL: Mapping[Lang, str] = {
 
 
 class QwenFormat(TextFormat):
-    """Calls between flowers. The results of a turn come back in one message of the user's."""
+    """Calls between ✿ marks. The results of a turn come back in one user message."""
 
     name: ClassVar[str] = "qwen"
 

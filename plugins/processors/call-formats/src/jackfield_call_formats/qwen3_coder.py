@@ -69,7 +69,7 @@ If no function helps, answer as usual and do not mention them.""",
 
 
 class Qwen3CoderFormat(TextFormat):
-    """The grammar of Qwen3-Coder: nothing in a value must be escaped, which is what code and prose want."""
+    """The grammar of Qwen3-Coder: nothing in a value needs escaping, which suits code and prose."""
 
     name: ClassVar[str] = "qwen3_coder"
 

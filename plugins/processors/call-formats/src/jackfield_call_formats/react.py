@@ -69,7 +69,7 @@ Final Answer: 给用户的最终回答""",
 
 
 class ReActFormat(TextFormat):
-    """Calls in plain words, for models that are trained on no format. Thoughts are the answer's reasoning."""
+    """Calls in plain words, for models that were not trained on any format. Thoughts are the answer's reasoning."""
 
     name: ClassVar[str] = "react"
 
@@ -95,7 +95,7 @@ class ReActFormat(TextFormat):
         )
 
     def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
-        """The reasoning that led to calls is told as thoughts; that of a mere answer stays reasoning."""
+        """The reasoning that led to calls is written as thoughts; that of a plain answer stays reasoning."""
         if not any(message.function_call for message in turn):
             return super().write_turn(turn, request)
         parts: list[Content] = []

@@ -1,7 +1,7 @@
 """Read one answer of a model: what all call formats have in common.
 
-What is certain goes out at once; only what may be the beginning of a tag is held back, and a call until it ends. Where
-the stream is cut makes no difference to the folded answer, and each character is looked at once.
+Text is passed on as soon as it is certain; only the possible beginning of a tag is held back, and a call until it ends.
+How the stream is cut into pieces makes no difference to the answer, and each character is looked at once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class AnswerReader(ABC):
         """What to pass on for an event.
 
         Raises:
-            ModelRequestError: The server says that there is a call, and has left nothing of it.
+            ModelRequestError: The server reports a call, but has removed its text.
         """
         match event:
             case TextDelta():
@@ -203,7 +203,7 @@ class AnswerReader(ABC):
         return reason
 
     def _report_missing_call(self, reason: str) -> None:
-        what = f"the answer ended with {reason!r}, but holds no call"
+        what = f"the answer ended with {reason!r}, but contains no call"
         if not self._has_text and not self._has_media:
             raise ModelRequestError(f"{what} and no text; {_USE_NATIVE}", code="call_parsed_by_server")
         self._out.append(PluginEvent("jackfield-call-formats.missing_call", {"note": f"{what}; {_USE_NATIVE}"}))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from jackfield.request import FunctionSchema
 
 Types = frozenset[str]
-"""JSON types a value may have; empty where nothing is said."""
+"""JSON types a value may have; empty if the schema does not say."""
 
 
 def schema_json(schema: Mapping[str, object]) -> str:
@@ -19,7 +19,7 @@ def schema_json(schema: Mapping[str, object]) -> str:
 def _as_dict(value: object) -> dict[str, object]:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a function schema holds JSON values only, not {type(value).__name__}")
+    raise TypeError(f"a function schema can only contain JSON values, not {type(value).__name__}")
 
 
 def properties_of(function: FunctionSchema) -> Mapping[str, object]:

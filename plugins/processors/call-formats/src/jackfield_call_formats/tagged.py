@@ -1,4 +1,4 @@
-"""Read calls that stand between `<tool_call>` tags: JSON, JSON with a block of code, or XML."""
+"""Read calls between `<tool_call>` tags: JSON, JSON with a block of code, or XML."""
 
 from __future__ import annotations
 

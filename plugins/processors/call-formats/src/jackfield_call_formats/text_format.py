@@ -17,12 +17,12 @@ from jackfield_call_formats.told import is_tool_traffic, without_tools
 
 
 class TextFormat(CallFormat):
-    """A call format that puts the tools at the end of the system message, and calls and results where they happened."""
+    """A call format that writes tools at the end of the system message, and calls and results where they occurred."""
 
     def render(self, request: ChatRequest) -> ChatRequest:
-        """The request with tools and tool traffic as text; the same object where there is neither.
+        """The request with tools, calls and results as text; the same object if there are none.
 
-        Where no function may be called, none is offered, and past calls are told as a part of what the user said.
+        If no function may be called, none is offered, and past calls are described in the user's messages.
         """
         offers_tools = bool(request.functions) and request.config.function_choice != "none"
         if not offers_tools and not request.functions and not any(map(is_tool_traffic, request.messages)):
@@ -39,7 +39,7 @@ class TextFormat(CallFormat):
 
     @abstractmethod
     def prompt(self, request: ChatRequest) -> str:
-        """The tools, how to call them, and what is asked of this answer in particular."""
+        """The tools, how to call them, and the demands on this answer in particular."""
 
     @abstractmethod
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:

@@ -1,4 +1,4 @@
-"""Tell past calls and results as a part of what the user said: for requests in which nothing may be called."""
+"""Describe past calls and results in the user's messages, for requests in which nothing may be called."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_tool_traffic(message: Message) -> bool:
 
 
 def without_tools(messages: Iterable[Message], lang: Lang) -> list[Message]:
-    """The history with its calls and results in the words of the user."""
+    """The history with its calls and results described in the user's messages."""
     out: list[Message] = []
     for message in messages:
         if is_tool_traffic(message):

@@ -1,7 +1,7 @@
 """Read and write a call as `<function=NAME><parameter=KEY>value</parameter></function>`.
 
-Values carry no types; the function's schema tells them. The format has no escapes. What would be misread without one
-is written as a JSON string whose first character is an escape, and read back from that: so a call reads back as it was.
+Values have no types; the function's schema gives them. The format has no escapes. A value that would be misread without
+one is written as a JSON string whose first character is an escape, so that a call reads back unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Function:
 
 
 def write_call(call: FunctionCall, functions: Sequence[FunctionSchema]) -> str:
-    """A call as the model should have written it. Arguments that are no JSON object stand there as they are."""
+    """A call as the model should have written it. Arguments that are not a JSON object are written as they are."""
     arguments = object_of(call)
     lines = [f"<function={_written_name(call.name)}>"]
     if arguments is None:
@@ -79,7 +79,7 @@ def _escaped(text: str) -> str:
 
 
 def early_xml_name(head: str) -> str:
-    """The name of a call whose XML begins like this; '' while it is not whole."""
+    """The name of a call whose XML begins like this; '' while it is incomplete."""
     match = _FUNCTION.match(head.lstrip())
     return _read_name(match[1]) if match else ""
 
@@ -91,7 +91,7 @@ def is_strict_xml(text: str) -> bool:
 
 
 def calls_in_xml(text: str, functions: Sequence[FunctionSchema], *, chosen: str = "") -> list[FoundCall]:
-    """The calls in a body, usually one; [] if it is none. `chosen` is the name of a call without one."""
+    """The calls in a body, usually one; [] if it is not a call. `chosen` is the name for a call without one."""
     found = []
     for function in _functions_in(text):
         name = function.name or chosen

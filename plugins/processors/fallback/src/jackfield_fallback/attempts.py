@@ -1,4 +1,4 @@
-"""What has come of the attempts at one answer: whether some of it is out, and what was spent in vain."""
+"""Track the attempts at one answer: whether part of it was shown, and what failed attempts cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Attempts:
     """Watches the events of one attempt after the other.
 
     Attributes:
-        is_out: Whether a consumer has some of an answer that is not complete.
+        is_out: Whether a consumer has received part of an incomplete answer.
         complete: Whether the attempt came to its end.
     """
 
@@ -34,12 +34,12 @@ class Attempts:
         self._reported: Usage | None = None
 
     def begin_another(self) -> None:
-        """Another model is asked: what came so far was in vain."""
+        """Another model is asked: what came so far is discarded."""
         self._lose()
         self._elsewhere = True
 
     def seen(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """The event, as it is passed on."""
+        """The event to pass on."""
         match event:
             case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta():
                 self.is_out = True

@@ -1,4 +1,4 @@
-"""A model that may be asked instead: made when it is first needed."""
+"""A model that may be asked instead, made when it is first needed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Candidate:
     """A model by its configuration. Several threads may ask for it at once.
 
     Args:
-        given: An address, a configuration, or a model, which stays its owner's to close.
-        host: Where backends are looked up.
+        given: An address, a configuration, or a model, which its owner must close.
+        host: The host that looks up backends.
 
     Raises:
         ConfigError: The backend is not named.
-        PluginError: The backend is not installed. Better said now than when it is needed.
+        PluginError: The backend is not installed. It is better to know this before the model is needed.
     """
 
     def __init__(self, given: str | Mapping[str, Any] | LLMConfig | BaseChatModel, host: PluginHost) -> None:
@@ -54,7 +54,7 @@ class Candidate:
         """The model; its backend is imported now if it was not.
 
         Raises:
-            ConfigError: A key of the configuration does not fit.
+            ConfigError: A key of the configuration is not valid.
             PluginError: The backend cannot be loaded.
         """
         with self._lock:
@@ -63,19 +63,19 @@ class Candidate:
             return self._made
 
     async def aclose(self) -> None:
-        """Close what calls opened, unless the model is somebody else's."""
+        """Close what calls opened, unless the model was passed in."""
         if self._made is not None and self._made is not self._given:
             await self._made.aclose()
 
 
 def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: float | None) -> GenerateConfig:
-    """The options of a call to another model than the one that was asked.
+    """The options of a call to another model than the first.
 
     Args:
-        model: What the other model's configuration sets; it wins, but for what the question is about.
-        asked: The options of the first model and of the call. What belongs to the first model's server is left out:
-            headers may carry its key.
-        deadline_s: What is left of the time for the whole call.
+        model: What the other model's configuration sets; it wins, except for options that are part of the question.
+        asked: The options of the first model and of the call. Those for the first model's server are left out: headers
+            may contain its API key.
+        deadline_s: The time left for the whole call.
     """
     left_out = (model.model_fields_set - _OF_THE_QUESTION) | _OF_ONE_MODEL | {"deadline"}
     options: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set - left_out}

@@ -17,10 +17,10 @@ def _as_models(value: object) -> object:
     for model in models:
         if not isinstance(model, str | Mapping | LLMConfig | BaseChatModel):
             raise ValueError(
-                f"a model is 'backend:model', a dict or LLMConfig, or a model, and not {type(model).__name__}"
+                f"a model must be 'backend:model', a dict, an LLMConfig or a model object, not {type(model).__name__}"
             )
         if isinstance(model, str) and not model.strip():
-            raise ValueError("a model is 'backend:model', and not an empty text")
+            raise ValueError("a model must be 'backend:model', not an empty text")
     return models
 
 
@@ -29,7 +29,7 @@ Models = Annotated[tuple[Any, ...], BeforeValidator(_as_models)]
 
 
 class FallbackConfig(Config):
-    """Whom to ask instead, by what went wrong: addresses (`backend:model`) or the dicts of LLMConfig, in order."""
+    """Which models to ask instead, by cause: addresses (`backend:model`) or the dicts of LLMConfig, in order."""
 
     overload: Models = Field(default=(), repr=False, description="The provider failed on its side (HTTP 5xx)")
     rate_limit: Models = Field(
@@ -39,23 +39,25 @@ class FallbackConfig(Config):
     connection: Models = Field(default=(), repr=False, description="The server could not be reached")
     response: Models = Field(default=(), repr=False, description="The answer ended in the middle, or cannot be read")
     context: Models = Field(default=(), repr=False, description="The request is longer than the model's context")
-    content_filter: Models = Field(default=(), repr=False, description="The provider's inspection refused the content")
-    unsupported_input: Models = Field(
-        default=(), repr=False, description="The model takes no such content: images, audio, video"
+    content_filter: Models = Field(
+        default=(), repr=False, description="The provider's content inspection refused the content"
     )
-    auth: Models = Field(default=(), repr=False, description="The key is wrong, or has no right to the model")
-    not_found: Models = Field(default=(), repr=False, description="The server has no such model")
-    any: Models = Field(default=(), repr=False, description="Whatever went wrong; asked after the models of the cause")
+    unsupported_input: Models = Field(
+        default=(), repr=False, description="The model does not take this content: images, audio, video"
+    )
+    auth: Models = Field(default=(), repr=False, description="The API key is wrong, or has no access to the model")
+    not_found: Models = Field(default=(), repr=False, description="The server does not have the model")
+    any: Models = Field(default=(), repr=False, description="Any cause; asked after the models for the specific cause")
     cooldown_s: float | None = Field(
         default=None,
         gt=0,
-        description="Seconds for which a model that was overloaded, rate limited, silent or away is not asked again",
+        description="Seconds for which an overloaded, rate-limited, silent or unreachable model is not asked again",
     )
     max_rest_s: float = Field(
         default=600.0,
         gt=0,
         allow_inf_nan=False,
-        description="The longest such rest, in seconds, whatever its server asks for; no less than cooldown_s",
+        description="The longest such pause, in seconds, whatever its server asks for; at least cooldown_s",
     )
 
     def by_cause(self) -> dict[str, tuple[Any, ...]]:

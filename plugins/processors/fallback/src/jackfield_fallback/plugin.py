@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The fallback, before anything is written in a model's own format."""
+    """The fallback, before a request is written in a model's own format."""
     return [
         ProcessorSpec(
             name="fallback",

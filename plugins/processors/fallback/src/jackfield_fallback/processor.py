@@ -39,20 +39,19 @@ _NOTES = {
 class Fallback(Processor):
     """Asks the next model when one cannot answer, by the cause of its failure.
 
-    Those named for the cause are asked in their order, then those for `any`. Each has its own configuration and its own
-    chain, and is given the messages, functions and options as they were before they were written for the first model.
-    What was said so far is made void by a `StreamReset`; a consumer that cannot be told of one gets the error.
+    The models for the cause are asked in order, then those for `any`. Each has its own configuration and its own
+    chain, and gets the messages, functions and options as they were before they were prepared for the first model.
+    A `StreamReset` discards what was streamed so far; a consumer that cannot handle one gets the error.
 
-    If all fail, the error of the first model is raised: it says why help was needed. What became of the others stands
-    in its notes.
+    If all fail, the error of the first model is raised, with the errors of the others in its notes.
 
     Args:
-        cfg, settings: Those of `FallbackConfig`; a model may also be given as it is, and is then not closed here.
-        host: Where the backends are looked up; the installed ones if None.
-        clock: Seconds that only grow.
+        cfg, settings: The keys of `FallbackConfig`; a model object may also be given, and is then not closed here.
+        host: The host that looks up backends; the installed ones if None.
+        clock: A monotonic clock, in seconds.
 
     Raises:
-        ConfigError: A setting does not fit. No value is shown.
+        ConfigError: A setting is not valid. The message shows no values.
         PluginError: A backend is not installed.
     """
 
@@ -88,7 +87,7 @@ class Fallback(Processor):
             await candidate.aclose()
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask the model, and the others while nobody has answered."""
+        """Ask the model, and then the others until one answers."""
         if METADATA in request.metadata:
             return call_next(request)
         return self._answer(_Call(request, call_next, self._clock()))

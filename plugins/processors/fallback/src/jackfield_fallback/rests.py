@@ -1,4 +1,4 @@
-"""Which models are left alone for a while, because they failed a moment ago."""
+"""Which models are not asked for a while, because they have just failed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Rest:
 
 
 class Rests:
-    """A circuit breaker for each model. When its time is over, a model is asked as if nothing had been.
+    """A circuit breaker for each model. When its pause is over, a model is asked as usual.
 
     Args:
-        cooldown_s: How long a model rests; None for never.
-        max_rest_s: A longer rest that its server asks for is kept to, up to this.
-        clock: Seconds that only grow.
+        cooldown_s: How long a model pauses; None for no pause.
+        max_rest_s: A longer pause that its server asks for is respected, up to this.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(self, cooldown_s: float | None, max_rest_s: float, clock: Callable[[], float]) -> None:
@@ -33,12 +33,12 @@ class Rests:
         self._rests: dict[str, Rest] = {}
 
     def of(self, name: str) -> Rest | None:
-        """The rest that a model takes now, if it takes one."""
+        """The current pause of a model, if there is one."""
         rest = self._rests.get(name)
         return rest if rest is not None and self._clock() < rest.until else None
 
     def note(self, name: str, error: Exception) -> None:
-        """A model failed."""
+        """Record that a model failed."""
         cause = cause_of(error)
         if self._cooldown_s is None or cause not in RESTING:
             return

@@ -16,11 +16,11 @@ from jackfield_guardrail.scanning import Scanner
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that an answer does not keep.
+    """A rule that an answer violates.
 
     Attributes:
         rule: Its name.
-        reason: What is wrong, for the model alone; '' if the rule's own hint says all.
+        reason: What is wrong, only for the model; '' if the rule's own hint says it all.
     """
 
     rule: str
@@ -31,10 +31,10 @@ class Inspection:
     """Looks at one answer.
 
     Attributes:
-        violation: The first rule, of those that do more than redact and note, that the answer does not keep.
-        passed: Whether a part of the answer was given on.
-        notes: How often what was found, by rule, for those that only redact or note.
-        spent: What judges cost.
+        violation: The first rule that the answer violates, among those that do more than redact and note.
+        passed: Whether a part of the answer was passed on.
+        notes: How many matches there were, by rule, for rules that only redact or note.
+        spent: What the judges cost.
     """
 
     def __init__(self, rules: Rules, lang: Lang) -> None:
@@ -53,7 +53,7 @@ class Inspection:
         self.spent = Usage()
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """What may go on for one event; nothing of the answer after a violation."""
+        """The events to pass on for one event; nothing of the answer after a violation."""
         match event:
             case TextDelta(text):
                 self._measure(text)

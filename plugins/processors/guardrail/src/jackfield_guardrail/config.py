@@ -1,4 +1,4 @@
-"""The settings of the guardrail: rules, each with one thing that it checks and one thing that follows."""
+"""The settings of the guardrail: rules, each with one check and one action."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _HOST = re.compile(r"(?:\*\.)?[^\s/?#@:*]+(?::\d+)?\Z")
 class JudgeConfig(Config):
     """A model that is asked about an answer."""
 
-    llm: str | dict[str, Any] = Field(repr=False, description="The model, as for any: backend:model, or a dict")
-    question: str = Field(min_length=1, description="What is asked of the answer; yes lets it pass")
+    llm: str | dict[str, Any] = Field(repr=False, description="The model: backend:model, or a dict as for any model")
+    question: str = Field(min_length=1, description="The question about the answer; yes lets it pass")
 
 
 class RuleConfig(Config):
-    """One rule: one of `deny` to `judge`, and what follows where an answer does not keep it."""
+    """One rule: one of `deny` to `judge`, and the action if an answer violates it."""
 
-    name: str = Field(pattern=f"^{NAME.pattern}$", description="What errors and events call it")
+    name: str = Field(pattern=f"^{NAME.pattern}$", description="The rule's name in errors and events")
     deny: str | None = Field(default=None, description="A regular expression that must not match")
     require: str | None = Field(default=None, description="A regular expression that must match somewhere")
     max_length: int | None = Field(default=None, ge=0, description="The most characters of text")
@@ -41,21 +41,19 @@ class RuleConfig(Config):
         default=None, description="The text is JSON that fits this JSON Schema; true: any JSON"
     )
     hosts: tuple[str, ...] | None = Field(
-        default=None, description="The only hosts of links and images; *.example.org for all below it"
+        default=None, description="The only allowed hosts of links and images; *.example.org includes all subdomains"
     )
-    language: Lang | None = Field(default=None, description="What the text is written in, by its letters")
+    language: Lang | None = Field(default=None, description="The language of the text, judged by its letters")
     judge: JudgeConfig | None = None
     action: Action = Field(default="block", description="block, replace, redact, retry or note")
-    replacement: str | None = Field(
-        default=None, description="What stands in the place of the answer, or of what is redacted"
-    )
+    replacement: str | None = Field(default=None, description="The text that replaces the answer, or the redacted part")
     retries: int = Field(default=1, ge=1, le=10, description="How often the model is asked again")
-    hint: str = Field(default="", description="What the model is told was wrong when it is asked again")
+    hint: str = Field(default="", description="What was wrong, for the model when it is asked again")
     window: int = Field(
         default=64,
         ge=1,
         le=LONGEST_WINDOW,
-        description="How many characters of a match are seen at once; a stream is that late",
+        description="How many characters of a match are seen at once; a stream is delayed by as many",
     )
     parts: tuple[Part, ...] = Field(
         default=("text", "reasoning"), min_length=1, description="Where deny and hosts look"
@@ -73,7 +71,9 @@ class RuleConfig(Config):
     def _check_hosts(cls, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for host in hosts or ():
             if not _HOST.match(host):
-                raise ValueError(f"{host!r} is no host: write www.example.org, *.example.org or localhost:8000")
+                raise ValueError(
+                    f"{host!r} is not a valid host: write www.example.org, *.example.org or localhost:8000"
+                )
         return hosts
 
     @field_validator("json_schema")
@@ -82,7 +82,7 @@ class RuleConfig(Config):
         if schema is False:
             raise ValueError("false lets no answer pass: write true for any JSON, or a JSON Schema")
         if isinstance(schema, dict) and (fault := fault_of_schema(schema)):
-            raise ValueError(f"it is no JSON Schema: {fault}")
+            raise ValueError(f"it is not a valid JSON Schema: {fault}")
         return schema
 
     @model_validator(mode="after")
@@ -93,12 +93,12 @@ class RuleConfig(Config):
             raise ValueError(f"the rule {self.name!r} needs one of {', '.join(CHECKS)}, and has {what}")
         check = given[0]
         if self.action == "redact" and check not in _BY_PARTS:
-            raise ValueError(f"the rule {self.name!r} cannot redact: only what deny and hosts find can be taken out")
+            raise ValueError(f"the rule {self.name!r} cannot redact: only deny and hosts can take something out")
         if self.action == "replace" and self.replacement is None:
             raise ValueError(f"the rule {self.name!r} replaces answers: it needs a `replacement`")
         for field, checks in (("parts", _BY_PARTS), ("window", _BY_REGEX)):
             if field in self.model_fields_set and check not in checks:
-                raise ValueError(f"the rule {self.name!r} has `{field}`, which is for {' and '.join(checks)} alone")
+                raise ValueError(f"the rule {self.name!r} has `{field}`, which only works with {' and '.join(checks)}")
         return self
 
 

@@ -1,4 +1,4 @@
-"""Where in a text something is that a rule looks for."""
+"""Find what a rule looks for in a text."""
 
 from __future__ import annotations
 

@@ -33,11 +33,11 @@ _UNCLEAR = {"en": "no clear yes to: {question}", "zh": "对这个问题没有明
 
 
 class Judge:
-    """Asks a model whether an answer may pass; only a clear yes lets it.
+    """Asks a model whether an answer may pass; only a clear yes lets it pass.
 
     Args:
-        model: Who is asked.
-        question: What is asked of the answer, so that yes lets it pass.
+        model: The model that judges.
+        question: The question about the answer; yes lets it pass.
     """
 
     def __init__(self, model: BaseChatModel, question: str) -> None:

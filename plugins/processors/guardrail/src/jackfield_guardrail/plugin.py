@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The guardrail, outside of everything that changes an answer."""
+    """The guardrail, outside everything that changes an answer."""
     return [
         ProcessorSpec(
             name="output_guardrail",
             target="jackfield_guardrail.processor:OutputGuardrail",
             config="jackfield_guardrail.config:GuardrailConfig",
-            summary="Checks answers by rules that block, replace, redact, ask again or note, before anybody gets them.",
+            summary="Checks answers against rules that block, replace, redact, ask again or note.",
             phase="output",
         )
     ]

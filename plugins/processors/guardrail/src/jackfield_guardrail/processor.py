@@ -1,4 +1,4 @@
-"""The guardrail as a processor: it asks, looks at the answer, and does what its rules say."""
+"""The guardrail as a processor: it asks the model, checks the answer, and applies its rules."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ CODE = "output_guardrail"
 
 _NOTES: Mapping[str, Mapping[Lang, str]] = {
     "replace": {"en": "the answer was replaced (rule {name})", "zh": "回答已被替换（规则 {name}）"},
-    "retry": {"en": "the answer is asked for again (rule {name})", "zh": "正在重新请求回答（规则 {name}）"},
-    "note": {"en": "the answer does not keep the rule {name}", "zh": "回答不符合规则 {name}"},
+    "retry": {"en": "the model is asked again (rule {name})", "zh": "正在重新请求回答（规则 {name}）"},
+    "note": {"en": "the answer violates the rule {name}", "zh": "回答不符合规则 {name}"},
 }
 _AGAIN: Mapping[Lang, str] = {
     "en": (
@@ -42,17 +42,17 @@ _AGAIN: Mapping[Lang, str] = {
 class OutputGuardrail(Processor):
     """Checks answers before the caller gets them.
 
-    What a rule finds on the fly (`deny`, `hosts`, `max_length`) keeps text back for a window of characters. Where a
-    rule that does more than note has to see the whole (`require`, `json_schema`, `language`, `judge`, a check), the
-    text waits until the answer is complete.
+    Rules that work on the fly (`deny`, `hosts`, `max_length`) hold text back by a window of characters. If a rule that
+    does more than note has to see the whole answer (`require`, `json_schema`, `language`, `judge`, a check), the text
+    waits until the answer is complete.
 
     Args:
-        cfg, settings: Those of `GuardrailConfig`: `rules`.
+        cfg, settings: The keys of `GuardrailConfig`: `rules`.
         checks: Rules that are functions.
-        host: Where the models of judges are looked up; the installed ones if None.
+        host: The host that looks up the models of judges; the installed ones if None.
 
     Raises:
-        ConfigError: A rule does not fit, or there is none.
+        ConfigError: A rule is not valid, or there are no rules.
         PluginError: The backend of a judge is not installed, or cannot be loaded.
     """
 
@@ -72,7 +72,7 @@ class OutputGuardrail(Processor):
         super().__init__(cfg, **settings)
         self._rules = rules_of(self.config.rules, tuple(checks), host)
         if not self._rules.by_name:
-            raise ConfigError("output_guardrail has no rules, so it would let everything pass: give it `rules`")
+            raise ConfigError("output_guardrail has no rules, so it would let everything pass: set `rules`")
 
     def __repr__(self) -> str:
         return f"<OutputGuardrail rules={list(self._rules.by_name)}>"
@@ -83,10 +83,10 @@ class OutputGuardrail(Processor):
             await model.aclose()
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask; give on what the rules let pass.
+        """Ask, and pass on what the rules allow.
 
         Raises:
-            ContentFilterError: While it is read: a rule blocks the answer.
+            ContentFilterError: While the answer is read: a rule blocks it.
         """
         return self._answer(request, call_next)
 

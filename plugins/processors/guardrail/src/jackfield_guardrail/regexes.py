@@ -1,4 +1,4 @@
-"""Regular expressions that come from the operator and meet texts that come from anybody: which ones are refused."""
+"""Which regular expressions are refused, because they are applied to texts that anybody may write."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _TOKEN = re.compile(
 
 
 def fault_of_regex(regex: str) -> str:
-    """Why a regular expression is refused, '' if it is not.
+    """Why a regular expression is refused; '' if it is accepted.
 
-    Besides what Python cannot read, and what matches the empty text, that is a repeat inside of a repeat: on a hostile
-    text such a one takes time that doubles with each character, and nothing can stop it.
+    Besides those that Python cannot read, and those that match the empty text, these are repeats inside repeats: on a
+    hostile text their time doubles with each character, and nothing can stop them.
     """
     try:
         compiled = re.compile(regex)
     except (re.error, RecursionError, OverflowError):
-        return "it is no regular expression that Python's re can read"
+        return "it is not a valid regular expression for Python's re"
     if compiled.match(""):
         return "it matches the empty text, so it would match everywhere"
     if _repeats_repeats(regex):
         return (
-            "it repeats a group in which something is repeated, and a hostile text could make that take for ever: "
+            "it repeats a group that contains a repeat, which could take for ever on a hostile text: "
             "make the inner repeat possessive (`++`, `*+`), or the group atomic (`(?>…)`)"
         )
     return ""

@@ -36,11 +36,11 @@ CheckFunction: TypeAlias = Callable[[str], Opinion | Awaitable[Opinion]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A rule in code: a function says of the text of a whole answer whether it may pass.
+    """A rule in code: a function that decides whether the text of a whole answer may pass.
 
     Attributes:
-        name: What errors and events call it: lower case letters, digits and `_`.
-        function: From the text to True, False, what is wrong as a text, or a `Verdict`; it may be `async`.
+        name: Its name in errors and events: lower case letters, digits and `_`.
+        function: Takes the text, and returns True, False, what is wrong as a text, or a `Verdict`; it may be `async`.
         action, replacement, retries, hint: As for any rule.
     """
 
@@ -54,14 +54,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What follows where an answer does not keep it.
+    """The action if an answer violates it.
 
     Attributes:
         name: What errors and events call it.
         action: What follows.
         replacement: What stands in the place of the answer; None if nothing does.
         retries: How often the model is asked again.
-        hints: What it is told then, where nobody knows better.
+        hints: What was wrong, by language, for the model that is asked again.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Rules:
         required: The names of those whose finds must be there.
         lengths: Names, and the most characters of text.
         checks: Names, and what looks at whole texts, in order.
-        final: The names of those that are for answers without calls alone: what comes with a call is no result yet.
+        final: The names of those that only apply to answers without calls, because others are not final.
         models: The models that were made for judges.
     """
 
@@ -145,7 +145,7 @@ def _hints(kind: str, own: str, **parts: object) -> Mapping[Lang, str]:
 
 def _fits(check: Check, taken: Mapping[str, Rule]) -> None:
     if not NAME.fullmatch(check.name):
-        raise ConfigError(f"{check.name!r} is no name of a check: use lower case letters, digits and '_'")
+        raise ConfigError(f"{check.name!r} is not a valid name for a check: use lower case letters, digits and '_'")
     if check.name in taken:
         raise ConfigError(f"two rules are named {check.name!r}: rename one")
     if check.action not in ("block", "replace", "retry", "note"):

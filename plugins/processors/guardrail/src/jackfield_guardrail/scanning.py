@@ -1,4 +1,4 @@
-"""Look through a text that arrives in pieces, and give it on as soon as nothing to come can change what was found.
+"""Scan a text that arrives in pieces, and pass it on as soon as no later text can change the result.
 
 A text is decided in blocks. What is found in a block depends on the block, on a little before it, and on a window of
 what follows, all counted from the beginning of the text: so it is the same however the text is cut.

@@ -1,4 +1,4 @@
-"""What can only be said of a whole answer: is it JSON, in the right language, what a function or a model says of it."""
+"""Checks that need the whole answer: JSON, language, functions, and models as judges."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FEW_LETTERS = 10  # of fewer nobody can say which language they are
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of an answer.
+    """The verdict on an answer.
 
     Attributes:
         passes: Whether it may pass.
-        reason: What is wrong, for the model that is asked again; nobody else is told.
-        usage: What it cost to find out.
+        reason: What is wrong, only for the model that is asked again.
+        usage: What the check cost.
     """
 
     passes: bool
@@ -44,7 +44,7 @@ class WholeCheck(Protocol):
     """Looks at the text of a whole answer."""
 
     async def __call__(self, answer: str, lang: Lang, /) -> Verdict:
-        """What is to be said of it; `lang` is the language of reasons."""
+        """The verdict; `lang` is the language of reasons."""
 
 
 class JsonCheck:
@@ -100,7 +100,7 @@ class LanguageCheck:
 
 
 class FunctionCheck:
-    """What a function says of an answer. A plain one runs in a worker thread."""
+    """The verdict of a function. A plain function runs in a worker thread."""
 
     def __init__(self, function: Callable[[str], Opinion | Awaitable[Opinion]]) -> None:
         self._function = function

@@ -1,1 +1,1 @@
-"""Mentions files and media by name, and leaves out of a message what is only mentioned."""
+"""Mentions files and media by name, and removes what the model does not take."""

@@ -12,7 +12,7 @@ Unsupported = Literal["refuse", "note"]
 
 
 class MultimodalConfig(Config):
-    """What becomes of images, audio and video that the model does not take."""
+    """What happens to images, audio and video that the model does not take."""
 
     unsupported: Unsupported = Field(
         default="refuse",

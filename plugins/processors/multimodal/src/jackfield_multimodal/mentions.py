@@ -1,4 +1,4 @@
-"""How a file, an image, a sound or a film is mentioned in a text: by its kind and its base name, and nothing else."""
+"""How a file, image, sound or video is mentioned in a text: by its kind and its base name, and nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTES: Mapping[Lang, str] = {"en": "(Uploaded {}) ", "zh": "（上传了 {}）"
 
 
 def mention(item: ContentItem, lang: Lang) -> str:
-    """An item that is no text, as `![image](cat.png)` or `[file](report.pdf)`.
+    """An item that is not text, as `![image](cat.png)` or `[file](report.pdf)`.
 
     The name is for readers only. It is on one line and does not end the mention, whatever a URL has encoded in it; it
     may be cut, and may hold separators, so nobody can open a file by it.
@@ -35,7 +35,7 @@ def is_mentioned(item: ContentItem, texts: Sequence[str]) -> bool:
 
 
 def note(mentions: Sequence[str], lang: Lang) -> str:
-    """What stands before the text of a message to which something is attached; with a space after it, in English."""
+    """The note before the text of a message with attachments; in English, a space follows it."""
     return _NOTES[lang].format(" ".join(mentions))
 
 

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multimodal messages as a processor: what a model cannot read is mentioned, and left out."""
+"""Multimodal messages as a processor: content that a model cannot read is mentioned by name, and left out."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _FILES: frozenset[ItemKind] = frozenset({"file"})
 
 
 class Multimodal(Preprocessor):
-    """Mentions files and media where somebody needs their names, and leaves out files that the model does not take.
+    """Mentions files and media by name where this is needed, and leaves out files that the model does not take.
 
-    A message of the system or the user gets a note before its text, such as `(Uploaded ![image](cat.png)
-    [file](report.pdf)) `: with each file, image, sound and film that the model does not take, and with all of them if
-    the request has tools, which are told what to work on. What a text of the message mentions already is not mentioned
-    again. In messages of the others, a mention stands in the place of what is left out.
+    A system or user message gets a note before its text, such as `(Uploaded ![image](cat.png) [file](report.pdf)) `:
+    with each file, image, sound and video that the model does not take, and with all of them if the request has tools,
+    which need the names to work on. What the message already mentions is not mentioned again. In other messages, a
+    mention replaces what is left out.
 
-    Nothing is read and nothing fetched. Ids, names, origins and `extra` of messages stay; a request in which nothing is
-    to do is passed on as the same object.
+    Nothing is read and nothing fetched. Ids, names, origins and `extra` of messages stay; a request that needs no
+    change is passed on as the same object.
 
     Args:
-        cfg, settings: Those of `MultimodalConfig`.
+        cfg, settings: The keys of `MultimodalConfig`.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
 
     name: ClassVar[str] = "multimodal"

@@ -1,1 +1,1 @@
-"""Keeps calls within requests and tokens per minute, for a process or for all of a machine."""
+"""Limits requests and tokens per minute, for one process or for all processes of a machine."""

@@ -9,19 +9,19 @@ from jackfield.configured import PathText
 
 
 class RateLimitsConfig(Config):
-    """What a server allows, and who shares it."""
+    """What a server allows, and who shares the limits."""
 
     requests_per_minute: int | None = Field(default=None, ge=1, description="Requests in any 60 seconds (RPM)")
     tokens_per_minute: int | None = Field(
         default=None, ge=1, description="Tokens of questions and answers in any 60 seconds (TPM)"
     )
-    max_concurrency: int | None = Field(default=None, ge=1, description="Requests that are answered at once")
+    max_concurrency: int | None = Field(default=None, ge=1, description="The most requests at the same time")
     max_wait_s: float | None = Field(
         default=None, ge=0, description="The longest wait for a place, in seconds; RateLimitedError beyond it"
     )
-    scope: str = Field(default="", description="Whose limits these are; the server and the model of a request if unset")
+    scope: str = Field(default="", description="A name for the limits; the server and the model of a request if unset")
     path: PathText | None = Field(
-        default=None, min_length=1, description="An SQLite file in which several processes share the limits"
+        default=None, min_length=1, description="An SQLite file through which several processes share the limits"
     )
     pause_s: float = Field(
         default=2.0, ge=0, description="The pause after an HTTP 429 that does not say how long to wait"
@@ -37,4 +37,4 @@ class RateLimitsConfig(Config):
         gt=0,
         description="Seconds of silence after which a process that shares the file counts as gone, with its places",
     )
-    media_tokens: int = Field(default=1000, ge=0, description="What an image, a sound or a film is taken for")
+    media_tokens: int = Field(default=1000, ge=0, description="The tokens that an image, a sound or a video counts as")

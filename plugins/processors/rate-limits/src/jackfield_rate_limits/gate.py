@@ -55,11 +55,11 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """How many are waiting."""
         return len(self._line)
 
     async def look(self, wanted: Wanted) -> Entry | Wait:
-        """Let a request in if nobody waits in line and there is a place. Who looks is looked for in its turn, too."""
+        """Let a request in if nobody waits in line and there is a place."""
         if self._poll_s is None:  # without a file, a look takes no time, and nobody can come in between
             with self._lock:
                 is_alone = not self._line
@@ -80,7 +80,7 @@ class Gate:
             self._leave_the_line(ticket)
 
     async def enter(self, wanted: Wanted, *, max_wait_s: float | None, sleep: Sleep) -> Entry:
-        """Stand in line until there is a place. Who is cancelled leaves the line, and the next one moves up.
+        """Stand in line until there is a place. A cancelled request leaves the line, and the next one moves up.
 
         Raises:
             TooLongError: As soon as it is known that there is no place within `max_wait_s` seconds.
@@ -104,7 +104,7 @@ class Gate:
             self._leave_the_line(ticket)
 
     async def leave(self, entry: Entry, tokens: int) -> None:
-        """A request is over, and used so many tokens."""
+        """Record that a request has ended, and the tokens it used."""
         now = self._clock()
         try:
             await self._note(lambda state: state.leave(entry, tokens, now))
@@ -112,12 +112,12 @@ class Gate:
             self._wake_the_first()
 
     async def renew(self, entry: Entry, lease_s: float) -> None:
-        """A request is still being answered."""
+        """Record that a request is still being answered."""
         until = self._clock() + lease_s
         await self._note(lambda state: state.renew(entry, until))
 
     async def pause(self, seconds: float, *, max_pause_s: float) -> None:
-        """Nobody is let in for so long, `max_pause_s` seconds at most."""
+        """Let nobody in for some seconds, at most `max_pause_s`."""
         if not seconds <= max_pause_s:  # "not a number", too
             seconds = max_pause_s
         now = self._clock()
@@ -131,7 +131,7 @@ class Gate:
             _log.warning("%s", error)
 
     def learn(self, answer_tokens: int) -> None:
-        """An answer had so many tokens."""
+        """Record how many tokens an answer had."""
         self.answer_tokens += _WEIGHT_OF_THE_LAST * (answer_tokens - self.answer_tokens)
 
     async def _try(self, wanted: Wanted) -> Entry | Wait:

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The limits, next to the backend, inside of retries: each attempt counts."""
+    """The limits, next to the backend, inside retries: each attempt counts."""
     return [
         ProcessorSpec(
             name="rate_limits",
             target="jackfield_rate_limits.processor:RateLimits",
             config="jackfield_rate_limits.config:RateLimitsConfig",
-            summary="Keeps calls within requests and tokens per minute, and calls at once.",
+            summary="Limits requests and tokens per minute, and concurrent calls.",
             phase="transport",
             after=("retry",),
             effects=frozenset({"files"}),

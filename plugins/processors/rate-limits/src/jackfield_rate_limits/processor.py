@@ -1,4 +1,4 @@
-"""The limits as a processor: a place first, then the call, then what it used in truth."""
+"""The limits as a processor: wait for a place, make the call, then record what it really used."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ _WHY = {
     "tokens": ("tokens_per_minute is used up", "本分钟的 token 数已用完"),
     "concurrency": ("max_concurrency requests are being answered", "同时进行的请求数已达上限"),
     "pause": ("the server asked for a pause", "服务器要求暂停"),
-    "turn": ("others came first", "前面还有其他请求"),
+    "turn": ("other requests came first", "前面还有其他请求"),
 }
 
 
 class RateLimits(Processor):
-    """Lets a request through when its server's limits allow it, first come first served.
+    """Lets a request through when its server's limits allow it: first come, first served.
 
     All agents of a process that ask the same model of the same server share the limits; with `path`, all processes that
     name the same file do. Each attempt of a retry counts. An HTTP 429 makes everybody wait.
 
     Args:
-        cfg, settings: Those of `RateLimitsConfig`.
+        cfg, settings: The keys of `RateLimitsConfig`.
         clock: Seconds; `time.monotonic` by default, and `time.time` where processes share a file.
         sleep: Waits for some seconds.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
 
     name: ClassVar[str] = "rate_limits"
@@ -146,7 +146,7 @@ class RateLimits(Processor):
             if question + answer > self._limits.tokens:
                 raise LimitReachedError(
                     f"{self._scope(request)}: a request of about {question} tokens and an answer of up to {answer} "
-                    f"never fit into tokens_per_minute={self._limits.tokens}: shorten the history, lower max_tokens, "
+                    f"cannot fit into tokens_per_minute={self._limits.tokens}: shorten the history, lower max_tokens, "
                     f"or raise the limit",
                     limit="tokens_per_minute",
                 )

@@ -17,7 +17,7 @@ SLICE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is allowed; None is no limit."""
+    """What is allowed; None means unlimited."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -71,7 +71,7 @@ class State:
 
     Attributes:
         used: Requests and tokens, by the second they count in.
-        running: Who is answered now.
+        running: The requests that are being answered.
         paused: Since when and until when nobody is let in.
     """
 
@@ -179,17 +179,17 @@ class State:
     # --- in a file ---
 
     def to_json(self) -> str:
-        """As a text, for `from_json`."""
+        """The state as text, for `from_json`."""
         running = {one: [running.until, running.owner] for one, running in self.running.items()}
         used = [[second, *counts] for second, counts in self.used.items()]
         return json.dumps({"used": used, "running": running, "paused": self.paused})
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        """What `to_json` wrote.
+        """The state that `to_json` wrote.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The text is something else.
         """
         try:
             kept = json.loads(text, parse_constant=_no_number)
@@ -199,7 +199,7 @@ class State:
                 paused=None if kept["paused"] is None else (float(kept["paused"][0]), float(kept["paused"][1])),
             )
         except (TypeError, LookupError, AttributeError) as error:
-            raise ValueError(f"this is no state of limits ({type(error).__name__})") from error
+            raise ValueError(f"this is not a state of limits ({type(error).__name__})") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Wanted:
     Attributes:
         id: A name that no other has.
         limits: What is allowed.
-        tokens: What it will use, as far as one can tell; no more than is allowed at all.
+        tokens: An estimate of what it will use; no more than the limit.
         lease_s: How long its place is kept for it without a sign of life.
         owner: The process, as in `Running`.
         max_pause_s: The longest pause it stands for; another process may have written down a longer one.

@@ -1,1 +1,1 @@
-"""Replaces personal data and keys before a model is asked, and puts them back into its answer."""
+"""Replaces personal data and API keys before a model is asked, and restores them in its answer."""

@@ -41,7 +41,7 @@ class AnswerTransform:
     Args:
         make_text: Makes the rewriter of text and reasoning.
         make_arguments: Makes the rewriter of a call's arguments.
-        counts: What was replaced in this answer, by kind, filled while it is rewritten; told before its end.
+        counts: What was replaced in this answer, by kind, filled while it is rewritten; reported before its end.
     """
 
     def __init__(self, make_text: MakeRewriter, make_arguments: MakeRewriter, counts: Counts) -> None:

@@ -30,7 +30,7 @@ class ArgumentsScanner:
 
     Values are looked for in each string, without its escapes, and in each number; such a number becomes a string.
     Arguments that do not begin as an object are read as plain text: some models write code in their place. Strings are
-    written anew, so that the escapes may be other ones than before.
+    written again, so that the escapes may differ from the original.
     """
 
     def __init__(self, finder: Finder, replace: Replace) -> None:

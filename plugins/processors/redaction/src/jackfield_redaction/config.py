@@ -16,15 +16,15 @@ MAX_PATTERN_LENGTH = 1000
 
 
 class PatternConfig(Config):
-    """Something else to find: a regular expression, and how long what it matches can be.
+    """Something else to find: a regular expression, and the length of its matches.
 
     It is tried at every position of every text, on the next `max_length` characters: what it looks for beyond them
-    (a lookahead, too) is not there for it, and a lookbehind sees 16 characters.
+    (including a lookahead) is invisible to it, and a lookbehind sees 16 characters.
     """
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="What placeholders and counts call it")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="The name in placeholders and counts")
     regex: str = Field(repr=False)
-    max_length: int = Field(ge=1, le=MAX_PATTERN_LENGTH, description="In characters; so much is held back of a stream")
+    max_length: int = Field(ge=1, le=MAX_PATTERN_LENGTH, description="In characters; a stream is delayed by as many")
 
     @field_validator("regex")
     @classmethod
@@ -32,16 +32,16 @@ class PatternConfig(Config):
         try:
             compiled = re.compile(regex)
         except (re.error, RecursionError, OverflowError):
-            raise ValueError("it is no regular expression that Python's re can read") from None
+            raise ValueError("it is not a valid regular expression for Python's re") from None
         if compiled.match(""):
             raise ValueError("it matches the empty text, so it would match everywhere")
         return regex
 
 
 class RedactionConfig(Config):
-    """What is found, what becomes of it, and what is left alone."""
+    """What is found, what happens to it, and what is left alone."""
 
-    mode: Mode = Field(default="placeholder", description="placeholder: put back into answers; remove: never put back")
+    mode: Mode = Field(default="placeholder", description="placeholder: restored in answers; remove: never restored")
     kinds: tuple[Kind, ...] | None = Field(default=None, description="Which built-in kinds to find; all if unset")
     patterns: tuple[PatternConfig, ...] = Field(default=(), description="What else to find")
     keep: tuple[str, ...] = Field(

@@ -12,7 +12,7 @@ _BEGUN = re.compile(r"\[(?:[A-Z][A-Z0-9_]{0,40})?\Z")
 
 
 class Vault:
-    """Gives each distinct value of one request a placeholder, and remembers which.
+    """Gives each distinct value of one request a placeholder, and remembers it.
 
     They are numbered in the order of the history, so that a history that grows keeps its placeholders. A placeholder
     that the texts already contain is nobody's.
@@ -61,7 +61,7 @@ class Restorer:
         return self._restored(text[: begun.start()] if begun else text)
 
     def finish(self) -> str:
-        """The rest: it is no placeholder."""
+        """The rest, which contains no placeholder."""
         rest, self._rest = self._rest, ""
         return rest
 

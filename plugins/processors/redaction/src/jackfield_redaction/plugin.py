@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def processors() -> list[ProcessorSpec]:
             name="redaction",
             target="jackfield_redaction.processor:Redaction",
             config="jackfield_redaction.config:RedactionConfig",
-            summary="Replaces personal data and keys before a model is asked, and puts them back into its answer.",
+            summary="Replaces personal data and API keys before a model is asked, and restores them in its answer.",
             phase="format",
             before=("call_format",),
         )

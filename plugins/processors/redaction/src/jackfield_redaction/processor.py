@@ -1,4 +1,4 @@
-"""Redaction as a processor: values are replaced in the request, and come back, or go, in the answer."""
+"""Redaction as a processor: values are replaced in the request, and restored or removed in the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REQUEST_EVENT = "jackfield-redaction.request"
 
 
 class Redaction(Processor):
-    """Keeps personal data and keys from a model.
+    """Keeps personal data and API keys from a model.
 
     In the mode `placeholder`, each distinct value of a request becomes `[EMAIL_1]`, `[PHONE_2]` …, and the answer's
     placeholders become the values again: in its text, its reasoning and the arguments of its calls. In the mode
@@ -32,10 +32,10 @@ class Redaction(Processor):
     It keeps nothing between two calls: the numbers come from the history, which comes with each request.
 
     Args:
-        cfg, settings: Those of `RedactionConfig`.
+        cfg, settings: The keys of `RedactionConfig`.
 
     Raises:
-        ConfigError: A kind or a mode is unknown, or a pattern does not fit.
+        ConfigError: A kind or a mode is unknown, or a pattern is not valid.
     """
 
     name: ClassVar[str] = "redaction"

@@ -8,8 +8,9 @@ from jackfield.config import Config
 
 
 class StopWordsConfig(Config):
-    """Whether the server is told of them, too."""
+    """Whether stop words are also sent to the server."""
 
     send: bool = Field(
-        default=True, description="Pass `stop` on to the server; false for one that refuses it, or so many of them"
+        default=True,
+        description="Pass `stop` on to the server; false for a server that refuses it, or takes fewer stop words",
     )

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Stop words, around all attempts to ask a server, and inside of what reads or keeps answers."""
+    """Stop words, around all attempts to ask a server, and inside processors that read or keep answers."""
     return [
         ProcessorSpec(
             name="stop_words",

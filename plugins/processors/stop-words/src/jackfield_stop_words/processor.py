@@ -16,13 +16,13 @@ from jackfield_stop_words.config import StopWordsConfig
 class StopWords(Processor):
     """Ends the answer before the first of `request.config.stop` in its text, around all attempts: see `until_stop`.
 
-    Every model does that for itself; this one can also keep them from a server that refuses them.
+    Every model already does this; this processor can also hide them from a server that refuses them.
 
     Args:
-        cfg, settings: Those of `StopWordsConfig`.
+        cfg, settings: The keys of `StopWordsConfig`.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
 
     name: ClassVar[str] = "stop_words"

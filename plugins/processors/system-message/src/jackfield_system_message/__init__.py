@@ -1,1 +1,1 @@
-"""What the system says before a conversation, and in which language the conversation is held."""
+"""Adds a system message, and finds the language of a conversation."""

@@ -22,10 +22,10 @@ class Language(Preprocessor):
     as it is. A request that is right already is passed on as the same object.
 
     Args:
-        cfg, settings: Those of `LanguageConfig`.
+        cfg, settings: The keys of `LanguageConfig`.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
 
     name: ClassVar[str] = "language"

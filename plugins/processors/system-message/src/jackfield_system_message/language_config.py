@@ -12,9 +12,9 @@ LookAt = Literal["last", "all"]
 
 
 class LanguageConfig(Config):
-    """Where the language is looked for, and what is done with it."""
+    """Where the language is looked for, and how it is used."""
 
-    lang: Lang | None = Field(default=None, description="The language, whatever anybody writes; found if unset")
+    lang: Lang | None = Field(default=None, description="The language, whatever the user writes; detected if unset")
     look_at: LookAt = Field(
         default="last",
         description="last: the last user message in which there are words; all: the language of most user messages",

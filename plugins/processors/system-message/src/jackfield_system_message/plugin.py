@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def processors() -> list[ProcessorSpec]:
             name="language",
             target="jackfield_system_message.language:Language",
             config="jackfield_system_message.language_config:LanguageConfig",
-            summary="Finds the language of a conversation, for texts that are added to it and for answers.",
+            summary="Detects the language of a conversation, for texts that are added to it and for answers.",
             phase="input",
             before=("multimodal",),
         ),
@@ -21,7 +21,7 @@ def processors() -> list[ProcessorSpec]:
             name="system_message",
             target="jackfield_system_message.system_message:SystemMessage",
             config="jackfield_system_message.system_message_config:SystemMessageConfig",
-            summary="Adds a text, and the date if wanted, to the system message of every request.",
+            summary="Adds a text, and optionally the date, to the system message of every request.",
             phase="context",
             before=("truncation",),
         ),

@@ -26,11 +26,11 @@ class SystemMessage(Preprocessor):
     whose system message has it already is passed on as the same object.
 
     Args:
-        cfg, settings: Those of `SystemMessageConfig`.
+        cfg, settings: The keys of `SystemMessageConfig`.
         clock: Seconds since 1970, UTC.
 
     Raises:
-        ConfigError: A setting does not fit, there is nothing to say, or the machine knows no such time zone.
+        ConfigError: A setting is not valid, there is nothing to add, or the machine does not know the time zone.
     """
 
     name: ClassVar[str] = "system_message"

@@ -13,22 +13,22 @@ Where = Literal["before", "after", "if_missing"]
 
 
 class SystemMessageConfig(Config):
-    """What the system says, and where."""
+    """The text of the system message, and its place."""
 
-    text: str | Mapping[Lang, str] = Field(default="", description="What it says: one text, or {en: …, zh: …}")
+    text: str | Mapping[Lang, str] = Field(default="", description="The text: one for all, or {en: …, zh: …}")
     where: Where = Field(
         default="before",
-        description="before or after what the request's system message says; if_missing: only if there is none",
+        description="before or after the request's own system message; if_missing: only if it has none",
     )
     date: bool = Field(default=False, description="Add a line with the day of the week and the date")
     timezone: str | None = Field(
         default=None,
         min_length=1,
-        description="Whose date, by its IANA name (Asia/Shanghai, UTC); this machine's if unset",
+        description="The time zone of the date, by its IANA name (Asia/Shanghai, UTC); this machine's if unset",
     )
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.date and not (self.text.strip() if isinstance(self.text, str) else any(self.text.values())):
-            raise ValueError("there is nothing to say: set text, or date")
+            raise ValueError("there is nothing to add: set text or date")
         return self

@@ -1,1 +1,1 @@
-"""Shortens old results and leaves out or summarises old turns where a request is longer than a model takes."""
+"""Shortens old results, and drops or summarises old turns, if a request is longer than a model takes."""

@@ -14,7 +14,9 @@ from jackfield.models import BaseChatModel
 def _as_model(value: object) -> object:
     """A model, or what makes one. No value is shown: it may hold a key."""
     if value is not None and not isinstance(value, str | Mapping | LLMConfig | BaseChatModel):
-        raise ValueError(f"a model is 'backend:model', a dict or LLMConfig, or a model, and not {type(value).__name__}")
+        raise ValueError(
+            f"a model must be 'backend:model', a dict, an LLMConfig or a model object, not {type(value).__name__}"
+        )
     return value
 
 
@@ -22,28 +24,30 @@ Model = Annotated[Any, BeforeValidator(_as_model)]
 
 
 class TruncationConfig(Config):
-    """How long a request may be when it does not say so itself, how texts are counted, and what media count."""
+    """How long a request may be if it does not say so itself, and how texts and media are counted."""
 
     context_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="The model's context, for requests without max_input_tokens; what the backend states if unset",
+        description="The model's context, for requests without max_input_tokens; the backend's value if unset",
     )
     answer_tokens: int | None = Field(
         default=None,
         ge=0,
-        description="Of context_tokens, kept for answers without max_tokens; a quarter, at most 4096, if unset",
+        description="Tokens of the context reserved for answers without max_tokens; a quarter, at most 4096, if unset",
     )
     margin: float | None = Field(
         default=None,
         ge=0,
         lt=1,
-        description="The part of the room in context_tokens left free; if unset 0.1 for estimates, else 0.02",
+        description="The fraction of the remaining context_tokens left free; if unset, 0.1 for estimates, else 0.02",
     )
-    media_tokens: int = Field(default=1000, ge=0, description="What an image, a sound or a frame of video counts")
+    media_tokens: int = Field(
+        default=1000, ge=0, description="The tokens that an image, a sound or a frame of video counts as"
+    )
     tokenizer: str | dict[str, Any] | None = Field(
         default=None,
-        description="What counts: a tokenizer, as its name or a dict of `name` and its settings, or 'estimate'; "
+        description="How to count: a tokenizer, as its name or a dict of `name` and its settings, or 'estimate'; "
         "if unset the model's own where it is installed, else the estimate",
     )
 
@@ -52,12 +56,12 @@ class TruncationConfig(Config):
     def _check_tokenizer(cls, tokenizer: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
         name = tokenizer.get("name") if isinstance(tokenizer, dict) else tokenizer
         if tokenizer is not None and (not isinstance(name, str) or not name):
-            raise ValueError("it is a name, or a dict that has a 'name' besides the tokenizer's settings")
+            raise ValueError("it must be a name, or a dict with a 'name' and the tokenizer's settings")
         return tokenizer
 
 
 class SummarizingConfig(TruncationConfig):
-    """As truncation, and who writes the summary, how long."""
+    """The settings of truncation, plus which model writes the summary, and its length."""
 
     llm: Model = Field(
         default=None,

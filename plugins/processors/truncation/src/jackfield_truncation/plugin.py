@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""What this package offers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def processors() -> list[ProcessorSpec]:
             name="truncation",
             target="jackfield_truncation.processor:Truncation",
             config="jackfield_truncation.config:TruncationConfig",
-            summary="Shortens old results and leaves out old turns where a request is longer than a model takes.",
+            summary="Shortens old results and drops old turns if a request is longer than a model takes.",
             phase="context",
         ),
         ProcessorSpec(
             name="summarizing_truncation",
             target="jackfield_truncation.summarizing:SummarizingTruncation",
             config="jackfield_truncation.config:SummarizingConfig",
-            summary="As truncation, with a short summary, written by a model, in the place of what is left out.",
+            summary="Like truncation, but replaces dropped turns with a short summary written by a model.",
             phase="context",
             before=("truncation",),
         ),

@@ -31,18 +31,18 @@ class Decided:
 
 
 class Truncation(Preprocessor):
-    """Keeps requests within `max_input_tokens`, else within the model's context; one that fits passes as it is.
+    """Keeps requests within `max_input_tokens`, else within the model's context; one that fits passes unchanged.
 
-    What becomes shorter, and in which order, is told in `jackfield_truncation.trimming`. When something does, the
-    first event of the answer is `HistoryTrimmed`.
+    `jackfield_truncation.trimming` describes what is shortened, and in which order. If anything is, the first event of
+    the answer is `HistoryTrimmed`.
 
     Args:
-        cfg, settings: Those of `TruncationConfig`.
+        cfg, settings: The keys of `TruncationConfig`.
         count: Counts the tokens of a text, in place of any tokenizer.
         host: Where tokenizers are looked up; the installed ones if None.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
         PluginError: `tokenizer` is not installed, or may not load.
     """
 
@@ -104,7 +104,7 @@ async def answered(decided: Decided, call_next: CallNext, *, spent: Usage = _NOT
 
     Args:
         decided: What is sent. How long the server says that it is teaches its counting.
-        call_next: Who answers.
+        call_next: The next processor, or the model.
         spent: What was spent already; it is added to what the answer cost.
     """
     trimmed = decided.trimmed

@@ -11,7 +11,7 @@ _CLOSE_ENOUGH = 0.9  # of the tokens allowed: each step closer costs another cou
 
 
 def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str:
-    """A text without its middle, and a note in that place that says how much is missing.
+    """A text without its middle, with a note there that says how much is missing.
 
     Args:
         text: The text.

@@ -74,12 +74,12 @@ class SummarizingTruncation(Truncation):
     says so, and the request is shortened as `Truncation` does it, with the summary that there was, if any.
 
     Args:
-        cfg, settings: Those of `SummarizingConfig`; `llm` may also be a model, and is then not closed here.
+        cfg, settings: The keys of `SummarizingConfig`; `llm` may also be a model object, which is then not closed here.
         count: As for `Truncation`.
         host: Where models and tokenizers are looked up; the installed ones if None.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
         PluginError: `tokenizer`, or the backend of `llm`, is not installed, or cannot be loaded.
     """
 
@@ -193,7 +193,7 @@ class SummarizingTruncation(Truncation):
             written.usage = answer.usage
         text = answer.text.strip()
         if answer.finished is None or not text:
-            raise ModelResponseError("the model that summarises gave no text", partial_text=text)
+            raise ModelResponseError("the model that writes summaries returned no text", partial_text=text)
         return text
 
 
@@ -259,5 +259,5 @@ def _failed(error: Exception, request: ChatRequest) -> PluginEvent:
     if request.lang == "zh":
         note = f"省略的内容未能写成摘要（{why}）"
     else:
-        note = f"what was left out could not be summarised ({why})"
+        note = f"the dropped part could not be summarised ({why})"
     return PluginEvent(FAILED_EVENT, {"error": type(error).__name__, "note": note})

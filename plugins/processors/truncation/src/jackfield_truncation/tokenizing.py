@@ -63,14 +63,14 @@ class Countings:
     """Finds the counting for a request.
 
     Args:
-        wanted: The name of a tokenizer, which must then be there, or a dict of `name` and its settings, or `estimate`;
+        wanted: The name of a tokenizer, which must be installed, or a dict of `name` and its settings, or `estimate`;
             None for the model's own.
         count: A function that counts, over all of these.
         media_tokens: What an image, a sound or a frame of video counts.
         host: Where tokenizers are looked up; the installed ones if None.
 
     Raises:
-        PluginError: The tokenizer that is wanted is not there.
+        PluginError: The wanted tokenizer is not installed.
     """
 
     def __init__(

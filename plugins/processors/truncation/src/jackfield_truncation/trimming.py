@@ -170,7 +170,7 @@ class _Draft:
         else:
             longest = f"messages[{place}] ({self.messages[place].role}), {size} tokens"
         return (
-            f"the request is too long by {self.excess} tokens, although all was left out that can be: "
+            f"the request is too long by {self.excess} tokens, even with everything left out that can be: "
             f"what must stay has {self.tokens} tokens of the {self._limit} allowed. The longest part is {longest}: "
             "shorten it, or raise max_input_tokens if the model takes more"
         )
