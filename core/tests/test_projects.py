@@ -385,7 +385,8 @@ def test_everything_it_asks_for_is_shown_whole_with_what_it_replaces(place: Plac
     project = load_project(place.project, trusted=place.trusted)
     assert project is not None
     told = "\n".join(asked_for(project, load_settings({}, user_file=place.user, with_project=False)))
-    for part in ("processor.judge acts in every run", long, '{"mark": "!"}', "that of others", "that of ours", "own"):
+    named = ("the one of others", "the one of ours", "own")
+    for part in ("processor.judge acts in every run", long, '{"mark": "!"}', *named):
         assert part in told
 
 
@@ -447,13 +448,13 @@ def test_trust_shows_asks_and_is_revoked(asking: Any, open_terminal: Callable[..
     terminal.wait_for('settings: processor.judge gets {"mark": "~"}')
     terminal.wait_for("[y/N] ")
     terminal.type("\n")
-    terminal.wait_for("does not count")
+    terminal.wait_for("has no effect")
     assert terminal.end() == 1
 
     terminal = open_terminal(["trust"], asking.folder, asking.env)
     terminal.wait_for("[y/N] ")
     terminal.type("y\n")
-    terminal.wait_for("counts from now on")
+    terminal.wait_for("has effect from now on")
     assert terminal.end() == 0
     assert asking("trust", "--show").returncode == 0
     assert asking("trust", "--list").stdout.strip().endswith("pyproject.toml")

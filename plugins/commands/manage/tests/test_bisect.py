@@ -165,10 +165,10 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
     source += "for row in PluginHost().rows(): importlib.import_module(row.module)\n"
     source += "sys.exit('jackfield_broke_it' in sys.modules)"
     said = place.done("bisect", "--timeout", "60", "--", place.python, "-c", source, "--option-of-the-command")
-    assert said.splitlines()[-1] == "two makes it fail (6 runs). Do without it: jackfield plugins disable two"
+    assert said.splitlines()[-1] == "two makes it fail (6 runs). To switch it off: jackfield plugins disable two"
     ran = place.run("bisect", place.python, "-c", "raise SystemExit(0)")
     assert (ran.returncode, "does not fail with all plugins" in ran.stdout) == (1, True)
     ran = place.run("bisect", "--", place.python, "-c", "0", JACKFIELD_SAFE="1")
     assert "no plugin loads in safe mode" in ran.stderr
     ran = place.run("bisect", "--keep", "four", "--", "true")
-    assert "--keep four: there is no such plugin" in ran.stderr
+    assert "--keep four: this is not a plugin that may load" in ran.stderr

@@ -261,7 +261,7 @@ def test_info_shows_what_the_authors_say_of_their_contract_tests(command_line: A
     (site.folder / "acme_pkg/conformance.json").write_text(json.dumps(record))
     said = command_line("plugins", "info", "acme").stdout
     assert "passed (1 passed, 1 xfailed), by its authors, with jackfield-testkit 0.1.0" in said
-    assert "of version 0.9, which is not this one" in said
+    assert "for version 0.9, not this one" in said
     (site.folder / "acme_pkg/conformance.json").write_text("[" * 100_000)
     assert "conformance" not in command_line("plugins", "info", "acme").stdout
 

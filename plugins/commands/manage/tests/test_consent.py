@@ -126,11 +126,11 @@ def acme(site: Any, memory: Memory) -> Any:
 def test_what_a_newcomer_would_see_and_do_is_told_without_running_it(site: Any, acme: Any) -> None:
     llm, processor = description(acme, site.host())
     assert llm == (
-        "llm.acme: is sent conversations, when it is the model; uses the network (api.acme.example); reads ACME_KEY"
+        "llm.acme: receives conversations, if it is the model; uses the network (api.acme.example); reads ACME_KEY"
     )
     assert processor == (
-        "processor.peek: sees all that is asked and answered, once it is enabled; "
-        "what else it does, it does not say without being loaded"
+        "processor.peek: sees all questions and answers, once it is enabled; "
+        "what else it does is not known without loading it"
     )
 
 
@@ -145,4 +145,4 @@ def test_a_source_that_says_nonsense_is_told_all_the_same(site: Any, memory: Mem
     source = f"ToolSpec(name='x', effects={value}, secrets={value}, network={value})"
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     (newcomer,) = news(site.host(), memory.seen()).newcomers
-    assert description(newcomer, site.host())[0].startswith("tool.x: is run when a model calls it")
+    assert description(newcomer, site.host())[0].startswith("tool.x: runs when a model calls it")

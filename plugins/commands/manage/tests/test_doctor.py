@@ -70,7 +70,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "says what nobody knows": (
         TOOL.format(", needs_aproval=True"),
         "undeclared",
-        "tool.x says needs_aproval, which this version of jackfield does not know and does not act on",
+        "tool.x says needs_aproval, which this version of jackfield does not know and ignores",
     ),
     "offers more": (
         TOOL.format("") + "\n@hook.searchers\ndef s():\n    from jackfield.plugins import SearcherSpec\n"
@@ -153,7 +153,7 @@ def test_a_file_that_was_edited_after_the_installation_is_named(site: Any) -> No
     with (site.folder / "acme_heavy.py").open("a") as file:
         file.write("# changed")
     found = look(site)["acme"]
-    assert (found.status, found.why) == ("changed", "not as it was installed: acme_heavy.py")
+    assert (found.status, found.why) == ("changed", "changed after it was installed: acme_heavy.py")
 
 
 def test_what_only_acts_when_enabled_is_inactive_and_says_how(site: Any) -> None:
@@ -186,14 +186,14 @@ def test_two_that_own_one_module_are_told_of_each_other(site: Any) -> None:
     add(site, TOOL.format(""))
     site.add("other", {"tool.z": "acme_light"})
     told = look(site)["acme"]
-    assert "the package 'acme_light' belongs to other, too" in " ".join((told.why, *told.more))
+    assert "the package 'acme_light' also belongs to other" in " ".join((told.why, *told.more))
 
 
 def test_a_name_one_letter_from_anothers_is_pointed_out_once(site: Any) -> None:
     add_sound(site, "famous", "web_search")
     add_sound(site, "squatter", "web_serch")
     found = look(site)
-    assert [name for name, finding in found.items() if "one letter from" in finding.why] == ["squatter"]
+    assert [name for name, finding in found.items() if "one letter away from" in finding.why] == ["squatter"]
 
 
 def test_what_was_there_before_and_has_gone_is_a_row(site: Any) -> None:
@@ -250,13 +250,14 @@ def test_what_was_uninstalled_by_half_is_installed_anew_and_not_upgraded(site: A
     metadata = site.metadata("acme")
     (metadata / "RECORD").unlink()
     found = look(site)["acme"]
-    assert found.fix == f"it was uninstalled by half: remove {metadata}, then: pip install acme"
+    assert found.fix == f"it was only partly uninstalled: remove {metadata}, then: pip install acme"
 
 
 def test_a_module_that_no_wheel_had_is_its_authors_to_mend(site: Any) -> None:
     site.add("acme", {"tool.x": "acme_lihgt"}, modules={"acme_light": TOOL.format("")})
     assert (
-        look(site)["acme"].fix == "tell the authors of acme: its entry points name acme_lihgt, which it does not have"
+        look(site)["acme"].fix
+        == "tell the authors of acme: its entry points name acme_lihgt, which it does not contain"
     )
 
 
@@ -265,7 +266,7 @@ def test_of_two_metadata_folders_the_one_whose_files_are_gone_is_to_be_removed(s
     stale = site.add("acme", {"tool.x": "acme_light"}, version=stale_version, modules={"acme_light": "# old\n"})
     add(site, TOOL.format(""))
     (found,) = [one for one in examine(site.host()) if one.status == "duplicate"]
-    assert found.fix == f"remove {stale}: the files beside it are those of the other"
+    assert found.fix == f"remove {stale}: the files next to it belong to the other one"
 
 
 def test_a_package_that_is_imported_and_not_required_is_not_mended_by_an_upgrade(site: Any) -> None:
@@ -290,15 +291,15 @@ def test_what_waits_while_it_is_described_is_slow_though_it_costs_nothing(site: 
     add(site, "import time\ntime.sleep(0.5)\n" + TOOL.format(""))
     found = look(site)["acme"]
     assert found.status == "slow"
-    assert "in which it only waits" in found.why
+    assert "s waiting" in found.why
 
 
 @pytest.mark.parametrize(
     ("heavy", "told"),
     [
-        ("class T: pass", "is no subclass of jackfield.tools.BaseTool"),
-        ("T = 5", "has the type int, and must be a class"),
-        ("from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'", "does not write call"),
+        ("class T: pass", "is not a subclass of jackfield.tools.BaseTool"),
+        ("T = 5", "has the type int, but must be a class"),
+        ("from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'", "does not implement call"),
     ],
 )
 def test_looking_deep_checks_the_class(site: Any, heavy: str, told: str) -> None:

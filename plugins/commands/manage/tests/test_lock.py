@@ -91,7 +91,7 @@ def test_a_lock_tells_nothing_of_the_machine_nor_a_secret(
     text = as_toml(found.lock) + "\n".join(found.notes)
     for told in (str(tmp_path), str(site.folder), "somebody", "sk-", "file:"):
         assert told not in text
-    assert found.notes == ("acme was not installed from an index: who restores the lock must have it at hand",)
+    assert found.notes == ("acme was not installed from an index: to restore the lock, you need its files",)
 
 
 def test_what_was_edited_or_cannot_be_told_is_noted(site: FakeSite) -> None:
@@ -132,7 +132,7 @@ def test_rules_are_frozen_in_the_form_in_which_they_can_be_read_again(site: Fake
 
 
 def test_a_rule_that_could_not_be_read_again_is_not_written(site: FakeSite, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="policy: 'block' has as number 1 'a b'"):
+    with pytest.raises(ConfigError, match="policy: 'block' has 'a b' as item 1"):
         write_lock(frozen(site, block=frozenset({"a b"})).lock, tmp_path / "lock")
     assert not (tmp_path / "lock").exists()
 
@@ -184,7 +184,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
         ("", "has no 'format'.*freeze again"),
         ("format = 2\n", "has the format 2, and this core reads 1: pip install --upgrade jackfield"),
         ("format = true\n", "has the format True"),
-        (HEAD.replace("core", "kore"), "'kore' is no key of a lock; did you mean 'core'"),
+        (HEAD.replace("core", "kore"), "'kore' is not a valid key; did you mean 'core'"),
         (HEAD.replace('"0.1.0"', "1"), "'core' must be a version, not 1"),
         (HEAD.replace('""', '"three"'), "'requires-python' must be a range of Python versions"),
         (HEAD + "plugin = 3\n", r"'plugin' must be tables, each under \[\[plugin\]\]"),
@@ -193,7 +193,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
             r"plugin 1 \('a'\): 'version' must be a version, not 'latest'",
         ),
         (HEAD + '[[plugin]]\nname = "a"\n', r"plugin 1 \('a'\): 'version' is missing"),
-        (HEAD + '[[plugin]]\nname = "--index-url=x"\nversion = "1.0"\n', "'name' must be a normalised name"),
+        (HEAD + '[[plugin]]\nname = "--index-url=x"\nversion = "1.0"\n', "'name' must be a normalised package name"),
         (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0 --pre"\n', "'version' must be a version"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\ncontent = "sha256:12"\n',
@@ -202,16 +202,16 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
         (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\neditable = 1\n', "'editable' must be true or false, not 1"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\noffers = ["x"]\n',
-            "'offers' has as number 1 'x', which is not kind.name",
+            "'offers' has 'x' as item 1, which is not kind.name",
         ),
         (HEAD + '[[plugin]]\nname = "jackfield"\nversion = "1.0"\n', "'name' is the core"),
-        (HEAD + 2 * '[[plugin]]\nname = "a"\nversion = "1.0"\n', "plugin 2: 'a' is there twice"),
-        (HEAD + '[requirements]\n"-r x" = "1.0"\n', "requirements: '-r x' is no normalised name"),
-        (HEAD + '[requirements]\n"a\\n--pre" = "1.0"\n', "is no normalised name"),
-        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is no requirement of plugins"),
+        (HEAD + 2 * '[[plugin]]\nname = "a"\nversion = "1.0"\n', "plugin 2: 'a' is listed twice"),
+        (HEAD + '[requirements]\n"-r x" = "1.0"\n', "requirements: '-r x' is not a normalised package name"),
+        (HEAD + '[requirements]\n"a\\n--pre" = "1.0"\n', "is not a normalised package name"),
+        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is not a requirement of plugins"),
         (HEAD + '[policy]\nallow = "a"\n', "policy: 'allow' must be a list, not 'a'"),
-        (HEAD + "[policy]\nblock = [3]\n", "policy: 'block' has as number 1 3"),
-        (HEAD + '[policy.prefer]\n"tool.x" = "A B"\n', "policy.prefer: 'tool.x' must be a normalised name"),
+        (HEAD + "[policy]\nblock = [3]\n", "policy: 'block' has 3 as item 1"),
+        (HEAD + '[policy.prefer]\n"tool.x" = "A B"\n', "policy.prefer: 'tool.x' must be a normalised package name"),
     ],
 )
 def test_each_wrong_entry_of_a_lock_is_named(text: str, told: str) -> None:
@@ -261,7 +261,7 @@ def test_a_lock_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
 
 
 def state_of(lock: Lock) -> State:
-    """What is here if all is as a lock says."""
+    """What is here if everything is as a lock says."""
     here = {one.name: InstalledPlugin(one.version, one.content, editable=one.editable) for one in lock.plugins}
     versions = {**lock.requirements, **{name: one.version for name, one in here.items()}}
     return State(InstalledPlugin(lock.core), here, versions, lock.policy, {})
@@ -329,7 +329,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
         assert shown.returncode == 1
         assert "install    acme-search 1.0" in shown.stdout
         assert place.metadata("acme-search") is None
-        assert "all is as" in place.done("sync", lock, *place.offline)
+        assert "everything is as" in place.done("sync", lock, *place.offline)
         assert place.done("freeze", "-o", "-") == lock.read_text()
         location = place.metadata("acme-search")
         assert (location / "INSTALLER").read_text().strip() == installer
@@ -338,7 +338,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
         if installer == "pip":  # uv marks everything as asked for
             assert (place.metadata("acme-search") / "REQUESTED").exists()
             assert not (place.metadata("lib") / "REQUESTED").exists()
-        assert place.done("sync", lock, "--dry-run") == f"all is as {lock} says\n"
+        assert place.done("sync", lock, "--dry-run") == f"everything is as {lock} says\n"
     # They write it differently, and yet the lock's content is the same.
     assert records["uv"] != records["pip"]
 
@@ -407,7 +407,7 @@ def test_a_version_that_nobody_offers_is_one_line_below_what_the_installer_said(
     ran = place.run("sync", lock, *place.offline)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1] == (
-        "jackfield: uv ended with code 1, so the lock is not restored; see what it says"
+        "jackfield: uv ended with code 1, so the lock is not restored; see its output"
     )
 
 

@@ -90,13 +90,13 @@ def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_dem
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("opnai", "'opnai' is nearly 'openai': write jackfield plugins install jackfield-openai"),
-        ("jackfield-opena", "'jackfield-opena' is nearly 'openai'"),
-        ("--index-url=x", "is no plugin: write a name"),
-        ("-r", "is no plugin"),
-        ("a b", "is no plugin"),
-        ("a; rm -rf", "is no plugin"),
-        ("", "is no plugin"),
+        ("opnai", "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai"),
+        ("jackfield-opena", "'jackfield-opena' is similar to 'openai'"),
+        ("--index-url=x", "is not a plugin: write a name"),
+        ("-r", "is not a plugin"),
+        ("a b", "is not a plugin"),
+        ("a; rm -rf", "is not a plugin"),
+        ("", "is not a plugin"),
         ("./nothing.whl", "does not exist"),
         ("..", "neither a wheel nor a folder with a pyproject.toml"),
     ],
@@ -265,7 +265,7 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
     assert said.splitlines()[-2:] == ["tool.search  (acme 1.0)", "tool.use  (user 1.0)"]
     ran = place.run("uninstall", "search")
     assert ran.returncode == 0, ran.stderr
-    assert "user requires acme and will lack it" in ran.stderr
+    assert "user requires acme, which will be missing" in ran.stderr
     assert place.metadata("acme") is None
     broken = place.metadata("user")
     (broken / "entry_points.txt").write_bytes(b"[jackfield.v1]\n\xff\n")
@@ -274,7 +274,7 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
         assert (ran.returncode, place.metadata("user")) == (0, None)
     else:  # pip cannot read it either
         assert ran.returncode == 1
-        assert f"which may be why; use uv in place of pip, or remove it by hand: {broken}" in ran.stderr
+        assert f"which may be the reason; use uv instead of pip, or remove it by hand: {broken}" in ran.stderr
 
 
 @pytest.mark.slow

@@ -93,8 +93,8 @@ def test_a_hash_that_cannot_be_trusted_is_a_change(
 @pytest.mark.parametrize(
     ("record", "told"),
     [
-        (b"\xff\xfe,x,1\n", "RECORD is no table"),
-        (b'"never closed,x\n', "RECORD is no table"),
+        (b"\xff\xfe,x,1\n", "RECORD is not a table"),
+        (b'"never closed,x\n', "RECORD is not a table"),
         (b"", "no file with a hash"),
     ],
 )

@@ -75,8 +75,8 @@ def test_a_name_is_either_refused_or_is_one_plain_part_of_a_path(questions: list
     ("given_answers", "text"),
     [
         ({"kind": "tool"}, r"^NAME is missing\. Its name"),
-        ({"kind": "teleporter", "name": "x"}, "^kind: It is one of: tool, llm"),
-        ({"kind": "tool", "name": "x", "http": False}, "^http is no question for the kind 'tool'"),
+        ({"kind": "teleporter", "name": "x"}, "^kind: It must be one of: tool, llm"),
+        ({"kind": "tool", "name": "x", "http": False}, "^http is not an option for the kind 'tool'"),
         ({"kind": "command", "name": "run"}, "^name: This is a command of Jackfield"),
         ({"kind": "tool", "name": "x", "author": 'A "B"'}, "^author: Write a name"),
         ({"kind": "tool", "name": "x", "author": "\x1b]0;pwned\x07"}, "^author: Write a name"),
@@ -121,5 +121,5 @@ def test_a_template_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path:
 @pytest.mark.parametrize("details", ["{type: str, multiselect: true}", "{type: json}"])
 def test_a_question_that_only_copier_understands_is_refused(tmp_path: Path, details: str) -> None:
     (tmp_path / "copier.yml").write_text(f"_secret: 1\nname: {details}\n")
-    with pytest.raises(ConfigError, match="'name' as only copier can"):
+    with pytest.raises(ConfigError, match="'name' in a way that only copier supports"):
         read_questions(tmp_path)

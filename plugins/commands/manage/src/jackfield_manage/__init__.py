@@ -1,4 +1,4 @@
-"""What an installation is made of: what is there and why, whether it works, who agreed to it, and how to get it again.
+"""Manage an installation: what is installed and why, whether it works, who agreed to it, and how to restore it.
 
-Nothing of it is needed to load a plugin; that is `jackfield.plugins`.
+Loading plugins does not need this package; `jackfield.plugins` does that.
 """

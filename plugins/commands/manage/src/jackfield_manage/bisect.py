@@ -49,14 +49,14 @@ class Result:
         match self.outcome:
             case "culprit":
                 name = self.culprits[0]
-                return f"{name} makes it fail{runs}. Do without it: jackfield plugins disable {name}"
+                return f"{name} makes it fail{runs}. To switch it off: jackfield plugins disable {name}"
             case "together":
                 listed = ", ".join(self.culprits)
-                return f"it fails only with all of these together: {listed}{runs}. Doing without one of them is enough"
+                return f"it fails only with all of these together: {listed}{runs}. Switching off one of them is enough"
             case "without any":
-                return f"it fails without any plugin, too{runs}: plugins are not the cause"
+                return f"it also fails without any plugins{runs}: plugins are not the cause"
             case "never":
-                return f"it does not fail with all plugins{runs}: there is nothing to look for"
+                return f"it does not fail with all plugins{runs}, so there is nothing to find"
 
 
 def bisect(plugins: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> Result:

@@ -36,7 +36,7 @@ def load_choices(path: Path | None = None) -> Choices:
     """The choices so far.
 
     Raises:
-        ConfigError: The file is no TOML, or was given keys that it cannot have.
+        ConfigError: The file is not valid TOML, or has keys that do not belong there.
     """
     table = read_choices(path or choices_path())
     known = {key: table[key] for key in Choices.__dataclass_fields__ if key in table}

@@ -41,7 +41,7 @@ class Conformance:
     def sentence(self) -> str:
         """All of it in one line."""
         told = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no tests"
-        stale = f", of version {self.version}, which is not this one" if self.is_stale else ""
+        stale = f", for version {self.version}, not this one" if self.is_stale else ""
         by = f"by its authors, with jackfield-testkit {self.kit} and jackfield {self.core}"
         return f"{self.outcome} ({told}), {by}{stale}"
 

@@ -25,15 +25,15 @@ from jackfield_manage.source import Described, described_in_source
 
 SEEN_FILE = "seen.json"
 _SIGHT = {
-    "llm": "is sent conversations, when it is the model",
-    "tool": "is run when a model calls it, in an agent that has it",
-    "searcher": "reads documents, when it is asked to search them",
+    "llm": "receives conversations, if it is the model",
+    "tool": "runs when a model calls it, in an agent that has it",
+    "searcher": "reads documents, when it searches them",
     "parser": "reads documents of its kind",
-    "processor": "sees all that is asked and answered, once it is enabled",
+    "processor": "sees all questions and answers, once it is enabled",
     "observer": "sees every event of every run, once it is enabled",
-    "call_format": "sees tools and answers, when it is the call format",
-    "agent": "runs conversations, when it is named",
-    "command": "is run when its name is typed",
+    "call_format": "sees tools and answers, if it is the call format",
+    "agent": "runs conversations, if it is named",
+    "command": "runs when its name is typed",
 }
 _TOLD = frozenset(("effects", "network", "secrets", "**"))
 _EFFECTS = {"network": "uses the network", "files": "reads or writes files", "processes": "starts processes"}
@@ -98,7 +98,7 @@ class Memory:
         self._environment = environment or sys.prefix
 
     def seen(self) -> dict[str, Seen]:
-        """What is remembered, by distribution; nothing if the file is not there or is none of ours."""
+        """What is remembered, by distribution; nothing if the file is missing or has another format."""
         seen: dict[str, Seen] = {}
         for name, entry in self._all().get(self._environment, {}).items():
             match entry:
@@ -191,7 +191,7 @@ def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
             sight = f"{sight.partition(',')[0]}: it {stands[row].why}"
         does = "; ".join([sight, *_doings([described])])
         lines.append(f"{row.id}: {does}")
-        lines += [f"  Beware: it {remark}" for remark in host.remarks(row)]
+        lines += [f"  Warning: it {remark}" for remark in host.remarks(row)]
     return lines
 
 
@@ -228,7 +228,7 @@ def _doings(described: Sequence[Described | None], *, most_secrets: int | None =
         more = f" and {len(secrets) - most_secrets} more" if most_secrets and len(secrets) > most_secrets else ""
         doings.append(f"reads {', '.join(secrets[:most_secrets])}{more}")
     if any(one is None or not _TOLD.isdisjoint(one.unknown) for one in described):
-        doings.append("what else it does, it does not say without being loaded")
+        doings.append("what else it does is not known without loading it")
     return doings
 
 

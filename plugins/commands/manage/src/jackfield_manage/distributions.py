@@ -38,7 +38,7 @@ class Distribution:
         licence: As it says, '' if it says nothing.
         installer: Who put it there, such as `pip` or `uv`; '' if nobody signed.
         requested: Whether somebody asked for it by name; None where the installer does not tell, as uv.
-        direct: What it was installed from, where that was no index (PEP 610); empty otherwise.
+        direct: What it was installed from, if that was not an index (PEP 610); empty otherwise.
     """
 
     name: str
@@ -116,7 +116,7 @@ def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any
 
 
 def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
-    """Who requires a distribution always, and who with an extra (`other[extra]`); sorted."""
+    """The distributions that always require one, and those that do so with an extra (`other[extra]`); sorted."""
     return requirers([name], distributions).get(name, [])
 
 

@@ -101,7 +101,7 @@ def examine(
         yield from _core_findings(neighbours.installation)
     yield from (finding for finding in _metadata_findings(host) if wanted(finding.distribution))
     for name in sorted(filter(wanted, set(remembered) - rows.keys())):
-        yield Finding(name, "", (), "vanished", None, "was installed here, and is no more", f"pip install {name}")
+        yield Finding(name, "", (), "vanished", None, "was installed here, but no longer is", f"pip install {name}")
 
 
 def _is_wanted(only: Collection[str], name: str) -> bool:
@@ -138,9 +138,9 @@ def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding
         except PluginError as error:
             yield Finding(CORE, version, (), "unproven", None, str(error), f"pip install --force-reinstall {CORE}")
         else:
-            told += [f"the core is not as it was installed: {_some(changed)}"] * bool(changed)
+            told += [f"the core was changed after it was installed: {_some(changed)}"] * bool(changed)
     if told:
-        fix = f"pip install --force-reinstall {CORE}, and remove what has changed it"
+        fix = f"pip install --force-reinstall {CORE}, and remove whatever changed it"
         yield Finding(CORE, version, (), "changed", None, told[0], fix, more=tuple(told[1:]))
 
 
@@ -166,10 +166,10 @@ def _remedy(problem: Problem, status: Status) -> str:
 def _remedy_of_two(problem: Problem) -> str:
     """Which of two metadata folders of one name has to go."""
     if Path(problem.used).parent != Path(problem.location).parent:
-        return f"remove {problem.location} and its package: what is in {Path(problem.used).parent} hides it"
+        return f"remove {problem.location} and its package: the one in {Path(problem.used).parent} hides it"
     stale = [location for location in (problem.used, problem.location) if not _fits(location)]
     if len(stale) == 1:
-        return f"remove {stale[0]}: the files beside it are those of the other"
+        return f"remove {stale[0]}: the files next to it belong to the other one"
     name = problem.distribution
     return f"run pip uninstall {name} until it is gone, then: pip install {name}"
 
@@ -226,11 +226,11 @@ class _Neighbours:
         package = row.module.partition(".")[0]
         owners = self.packages[package] - {row.distribution}
         if owners:
-            why = f"the package {package!r} belongs to {', '.join(sorted(owners))}, too"
+            why = f"the package {package!r} also belongs to {', '.join(sorted(owners))}"
             yield ("broken" if failed else "duplicate"), why, "uninstall one of them, and reinstall the other"
         others = self._nearly(row)
         if others and not _is_first_of_pair(row, others):
-            yield "ok", f"its name is one letter from {', '.join(others)}", "make sure that you mean this one"
+            yield "ok", f"its name is one letter away from {', '.join(others)}", "make sure that you mean this one"
 
     def _nearly(self, row: Row) -> list[str]:
         """What others offer under a name that is one letter from a component's."""
@@ -316,7 +316,7 @@ def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
 def _kept_out(row: Row, host: PluginHost) -> Verdict:
     reason = host.why_not(row)
     if any(file.name == row.distribution and file.fault for file in host.settings.local):
-        return "broken", reason, f"mend {row.location}, or correct `local`"
+        return "broken", reason, f"repair {row.location}, or correct `local`"
     if "did its authors mean" in reason:
         return "incompatible", reason, f"tell the authors of {row.distribution}"
     if is_incompatible(row):
@@ -334,9 +334,9 @@ def _of_answer(
     yield from _of_descriptors(rows, answer, tell)
     yield from _of_time(answer, {row.module.partition(".")[0] for row in rows}, tell)
     for effect in answer["effects"][:1]:
-        yield "slow", f"being imported does more than it should: {effect}", f"{tell}, or block it"
+        yield "slow", f"importing it does more than it should: {effect}", f"{tell}, or block it"
     for problem in answer["checks"]:
-        yield "broken", problem, "mend it, and run this again"
+        yield "broken", problem, "repair it, and run this again"
     missing = [variable for variable in answer["secrets"] if not host.settings.secret(variable)]
     if missing:
         yield "ok", f"not set: {', '.join(missing)}", f"set {missing[0]} to use it"
@@ -348,7 +348,7 @@ def _of_descriptors(rows: Sequence[Row], answer: Mapping[str, Any], tell: str) -
             yield _of_unknown_words(component, sorted(spec["extra"]), tell)
     extra = sorted(set(answer["offered"]) - {row.id for row in rows})
     if extra:
-        yield "undeclared", f"it offers {', '.join(extra)} without an entry point: nobody can find it", tell
+        yield "undeclared", f"it offers {', '.join(extra)} without an entry point, so it cannot be found", tell
 
 
 def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iterator[Verdict]:
@@ -358,12 +358,12 @@ def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iter
     elif (answer["ms"] or 0) > SLOW_MS:
         yield "slow", "describing it takes long", f"{tell}: a light module should take 5 ms"
     if answer["waited_ms"] > WAITED_MS:
-        why = f"describing it takes {answer['waited_ms'] / 1000:.1f} s in which it only waits"
-        yield "slow", why, f"{tell}: a light module waits for nothing"
+        why = f"describing it spends {answer['waited_ms'] / 1000:.1f} s waiting"
+        yield "slow", why, f"{tell}: a light module should never wait"
 
 
 def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
-    why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and does not act on"
+    why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and ignores"
     known = [entry.name for entry in fields(KINDS[component.partition(".")[0]].spec_class)]
     meant = sorted({close for word in words for close in near(word, known)[:1]})
     if meant:
@@ -375,7 +375,7 @@ def _remedy_of_failure(rows: Sequence[Row], missing: Sequence[str], neighbours: 
     """What to type when a plugin cannot be loaded."""
     distribution, location = rows[0].distribution, rows[0].location
     if not rows[0].is_installed:
-        return f"mend {location}"
+        return f"repair {location}"
     found = neighbours.installation.get(distribution)
     if not missing:
         return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
@@ -401,10 +401,10 @@ def _remedy_of_remains(distribution: str, location: str, module: str, found: Dis
         gone = []
         found = None
     if found is None:
-        return f"it was uninstalled by half: remove {location}, then: pip install {distribution}"
+        return f"it was only partly uninstalled: remove {location}, then: pip install {distribution}"
     if gone:
         return f"pip install --force-reinstall {distribution}"
-    return f"tell the authors of {distribution}: its entry points name {module}, which it does not have"
+    return f"tell the authors of {distribution}: its entry points name {module}, which it does not contain"
 
 
 def _light_packages() -> frozenset[str]:
@@ -418,7 +418,7 @@ def _of_installation(row: Row, neighbours: _Neighbours) -> Iterator[Verdict]:
     found = neighbours.installation.get(row.distribution)
     if found is None:
         fix = f"remove {row.location}, then: pip install {row.distribution}"
-        yield "ok", "its METADATA cannot be read, so its requirements are not known", fix
+        yield "ok", "its METADATA cannot be read, so its requirements are unknown", fix
         return
     yield from _unmet(found, neighbours)
     if found.editable:
@@ -432,7 +432,7 @@ def _of_installation(row: Row, neighbours: _Neighbours) -> Iterator[Verdict]:
     if changed:
         yield (
             "changed",
-            f"not as it was installed: {_some(changed)}",
+            f"changed after it was installed: {_some(changed)}",
             f"pip install --force-reinstall {row.distribution}",
         )
 

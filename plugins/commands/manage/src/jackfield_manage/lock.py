@@ -110,7 +110,7 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def canonical_version(text: str) -> str:
-    """A version in its one spelling, '' if it is none."""
+    """A version in its one spelling, '' if it is not valid."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -135,21 +135,21 @@ def _locked(rows: Sequence[Row], distribution: Distribution | None, notes: list[
     name = rows[0].distribution
     version = canonical_version(distribution.version if distribution else rows[0].version)
     if not version:
-        notes.append(f"{name} is left out: its version {rows[0].version!r} is none")
+        notes.append(f"{name} is left out: {rows[0].version!r} is not a valid version")
         return None
     editable = distribution is not None and distribution.editable
     content = "" if editable else _content_of(name, rows[0].location, notes)
     if editable:
-        notes.append(f"{name} is an editable folder: the lock cannot hold its content")
+        notes.append(f"{name} is an editable folder: the lock cannot record its content")
     elif distribution and distribution.direct:
-        notes.append(f"{name} was not installed from an index: who restores the lock must have it at hand")
+        notes.append(f"{name} was not installed from an index: to restore the lock, you need its files")
     return LockedPlugin(name, version, content, _names_in(rows, notes), editable)
 
 
 def _names_in(rows: Sequence[Row], notes: list[str]) -> tuple[str, ...]:
     offers = sorted({row.id for row in rows})
     strange = [text for text in offers if not COMPONENT.fullmatch(text)]
-    notes += [f"{rows[0].distribution} offers {text!r:.80}, which is no name" for text in strange]
+    notes += [f"{rows[0].distribution} offers {text!r:.80}, which is not a valid name" for text in strange]
     return tuple(text for text in offers if text not in strange)
 
 

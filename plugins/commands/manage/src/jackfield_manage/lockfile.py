@@ -56,7 +56,7 @@ def write_lock(lock: Lock, path: Path) -> None:
     """Write a lock, whole or not at all.
 
     Raises:
-        ConfigError: The file cannot be written, or a rule of the settings is none, so that nobody could read it again.
+        ConfigError: The file cannot be written, or a rule of the settings is not valid.
     """
     text = as_toml(lock)
     parse_lock(text, "what is installed and set")
@@ -71,7 +71,7 @@ def read_lock(path: Path) -> Lock:
     """Read a lock, which somebody may have edited by hand.
 
     Raises:
-        ConfigError: It is no lock; the message names each entry that is wrong.
+        ConfigError: It is not a valid lock file; the message names each wrong entry.
     """
     try:
         with path.open("rb") as file:
@@ -81,7 +81,7 @@ def read_lock(path: Path) -> Lock:
             f"{path} cannot be read: {error.strerror or error}; make one: jackfield plugins freeze"
         ) from error
     if len(raw) > _MAX_LOCK_BYTES:
-        raise ConfigError(f"{path} is larger than 4 MiB, which no lock is")
+        raise ConfigError(f"{path} is larger than 4 MiB, so it is not a lock file")
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -90,7 +90,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def parse_lock(text: str, where: str) -> Lock:
-    """The lock that a text is; `where` begins what is said about its faults.
+    """Parse a lock; `where` begins the message about its faults.
 
     Raises:
         ConfigError: As `read_lock`.
@@ -136,12 +136,12 @@ def _lock_from(table: Mapping[str, object], faults: list[str]) -> Lock:
     for number, entry in enumerate(read.tables("plugin"), start=1):
         plugin = _plugin_from(entry, number, faults)
         if plugin.name in plugins:
-            faults.append(f"plugin {number}: {plugin.name!r} is there twice")
+            faults.append(f"plugin {number}: {plugin.name!r} is listed twice")
         plugins[plugin.name] = plugin
     requirements = _Reader(read.table("requirements"), "requirements", faults).pins()
     twice = sorted({CORE, *plugins} & set(requirements))
     faults += [
-        f"requirements: {name!r} is no requirement of plugins: it stands elsewhere in the lock" for name in twice
+        f"requirements: {name!r} is not a requirement of plugins: it has its own place in the lock" for name in twice
     ]
     return Lock(
         core=read.text("core", _is_version, "a version"),
@@ -158,16 +158,16 @@ def _plugin_from(entry: Mapping[str, object], number: int, faults: list[str]) ->
     read = _Reader(entry, f"plugin {number} ({name!r:.80})" if isinstance(name, str) else f"plugin {number}", faults)
     read.only("name", "version", "content", "editable", "offers")
     plugin = LockedPlugin(
-        name=read.text("name", _NAME.fullmatch, "a normalised name: a-z, 0-9 and single '-'"),
+        name=read.text("name", _NAME.fullmatch, "a normalised package name: a-z, 0-9 and single '-'"),
         version=read.text("version", _is_version, "a version"),
         content=read.text("content", _CONTENT.fullmatch, "'sha256:' and 64 hexadecimal digits", needed=False),
         ids=read.names("offers", COMPONENT, "kind.name"),
         editable=read.switch("editable"),
     )
     if plugin.editable and plugin.content:
-        read.fault("content", "cannot be known of an editable plugin: leave out one of both")
+        read.fault("content", "is unknown for an editable plugin: leave out one of the two")
     if plugin.name == CORE:
-        read.fault("name", "is the core, which has a line of its own")
+        read.fault("name", "is the core, which has its own line")
     return plugin
 
 
@@ -175,8 +175,8 @@ def _policy_from(table: Mapping[str, object], faults: list[str]) -> Policy:
     read = _Reader(table, "policy", faults)
     read.only("allow", "block", "enabled", "order", "prefer")
     return Policy(
-        allow=read.names("allow", _NAME, "a normalised name of a distribution") if "allow" in table else None,
-        block=read.names("block", _RULE, "a distribution, kind.name or distribution/name"),
+        allow=read.names("allow", _NAME, "a normalised package name") if "allow" in table else None,
+        block=read.names("block", _RULE, "a package, kind.name or package/name"),
         enabled=read.names("enabled", _RULE, "kind.name or kind.distribution/name"),
         order=read.names("order", _RULE, "a name"),
         prefer=_Reader(read.table("prefer"), "policy.prefer", faults).preferences(),
@@ -212,7 +212,7 @@ class _Reader:
     def only(self, *keys: str) -> None:
         for key in self._table:
             if key not in keys:
-                self.fault(key, f"is no key of a lock{closest(key, keys)}")
+                self.fault(key, f"is not a valid key{closest(key, keys)}")
 
     def text(self, key: str, fits: Callable[[str], object], wanted: str, *, needed: bool = True) -> str:
         value = self._table.get(key)
@@ -238,7 +238,7 @@ class _Reader:
             return ()
         for number, name in enumerate(value, start=1):
             if not isinstance(name, str) or not pattern.fullmatch(name):
-                self.fault(key, f"has as number {number} {name!r:.120}, which is not {wanted}")
+                self.fault(key, f"has {name!r:.120} as item {number}, which is not {wanted}")
         return tuple(name for name in value if isinstance(name, str))
 
     def table(self, key: str) -> Mapping[str, object]:
@@ -259,7 +259,7 @@ class _Reader:
         """The whole table, as distribution → version."""
         for name in self._table:
             if not _NAME.fullmatch(name):
-                self.fault(name, "is no normalised name of a distribution: a-z, 0-9 and single '-'")
+                self.fault(name, "is not a normalised package name: a-z, 0-9 and single '-'")
         return {name: self.text(name, _is_version, "a version") for name in self._table}
 
     def preferences(self) -> dict[str, str]:
@@ -267,4 +267,4 @@ class _Reader:
         for name in self._table:
             if not COMPONENT.fullmatch(name):
                 self.fault(name, "is not kind.name")
-        return {name: self.text(name, _NAME.fullmatch, "a normalised name of a distribution") for name in self._table}
+        return {name: self.text(name, _NAME.fullmatch, "a normalised package name") for name in self._table}

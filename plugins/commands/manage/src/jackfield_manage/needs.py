@@ -1,4 +1,4 @@
-"""What an agent needs installed: the exact list of distributions, from what is said about it. Nothing is loaded."""
+"""What an agent needs installed: the exact list of distributions, from its configuration. Nothing is loaded."""
 
 from __future__ import annotations
 

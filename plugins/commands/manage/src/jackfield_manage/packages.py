@@ -92,7 +92,7 @@ class Installer:
         sources: Sources | None = None,
         upgrade: bool = False,
     ) -> list[str]:
-        """The command that installs; with `anew`, also what is there in that version, and nothing it requires."""
+        """The command that installs; with `anew`, it reinstalls the version, without its requirements."""
         options = (sources or Sources()).options()
         if constraints:
             options.append(f"--constraint={constraints}")
@@ -117,10 +117,10 @@ def find_installer(environment: Environment | None = None) -> Installer:
     """
     env = environment or Environment.current()
     if not env.python:
-        raise ConfigError("this Python does not know where its interpreter is, so nothing can be installed beside it")
+        raise ConfigError("this Python does not know where its interpreter is, so nothing can be installed for it")
     if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
         raise ConfigError(
-            f"{env.python} belongs to the operating system, which does not want packages in it. Make an environment: "
+            f"{env.python} belongs to the operating system, which does not allow packages in it. Make an environment: "
             "python3 -m venv .venv && .venv/bin/pip install jackfield, then use .venv/bin/jackfield"
         )
     uv = _working_uv(env)
@@ -154,8 +154,8 @@ def install(
         texts: Names, requirements, wheels or folders, as `requirement_of` takes them.
         environment: In place of the one this process runs in.
         sources: Where to look besides the index.
-        upgrade: To the newest version, also of what is there.
-        anything: Also what no list of ours has, and what is not named as plugins are.
+        upgrade: Upgrade to the newest version.
+        anything: Also allow packages that are not known, or not named like plugins.
         dry_run: Say the command, and run nothing.
         run: In place of running the command.
         tell: Takes what is done, line by line.
@@ -225,7 +225,7 @@ def requirement_of(text: str, *, anything: bool = False) -> str:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         raise ConfigError(
-            f"{text!r:.200} is no plugin: write a name (openai), a requirement (jackfield-openai>=0.1), "
+            f"{text!r:.200} is not a plugin: write a name (openai), a requirement (jackfield-openai>=0.1), "
             "or the path of a wheel or folder (./jackfield-mine)"
         ) from error
     if requirement.url and not anything:
@@ -244,12 +244,12 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
         PluginError: There is none, or more than one; or it is the manager, and was not named itself.
     """
     if normalise(text) == CORE:
-        raise PluginError("jackfield is the core, no plugin: to remove it, use pip or uv themselves")
+        raise PluginError("jackfield is the core, not a plugin: to remove it, use pip or uv directly")
     meant = distributions_named(text, catalog)
     if not meant:
         raise not_installed(text, catalog)
     if len(meant) > 1:
-        raise PluginError(f"{text!r} is offered by {' and '.join(meant)}: name the one that is meant")
+        raise PluginError(f"{text!r} is offered by {' and '.join(meant)}: name the one you mean")
     if meant == [MANAGER] != [normalise(text)]:
         raise PluginError(
             f"{text!r} is a command of {MANAGER}, without which this installation cannot be managed; "
@@ -259,7 +259,7 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
 
 
 def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-    """Refuse to change the environment of a tool: the next upgrade makes it anew from its receipt.
+    """Refuse to change the environment of a tool: the next upgrade makes it again from its receipt.
 
     Raises:
         ConfigError: It is one; the message has the exact command that changes it.
@@ -318,9 +318,9 @@ def _path_of(text: str) -> str:
         if any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
             return str(path)
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown ~user, a NUL
-        raise ConfigError(f"{text!r:.200} is no path: {error}") from error
+        raise ConfigError(f"{text!r:.200} is not a valid path: {error}") from error
     what = "is neither a wheel nor a folder with a pyproject.toml" if is_there else "does not exist"
-    raise ConfigError(f"{text!r:.200} {what}; a plugin's name has no '/' in it")
+    raise ConfigError(f"{text!r:.200} {what}; a plugin's name does not contain '/'")
 
 
 def _distribution_named(name: str, *, anything: bool) -> str:
@@ -332,7 +332,7 @@ def _distribution_named(name: str, *, anything: bool) -> str:
     if len(meant) == 1 or own in meant:
         return own if own in meant else min(meant)
     if meant:
-        raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one that is meant")
+        raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one you mean")
     if not (anything or wanted == CORE):
         _refuse_doubtful(name, offers)
     return wanted
@@ -358,14 +358,14 @@ def _refuse_doubtful(name: str, offers: Mapping[str, Set[str]]) -> None:
         # A slip of the pen would install whatever somebody else has put under that name.
         intended = min(offers.get(near[0]) or offers[f"{prefix}{near[0]}"])
         raise ConfigError(
-            f"{name!r} is nearly {near[0]!r}: write jackfield plugins install {intended}; "
-            f"if you do mean the distribution {wanted!r}: jackfield plugins install --any {wanted}"
+            f"{name!r} is similar to {near[0]!r}: run jackfield plugins install {intended}; "
+            f"if you really mean the package {wanted!r}: jackfield plugins install --any {wanted}"
         )
     if not wanted.startswith(prefix):
         # A word is not a distribution: somebody may have put anything under it.
         raise ConfigError(
-            f"no known plugin is called {name!r}, and it is not named as plugins are (jackfield-NAME), so it may be "
-            f"anybody's. Look: jackfield plugins search. If you do mean it: jackfield plugins install --any {wanted}"
+            f"no known plugin is called {name!r}, and its name is not a plugin's (jackfield-NAME), so it could be "
+            f"anything. To search: jackfield plugins search. To install it: jackfield plugins install --any {wanted}"
         )
 
 

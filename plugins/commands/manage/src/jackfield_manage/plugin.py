@@ -1,4 +1,4 @@
-"""What this distribution offers. It is imported to describe, so it imports the standard library and the API only."""
+"""What this package offers. It is imported to describe, so it imports the standard library and the API only."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="requirements",
             target="jackfield_manage.cli.chains:requirements_main",
-            summary="List the distributions that an agent needs, for pip install -r.",
+            summary="List the packages that an agent needs, for pip install -r.",
         ),
         CommandSpec(
             name="trust",
             target="jackfield_manage.cli.trust:main",
-            summary="Let a project's file do more than forbid, after it was shown.",
+            summary="Show a project's file, and let it do more than forbid.",
             effects=frozenset({"files"}),
         ),
         CommandSpec(
             name="news",
             target="jackfield_manage.cli.newcomers:main",
-            summary="Tell what is new among the plugins, and ask whether it may load.",
+            summary="Report new plugins, and ask whether they may load.",
             effects=frozenset({"files"}),
         ),
     ]

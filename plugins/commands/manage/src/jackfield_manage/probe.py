@@ -137,15 +137,15 @@ BASES = {
 def _fault_of_class(kind: str, loaded: object) -> str:
     """Why what a component's target names cannot be one of its kind, or ''; it goes on after the target."""
     if not callable(loaded):
-        return f"has the type {type(loaded).__name__}, and must be a class"
+        return f"has the type {type(loaded).__name__}, but must be a class"
     if not isinstance(loaded, type) or kind not in BASES:
         return ""  # a function that makes one: only calling it would tell
     module, _, name = BASES[kind].partition(":")
     base = getattr(importlib.import_module(module), name)
     if not issubclass(loaded, base):
-        return f"is no subclass of {BASES[kind].replace(':', '.')}"
+        return f"is not a subclass of {BASES[kind].replace(':', '.')}"
     unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))
-    return f"does not write {', '.join(unwritten)}" if unwritten else ""
+    return f"does not implement {', '.join(unwritten)}" if unwritten else ""
 
 
 def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:

@@ -40,13 +40,13 @@ def python_uses(path: str | Path) -> PythonUses:
     """Find out what a Python file needs, without running it.
 
     Raises:
-        ConfigError: It cannot be read, or is no Python.
+        ConfigError: It cannot be read, or is not valid Python.
     """
     file = Path(path)
     try:
         tree = ast.parse(text_of(file), filename=str(file))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"{file} is no Python: {error}") from error
+        raise ConfigError(f"{file} is not valid Python: {error}") from error
     constants = Constants(tree)
     parts: list[Mapping[str, object]] = []
     unknown: list[str] = []

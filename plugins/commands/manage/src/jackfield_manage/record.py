@@ -52,7 +52,7 @@ def content_hash(location: str) -> str:
     """
     lines = {f"{path},{digest}\n" for path, digest in _recorded(location) if digest}
     if not lines:
-        raise PluginError(f"{Path(location) / 'RECORD'} lists no file with a hash: install the distribution again")
+        raise PluginError(f"{Path(location) / 'RECORD'} lists no file with a hash: install the package again")
     return "sha256:" + hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -98,7 +98,7 @@ def _recorded(location: str) -> list[tuple[str, str]]:
     try:
         rows = [row for row in csv.reader(_text_of(record).splitlines(), strict=True) if row]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise PluginError(f"{record} is no table of files: {error}; install the distribution again") from error
+        raise PluginError(f"{record} is not a table of files: {error}; install the package again") from error
     own = record.parent.name
     return [(row[0], row[1] if len(row) > 1 else "") for row in rows if _is_from_wheel(row[0], own)]
 
@@ -109,8 +109,8 @@ def _text_of(record: Path) -> str:
             raw = file.read(_MAX_RECORD_BYTES + 1)
     except FileNotFoundError as error:
         raise PluginError(
-            f"{record.parent.name} has no RECORD (conda and Linux distributions leave it out), so nobody can tell "
-            "what belongs to it; install it with pip or uv"
+            f"{record.parent.name} has no RECORD (conda and Linux distributions leave it out), so its files are "
+            "unknown; install it with pip or uv"
         ) from error
     except OSError as error:
         raise PluginError(f"{record} cannot be read: {error.strerror or error}") from error

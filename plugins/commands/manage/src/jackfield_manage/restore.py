@@ -66,7 +66,7 @@ class Plan:
     Attributes:
         install: Plugins that are missing, as name → version.
         change: Distributions in another version, as name → (here, wanted).
-        anew: Plugins of the right version with another content, as name → version.
+        anew: Plugins of the right version with other content, as name → version.
         missing: Requirements that are not here, as name → version; the installer finds out whether they are needed.
         remove: Plugins that the lock does not have, and that are to go.
         keep: Such plugins that stay.
@@ -98,7 +98,7 @@ class Plan:
         return [
             *(f"install    {name} {version}" for name, version in self.install.items()),
             *(f"change     {name} {here} → {wanted}" for name, (here, wanted) in self.change.items()),
-            *(f"reinstall  {name} {version}: its content is not the lock's" for name, version in self.anew.items()),
+            *(f"reinstall  {name} {version}: its content differs from the lock" for name, version in self.anew.items()),
             *(f"install    {name} {version}, a requirement" for name, version in self.missing.items()),
             *(f"remove     {name}" for name in self.remove),
             *(f"keep       {name}, which the lock does not have (--exact removes it)" for name in self.keep),
@@ -268,7 +268,7 @@ def _run_all(commands: Iterable[Sequence[str]], installer: Installer, run: Run) 
     for command in commands:
         code = run(command)
         if code:
-            raise ConfigError(f"{installer.name} ended with code {code}, so the lock is not restored; see what it says")
+            raise ConfigError(f"{installer.name} ended with code {code}, so the lock is not restored; see its output")
 
 
 def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
@@ -276,9 +276,9 @@ def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
     still = plan(lock, state, exact=exact)
     contents = {plugin.name: plugin.content for plugin in lock.plugins}
     told = [f"{name} {version} is not installed" for name, version in {**still.install, **still.missing}.items()]
-    told += [f"{name} is {here}, and the lock has {wanted}" for name, (here, wanted) in still.change.items()]
+    told += [f"{name} is {here}, but the lock has {wanted}" for name, (here, wanted) in still.change.items()]
     told += [_other_content(name, version, state.plugins[name], contents[name]) for name, version in still.anew.items()]
-    told += [f"{name} is installed, and the lock does not have it" for name in still.remove]
+    told += [f"{name} is installed, but is not in the lock" for name in still.remove]
     return [*told, *still.settings, *still.by_hand.values()]
 
 

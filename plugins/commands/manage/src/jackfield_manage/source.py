@@ -1,7 +1,7 @@
 """What a light module says, read from its source: nothing of it runs.
 
 Descriptors are usually written with literal values, so what a plugin is and would do can be told before anybody has
-agreed to load it. Values that are computed stay unknown; that is told, too, and never guessed.
+agreed to load it. Computed values stay unknown; this is reported, and never guessed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _runs_other_bytecode(path: Path) -> bool:
 
 
 def descriptors_in(path: Path) -> list[Described]:
-    """All descriptors that a file makes; none if it is no Python."""
+    """All descriptors that a file makes; none if it is not valid Python."""
     try:
         raw = path.read_bytes()
         if len(raw) > MAX_SOURCE_BYTES:
@@ -128,7 +128,7 @@ class Constants:
         """The value of an expression.
 
         Raises:
-            UnknownValueError: It is no literal, nor made of literals and constants.
+            UnknownValueError: It is not a literal, nor made of literals and constants.
         """
         match node:
             case ast.Constant(value):

@@ -13,7 +13,7 @@ from jackfield.settings import Settings, enabled_form
 from jackfield_manage.choices import write_whole
 
 _EFFECT = {
-    "processor": "sees and may change all that is asked and answered",
+    "processor": "sees and may change all questions and answers",
     "observer": "sees every event of every run",
 }
 
@@ -28,7 +28,7 @@ class Agreement:
 
 
 def agree(project: Project, folder: Path) -> Path:
-    """Remember a yes to a project's file as it was read; gives the file that remembers it.
+    """Remember an agreement to a project's file as it was read; returns the file that remembers it.
 
     Raises:
         ConfigError: It cannot be written.
@@ -59,7 +59,7 @@ def revoke(path: Path, folder: Path) -> bool:
 
 
 def agreements(folder: Path) -> list[Agreement]:
-    """Everything that was agreed to, by path; what is none of ours is left out."""
+    """Everything that was agreed to, by path; entries in another format are left out."""
     return sorted(_kept(folder), key=lambda one: one.path)
 
 
@@ -92,19 +92,19 @@ def asked_for(project: Project, own: Settings, by_default: Collection[str] = ())
         already = already or (", as it already does by default" if name in by_default else "")
         kind, _, address = name.partition(".")
         if address.endswith("/*"):
-            lines.append(f"enabled: {address[:-2]} is asked here for each {kind} that nobody else offers{already}")
+            lines.append(f"enabled: {address[:-2]} is used here for each {kind} that no other package offers{already}")
         else:
             lines.append(f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}")
     for name, given in asking.get("settings", {}).items():
         before = own.options.get(enabled_form(name))
-        replaced = "" if before is None else f", in place of your own: {_shown(before)}"
+        replaced = "" if before is None else f", instead of your own: {_shown(before)}"
         lines.append(f"settings: {name} gets {_shown(given)}{replaced}")
     for name, distribution in asking.get("prefer", {}).items():
         instead = own.prefer.get(name)
-        replaced = "" if instead is None else f", in place of that of {instead}"
-        lines.append(f"prefer: {name} means that of {distribution}{replaced}")
+        replaced = "" if instead is None else f", instead of the one of {instead}"
+        lines.append(f"prefer: {name} means the one of {distribution}{replaced}")
     if "order" in asking:
-        replaced = f", in place of your own: {', '.join(own.order)}" if own.order else ""
+        replaced = f", instead of your own: {', '.join(own.order)}" if own.order else ""
         lines.append(f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}")
     for file in project.local:
         doubt = f", but it {file.fault}" if file.fault else f" (SHA-256 {file.content})"

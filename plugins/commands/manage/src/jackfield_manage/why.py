@@ -1,6 +1,6 @@
 """Why a plugin is here and whether it may act: who installed and who requires it, and which rule of which file decides.
 
-Everything is told from metadata and settings; nothing is loaded.
+Everything comes from metadata and settings; nothing is loaded.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from jackfield_manage.distributions import Distribution, installed, required_by,
 from jackfield_manage.named import distributions_named
 
 _ASKED_FOR = {
-    True: "Somebody asked for it by name",
-    False: "Nobody asked for it by name",
-    None: "Whether somebody asked for it by name is not written down",
+    True: "It was requested by name",
+    False: "It was not requested by name",
+    None: "Whether it was requested by name is not recorded",
 }
 
 
@@ -55,7 +55,7 @@ class Explanation:
     Attributes:
         installer: Who put it there; '' if nobody signed.
         requested: Whether somebody asked for it by name; None where the installer does not tell.
-        required_by: Who requires it, `name[extra]` for who does so only with an extra.
+        required_by: The distributions that require it; `name[extra]` if only with an extra.
         requires: What it requires here, as requirements.
         problems: What is wrong with its metadata.
         remark: What of the project's file does not count, as a sentence.
@@ -179,7 +179,7 @@ def _choice(row: Row, settings: Settings, others: Sequence[str]) -> str:
     if preferred == row.distribution:
         return f"{row.name!r} means this one ({origin} prefers it)"
     if preferred in others:
-        return f"{row.name!r} means that of {preferred} ({origin} prefers it); write {row.address!r} for this one"
+        return f"{row.name!r} means the one of {preferred} ({origin} prefers it); write {row.address!r} for this one"
     return (
         f"{row.name!r} is ambiguous: write {row.address!r}, "
         f'or prefer one, in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
@@ -190,7 +190,7 @@ def _sentences(offer: Offer) -> list[str]:
     lines = [f"{offer.id} {'may load' if offer.may_load else offer.reason}."]
     lines += [f"  It {remark}." for remark in offer.remarks]
     if offer.also_from:
-        lines.append(f"  {', '.join(offer.also_from)} offers it, too.")
+        lines.append(f"  {', '.join(offer.also_from)} also offers it.")
     if offer.choice:
         lines.append(f"  {offer.choice}.")
     if offer.acts is not None and offer.may_load:

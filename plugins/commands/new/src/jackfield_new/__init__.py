@@ -1,1 +1,1 @@
-"""`jackfield new`: makes a plugin from the template that travels with this distribution."""
+"""`jackfield new`: makes a plugin from the template that is part of this package."""

@@ -17,10 +17,10 @@ from jackfield_new.rendering import rendered_files
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make a plugin, or without arguments say what can be made; gives the exit code.
+    """Make a plugin, or, without arguments, list what can be made. Returns the exit code.
 
     Raises:
-        ConfigError: An answer will not do or is missing, or the place is taken. Nothing was written then.
+        ConfigError: An answer is not valid or is missing, or the folder is taken. Nothing was written.
     """
     template = files("jackfield_new") / "template"
     questions = read_questions(template)
@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="jackfield new",
-        description="Make a plugin that works as it comes; then put your own work in.",
+        description="Make a working plugin; then put your own code in.",
         epilog=_kinds(questions),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -63,13 +63,15 @@ def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
         if question.name in ("kind", "name"):
             parser.add_argument(question.name, nargs="?", metavar=question.name.upper(), help=text)
         elif question.name == "standalone":
-            text = "It will live in Jackfield's own repository, at whose root this is called."
+            text = "Make it for Jackfield's own repository; run this at the root of the repository."
             parser.add_argument("--in-repo", dest="standalone", action="store_false", default=None, help=text)
         elif question.type == "bool":
             parser.add_argument(option, action=argparse.BooleanOptionalAction, help=text)
         elif not question.is_computed:
             parser.add_argument(option, metavar="TEXT", help=text)
-    parser.add_argument("--dir", type=Path, metavar="PATH", help="The folder to make; else it is named for the plugin.")
+    parser.add_argument(
+        "--dir", type=Path, metavar="PATH", help="The folder to make; by default it has the plugin's name."
+    )
     return parser
 
 
@@ -95,7 +97,7 @@ def _place(answers: Answers) -> Path:
     if answers["standalone"]:
         return Path(str(answers["distribution"]))
     if not Path("plugins").is_dir():
-        raise ConfigError("there is no folder 'plugins' here: go to the root of the repository, or say --dir PATH")
+        raise ConfigError("there is no folder 'plugins' here: go to the root of the repository, or use --dir PATH")
     return Path("plugins", f"{answers['kind']}s".replace("_", "-"), str(answers["name"]))
 
 

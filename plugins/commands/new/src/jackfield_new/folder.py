@@ -12,24 +12,24 @@ from jackfield.errors import ConfigError
 
 
 def check_free(target: Path) -> None:
-    """Refuse a place where something is already.
+    """Refuse a folder that is already in use.
 
     Raises:
-        ConfigError: It is a file, or a folder with something in it, or cannot be looked at, or cannot be shown.
+        ConfigError: It is a file, a folder that is not empty, not readable, or has a name that cannot be shown.
     """
     if not str(target).isprintable():
-        raise ConfigError(f"{str(target)!r} has characters that cannot be shown: choose another with --dir")
+        raise ConfigError(f"{str(target)!r} has characters that cannot be shown: choose another one with --dir")
     try:
         if target.is_symlink() or (target.exists() and not target.is_dir()):
-            raise ConfigError(f"{str(target)!r} is there already, and is no folder: choose another with --dir")
+            raise ConfigError(f"{str(target)!r} already exists and is not a folder: choose another one with --dir")
         if target.is_dir() and any(target.iterdir()):
-            raise ConfigError(f"the folder {str(target)!r} is not empty: choose another with --dir")
+            raise ConfigError(f"the folder {str(target)!r} is not empty: choose another one with --dir")
     except OSError as error:
         raise _refused(target, error) from error
 
 
 def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
-    """Write files into a new folder; what is missing above it is made, too.
+    """Write files into a new folder; missing parent folders are made too.
 
     They are written beside their place and moved there at the end, so that an error or Ctrl-C leaves nothing behind.
 

@@ -1,4 +1,4 @@
-"""What this distribution offers. It is imported to describe, so it imports the standard library and the API only."""
+"""What this package offers. It is imported to describe, so it imports the standard library and the API only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="new",
             target="jackfield_new.command:main",
-            summary="Make a plugin that works, with tests, and workflows that test and publish it.",
+            summary="Make a working plugin, with tests, and workflows that test and publish it.",
             effects=frozenset({"files"}),
         )
     ]

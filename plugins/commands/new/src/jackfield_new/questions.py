@@ -49,14 +49,14 @@ class Question:
 
 
 Ask = Callable[[Question, Answer | None, str], str]
-"""Asks a person; is told the default and what was wrong with the answer before; gives what was typed."""
+"""Asks a person: takes the default and what was wrong with the previous answer, returns what was typed."""
 
 
 def read_questions(template: Traversable) -> list[Question]:
     """The questions, in the order in which they are asked.
 
     Raises:
-        ConfigError: The template is not there, or asks in a way that only copier understands.
+        ConfigError: The template is missing, or uses features that only copier understands.
     """
     try:
         told = yaml.safe_load((template / "copier.yml").read_text(encoding="utf-8"))
@@ -70,7 +70,9 @@ def read_questions(template: Traversable) -> list[Question]:
 def _question(name: str, details: Mapping[str, Any]) -> Question:
     unknown = details.keys() - {one.name for one in fields(Question)}
     if unknown or details["type"] not in ("str", "bool"):
-        raise ConfigError(f"the template asks for {name!r} as only copier can: use copier, or another version of it")
+        raise ConfigError(
+            f"the template asks for {name!r} in a way that only copier supports: use copier, or reinstall jackfield-new"
+        )
     return Question(name=name, **details)
 
 
@@ -83,7 +85,7 @@ def complete(questions: Sequence[Question], given: Mapping[str, Answer], *, ask:
         ask: Asks a person, until the answer will do; None if there is nobody to ask.
 
     Raises:
-        ConfigError: An answer will not do, or one is missing; it says which.
+        ConfigError: An answer is not valid, or one is missing; the message names it.
     """
     answers: Answers = {}
     for question in questions:
@@ -96,7 +98,7 @@ def _answer(question: Question, given: Answer | None, before: Answers, ask: Ask 
     default = rendered(question.default, before) if isinstance(question.default, str) else question.default
     if not asked:
         if given is not None:
-            raise ConfigError(f"{question.name} is no question for the kind {before['kind']!r}: leave it out")
+            raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
         assert default is not None, f"{question.name} has no default"  # noqa: S101 - a template without it is no template
         return default
     if given is None and ask is not None:
@@ -115,7 +117,7 @@ def _asked(question: Question, default: Answer | None, before: Answers, ask: Ask
         typed = ask(question, default, problem).strip()
         value = default if not typed else _WORDS.get(typed.lower()) if question.type == "bool" else typed
         if value is None:
-            problem = "Answer yes or no." if typed else "It needs an answer."
+            problem = "Answer yes or no." if typed else "Please enter an answer."
         elif not (problem := problem_with(question, value, before)):
             return value
 
@@ -123,5 +125,5 @@ def _asked(question: Question, default: Answer | None, before: Answers, ask: Ask
 def problem_with(question: Question, value: Answer, before: Answers) -> str:
     """What is wrong with an answer, in the template's own words; '' if nothing is."""
     if question.choices and value not in question.choices.values():
-        return f"It is one of: {', '.join(question.choices.values())}."
+        return f"It must be one of: {', '.join(question.choices.values())}."
     return " ".join(rendered(question.validator, {**before, question.name: value}).split())

@@ -1,4 +1,4 @@
-"""`jackfield pipeline` and `jackfield requirements`: what stands around a model, and what an agent needs."""
+"""`jackfield pipeline` and `jackfield requirements`: the processors around a model, and what an agent needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pipeline_parser() -> Parser:
         prog="jackfield pipeline", description="Show the processors around an agent's model, and why in this order."
     )
     parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
-    parser.add_argument("-m", "--model", help="backend:model, in place of an agent")
+    parser.add_argument("-m", "--model", help="backend:model, instead of an agent")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -47,12 +47,12 @@ def requirements_main(arguments: Sequence[str]) -> int:
 def requirements_parser() -> Parser:
     """What `jackfield requirements` takes."""
     parser = Parser(
-        prog="jackfield requirements", description="List the distributions that an agent needs, for pip install -r."
+        prog="jackfield requirements", description="List the packages that an agent needs, for pip install -r."
     )
     parser.add_argument(
-        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py that makes one"
+        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py file that makes one"
     )
-    parser.add_argument("--pin", action="store_true", help="at the versions that are installed")
+    parser.add_argument("--pin", action="store_true", help="pin the versions that are installed")
     return parser
 
 
@@ -76,8 +76,10 @@ def pipeline(options: argparse.Namespace) -> int:
     rows = [
         [str(number), one.processor.name, _origin(one), "; ".join(one.reasons)] for number, one in enumerate(placed, 1)
     ]
-    print_table(["", "processor", "from", "why here"], rows)
-    print(printable(f"then {model.backend}:{model.config.model}; calls are told as {model.call_format_name(merged)!r}"))
+    print_table(["", "processor", "from", "reason for its place"], rows)
+    print(
+        printable(f"then {model.backend}:{model.config.model}; calls are written as {model.call_format_name(merged)!r}")
+    )
     for line in left_out:
         print(printable(f"left out: {line}"))
     return 0
@@ -130,7 +132,7 @@ def requirements(options: argparse.Namespace) -> int:
     if options.agent_file.endswith(".py"):
         uses = python_uses(options.agent_file)
         for line in uses.unknown:
-            sys.stderr.write(f"jackfield: {printable(line)}: what it needs is not in this list\n")
+            sys.stderr.write(f"jackfield: {printable(line)}: this list does not include what it needs\n")
         needs = needs_of_python(uses, host)
     else:
         needs = needs_of(load_agent_config(options.agent_file), host)

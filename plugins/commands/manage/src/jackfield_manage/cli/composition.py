@@ -24,12 +24,12 @@ def add_commands(actions: Any) -> None:
     """Add these commands to the sub-parsers of `jackfield plugins`; each sets `handler`, which gives the exit code."""
     _add_install(actions)
     _add_uninstall(actions)
-    freezing = actions.add_parser("freeze", help="write what is installed, and what may load, into a lock")
+    freezing = actions.add_parser("freeze", help="write what is installed, and what may load, into a lock file")
     freezing.add_argument("-o", "--output", default=LOCK_NAME, metavar="FILE", help=f"{LOCK_NAME}; - for the terminal")
     freezing.set_defaults(handler=freeze)
     _add_sync(actions)
-    explaining = actions.add_parser("why", help="why a plugin is here, and which rule decides whether it may load")
-    explaining.add_argument("name", help="a distribution, kind.name, distribution/name, or a component's name")
+    explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides whether it may load")
+    explaining.add_argument("name", help="a package, kind.name, package/name, or a component's name")
     explaining.add_argument("--json", action="store_true", help="as JSON")
     explaining.set_defaults(handler=why)
     _add_bisect(actions)
@@ -38,46 +38,59 @@ def add_commands(actions: Any) -> None:
 def _add_install(actions: Any) -> None:
     parser = actions.add_parser("install", help="install plugins with uv or pip")
     parser.add_argument("names", nargs="+", metavar="NAME", help="openai, jackfield-openai>=0.1, ./a.whl or ./folder")
-    parser.add_argument("-U", "--upgrade", action="store_true", help="to the newest version")
-    parser.add_argument("--any", action="store_true", help="also what is neither known nor called jackfield-NAME")
+    parser.add_argument("-U", "--upgrade", action="store_true", help="upgrade to the newest version")
+    parser.add_argument(
+        "--any", action="store_true", help="allow packages that are neither known nor named jackfield-NAME"
+    )
     _add_sources(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
     parser.set_defaults(handler=install)
 
 
 def _add_uninstall(actions: Any) -> None:
-    parser = actions.add_parser("uninstall", help="remove plugins, broken ones too")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="a distribution, or what only one of them offers")
+    parser = actions.add_parser("uninstall", help="remove plugins, including broken ones")
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", help="a package, or a component that only one package offers"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
     parser.set_defaults(handler=uninstall)
 
 
 def _add_sync(actions: Any) -> None:
-    parser = actions.add_parser("sync", help="install and set what a lock says; 1 if something differs afterwards")
+    parser = actions.add_parser(
+        "sync", help="install and set what a lock file says; exit code 1 if something differs afterwards"
+    )
     parser.add_argument("file", nargs="?", default=LOCK_NAME, metavar="FILE", help=LOCK_NAME)
-    parser.add_argument("--exact", action="store_true", help="remove plugins that the lock does not have")
+    parser.add_argument("--exact", action="store_true", help="remove plugins that are not in the lock file")
     _add_sources(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what differs; 1 if something does")
+    parser.add_argument("--dry-run", action="store_true", help="only show what differs; exit code 1 if something does")
     parser.set_defaults(handler=sync)
 
 
 def _add_bisect(actions: Any) -> None:
     usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
     parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
-    parser.add_argument("--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="of a run (300)")
-    parser.add_argument("--match", default="", metavar="TEXT", help="only what says this has failed")
     parser.add_argument(
-        "--keep", action="append", default=[], metavar="NAME", help="is there in every run; repeat for more"
+        "--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="for each run, in seconds (300)"
     )
     parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments; without one, you are asked"
+        "--match", default="", metavar="TEXT", help="only a run whose output contains this text has failed"
+    )
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="NAME", help="keep this plugin in every run; can be repeated"
+    )
+    parser.add_argument(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the command and its arguments; without a command, you are asked",
     )
     parser.set_defaults(handler=bisect)
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--find-links", action="append", default=[], metavar="DIR", help="look for wheels here, too")
-    parser.add_argument("--no-index", action="store_true", help="look nowhere else")
+    parser.add_argument("--find-links", action="append", default=[], metavar="DIR", help="also look for wheels here")
+    parser.add_argument("--no-index", action="store_true", help="look for packages only there")
 
 
 def seconds(text: str) -> float:
@@ -109,7 +122,7 @@ def install(options: argparse.Namespace) -> int:
     host = PluginHost(load_settings())
     for row in host.catalog.rows:
         if row not in before:
-            remarks = "".join(f"; beware: it {remark}" for remark in host.remarks(row))
+            remarks = "".join(f"; warning: it {remark}" for remark in host.remarks(row))
             print(printable(f"{row.id}  ({row.distribution} {row.version}){remarks}"))
     wanted = [packages.requirement_of(text, anything=options.any) for text in options.names]
     remember(host, packages.names_of(wanted, installed()))
@@ -129,8 +142,8 @@ def uninstall(options: argparse.Namespace) -> int:
     for problem in catalog.problems if code else ():
         if problem.distribution in going:
             sys.stderr.write(
-                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be why; "
-                f"use uv in place of pip, or remove it by hand: {problem.location}\n"
+                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
+                f"use uv instead of pip, or remove it by hand: {problem.location}\n"
             )
     return _exit_code(code, "removed")
 
@@ -143,9 +156,9 @@ def _lacking(going: Collection[str]) -> Iterator[str]:
     for name in sorted(going):
         left = [other for other in required_by(name, found) if other not in going and not other.endswith("]")]
         if left:
-            yield f"{', '.join(left)} requires {name} and will lack it"
+            yield f"{', '.join(left)} requires {name}, which will be missing"
     if MANAGER in going:
-        yield f"these commands go with {MANAGER}. To have them again: pip install {MANAGER}"
+        yield f"these commands are part of {MANAGER}. To get them back: pip install {MANAGER}"
 
 
 def freeze(options: argparse.Namespace) -> int:
@@ -176,7 +189,7 @@ def sync(options: argparse.Namespace) -> int:
         lock, load_settings, exact=options.exact, dry_run=options.dry_run, sources=_sources(options)
     )
     if not different:
-        print(f"all is as {options.file} says")
+        print(f"everything is as {options.file} says")
         return 0
     if not options.dry_run:
         sys.stderr.write("".join(f"jackfield: {printable(sentence)}\n" for sentence in different))
@@ -205,7 +218,7 @@ def bisect(options: argparse.Namespace) -> int:
     keep = [normalise(name) for name in options.keep]
     for name in keep:
         if name not in loadable:
-            raise ConfigError(f"--keep {name}: there is no such plugin that may load")
+            raise ConfigError(f"--keep {name}: this is not a plugin that may load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
         fails = search.command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)

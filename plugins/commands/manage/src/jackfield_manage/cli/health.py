@@ -30,7 +30,7 @@ def doctor(options: argparse.Namespace) -> int:
     here = distributions_in(host.catalog)
     for name in only:
         if name not in here.union(remembered, (CORE,)):
-            raise PluginNotFoundError(f"no plugin distribution {name!r} is installed{closest(name, here)}")
+            raise PluginNotFoundError(f"no plugin package {name!r} is installed{closest(name, here)}")
     findings: list[Finding] = []
     width = max((len(f"{row.distribution} {row.version}") for row in host.catalog.rows), default=0)
     for finding in _all_findings(host, options, only, remembered, findings):
@@ -67,7 +67,7 @@ def _settings_findings(host: PluginHost) -> Iterator[Finding]:
     for name in host.settings.options:
         if name not in known:
             close = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
-            why = f"the settings of {name!r} are read by nobody: it is not installed{close}"
+            why = f"the settings of {name!r} are not used: it is not installed{close}"
             yield Finding(
                 SETTINGS, "", (name,), "inactive", None, why, "correct its name in your config.toml, or take it out"
             )
@@ -110,7 +110,7 @@ def _print(finding: Finding, width: int) -> None:
     if finding.why:
         print(printable(f"    {finding.why}"))
     if finding.required_by and finding.status not in ("ok", "inactive"):
-        print(printable(f"    it was brought by {', '.join(finding.required_by)}"))
+        print(printable(f"    it was installed as a requirement of {', '.join(finding.required_by)}"))
     if finding.fix:
         print(printable(f"    → {finding.fix}"))
     for sentence in finding.more:

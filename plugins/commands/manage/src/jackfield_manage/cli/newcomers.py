@@ -36,7 +36,7 @@ def tell_news() -> None:
 
 
 def greet(host: PluginHost, memory: Memory | None = None) -> bool:
-    """Tell and ask, on standard error. Where nobody can be told, nothing happens: policy alone counts there.
+    """Tell and ask, on standard error. Without a terminal nothing happens, and only the rules apply.
 
     Returns:
         Whether something was refused, so that policy has changed and must be read again.
@@ -53,7 +53,7 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     _tell(told, host)
     refused = _ask(told.newcomers, host) if can_ask else []
     kept = {name: seen[name] for name in seen.keys() - found.gone}
-    _keep(memory, kept, told.newcomers, asked=can_ask, otherwise="this will be told again")
+    _keep(memory, kept, told.newcomers, asked=can_ask, otherwise="this will be reported again")
     return bool(refused)
 
 

@@ -44,33 +44,37 @@ def parser() -> Parser:
     made.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
     actions = made.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
     listing = actions.add_parser("list", help="all plugins")
-    listing.add_argument("--long", action="store_true", help="with a line about each")
+    listing.add_argument("--long", action="store_true", help="with a description of each")
     add_list_options(listing)
     listing.set_defaults(handler=list_plugins)
     about = actions.add_parser(
-        "info", help="all about one distribution or component; loads it, in a process of its own"
+        "info", help="show everything about one package or component; loads it, in a separate process"
     )
-    about.add_argument("name", help="a distribution, kind.name, or a component's name")
+    about.add_argument("name", help="a package, kind.name, or a component's name")
     about.add_argument("--json", action="store_true", help="as JSON")
     about.set_defaults(handler=info)
-    searching = actions.add_parser("search", help="look through the known plugins, installed or not")
-    searching.add_argument("words", nargs="*", metavar="WORD", help="all of them must be there; none shows everything")
+    searching = actions.add_parser("search", help="search the known plugins, installed or not")
+    searching.add_argument(
+        "words", nargs="*", metavar="WORD", help="words that must all occur; without any, everything is shown"
+    )
     searching.add_argument("--json", action="store_true", help="as JSON")
     searching.set_defaults(handler=search)
-    health = actions.add_parser("doctor", help="load each plugin in a process of its own, and say what is wrong")
-    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="only these")
-    health.add_argument("--deep", action="store_true", help="import all they need, too, and let them check the machine")
-    health.add_argument("--timeout", type=composition.seconds, metavar="S", help="for each distribution (30)")
+    health = actions.add_parser("doctor", help="load each plugin in a separate process, and report what is wrong")
+    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="check only these")
+    health.add_argument(
+        "--deep", action="store_true", help="also import everything they need, and let them check the machine"
+    )
+    health.add_argument(
+        "--timeout", type=composition.seconds, metavar="S", help="time limit for each package, in seconds (30)"
+    )
     health.add_argument("--json", action="store_true", help="as JSON")
     health.set_defaults(handler=_doctor)
     for action, help_ in (
-        ("enable", "let it load, and processors and observers act"),
-        ("disable", "keep processors and observers from acting, and others from loading"),
+        ("enable", "allow it to load, and switch processors and observers on"),
+        ("disable", "switch processors and observers off, and keep others from loading"),
     ):
         changing = actions.add_parser(action, help=help_)
-        changing.add_argument(
-            "names", nargs="+", metavar="NAME", help="a distribution, kind.name, or distribution/name"
-        )
+        changing.add_argument("names", nargs="+", metavar="NAME", help="a package, kind.name, or package/name")
         changing.set_defaults(handler=_enable if action == "enable" else _disable)
     composition.add_commands(actions)
     return made
@@ -110,7 +114,7 @@ def _summary(row: Row, host: PluginHost) -> str:
 
     described = described_in_source(row, host.paths)
     summary = described.values.get("summary") if described else None
-    return summary if isinstance(summary, str) else "(it does not say without being loaded: see plugins info)"
+    return summary if isinstance(summary, str) else "(not known without loading it: see plugins info)"
 
 
 # --- info ---
@@ -236,7 +240,9 @@ def search(options: argparse.Namespace) -> int:
     elif rows:
         _print_known(rows)
     else:
-        print(f"No known plugin fits {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME")
+        print(
+            f"No known plugin matches {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME"
+        )
     return 0 if rows else 1
 
 

@@ -53,7 +53,7 @@ def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
     """Choices in which what a name means is neither enabled nor, if it would act in another way, may load."""
     if any(row.distribution == MANAGER for row in rows):
         raise ConfigError(
-            f"no command could enable {MANAGER} again. To do without it: jackfield plugins uninstall {MANAGER}; "
+            f"no command could enable {MANAGER} again. To remove it: jackfield plugins uninstall {MANAGER}; "
             f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
         )
     acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
@@ -68,7 +68,7 @@ def _check_gone(names: Sequence[str]) -> None:
     settings = load_settings()
     for name in names:
         if name in settings.enabled and not rows_named(name, PluginHost(settings).catalog):
-            raise ConfigError(f"{name!r} is enabled in {settings.origins[f'enabled:{name}']}: take it out there")
+            raise ConfigError(f"{name!r} is enabled in {settings.origins[f'enabled:{name}']}: remove it there")
 
 
 def _blocking(choices: Choices, names: Sequence[str]) -> Choices:

@@ -22,13 +22,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> Parser:
     """What `jackfield trust` takes."""
-    made = Parser(prog="jackfield trust", description="Let a project's file do more than forbid, after it was shown.")
-    made.add_argument("folder", nargs="?", default=".", help="a folder of the project; this one if left out")
+    made = Parser(prog="jackfield trust", description="Show a project's file, and let it do more than forbid.")
+    made.add_argument("folder", nargs="?", default=".", help="a folder of the project; the current one if left out")
     action = made.add_mutually_exclusive_group()
-    action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
-    action.add_argument("--show", action="store_true", help="only show it; 1 if something in it does not count")
-    action.add_argument("--revoke", action="store_true", help="take back what was agreed to")
-    action.add_argument("--list", action="store_true", help="list all projects that were agreed to")
+    action.add_argument("--yes", action="store_true", help="agree without a question, for scripts")
+    action.add_argument(
+        "--show", action="store_true", help="only show it; exit code 1 if something in it has no effect"
+    )
+    action.add_argument("--revoke", action="store_true", help="withdraw an agreement")
+    action.add_argument("--list", action="store_true", help="list all projects that you have agreed to")
     return made
 
 
@@ -38,22 +40,22 @@ def trust(options: argparse.Namespace) -> int:
         return _list()
     folder = Path(options.folder)
     if not folder.is_dir():
-        raise ConfigError(f"{options.folder!r} is no folder: name one of the project's")
+        raise ConfigError(f"{options.folder!r} is not a folder: name a folder of the project")
     if options.revoke:
         return _revoke(folder)
     project = load_project(folder)
     if project is None:
-        print("No project's file says anything of Jackfield here, so there is nothing to agree to.")
+        print("No project file here has settings for Jackfield, so there is nothing to agree to.")
         return 0
     _show(project)
     if not project.asking and not project.foreign:
-        print("It asks for nothing that needs a yes.")
+        print("It asks for nothing that needs your agreement.")
         return 0
     if project.answer == "yes":
-        print("You have agreed to this, so it counts. To take that back: jackfield trust --revoke")
+        print("You have agreed to this, so it has effect. To withdraw: jackfield trust --revoke")
         return 0
     if options.show:
-        print(f"It does not count{': it has changed since you agreed' if project.answer == 'changed' else ''}.")
+        print(f"It has no effect{': it has changed since you agreed' if project.answer == 'changed' else ''}.")
         return 1
     return _ask(project, yes=options.yes)
 
@@ -63,8 +65,8 @@ def _show(project: Project) -> None:
     own = load_settings(with_project=False)
     denied, asked = denied_by(project), asked_for(project, own, acting_by_default(PluginHost(own)))
     if denied:
-        counts = "" if project.foreign else " (counts without a yes)"
-        _say(f"It takes away{counts}:")
+        counts = "" if project.foreign else " (has effect without your agreement)"
+        _say(f"It forbids{counts}:")
         for line in denied:
             _say(f"  {line}")
     if asked:
@@ -76,16 +78,16 @@ def _show(project: Project) -> None:
 def _ask(project: Project, *, yes: bool) -> int:
     if not yes:
         if not sys.stdin.isatty():
-            sys.stderr.write("jackfield: nobody is there to be asked; --yes agrees to what is shown above\n")
+            sys.stderr.write("jackfield: there is no terminal to ask at; --yes agrees to what is shown above\n")
             return 1
-        sys.stdout.write("Shall it count? [y/N] ")
+        sys.stdout.write("Agree to this? [y/N] ")
         sys.stdout.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            print("It does not count.")
+            print("It has no effect.")
             return 1
     # What was shown is what is agreed to: a file that changed meanwhile has another content.
     agree(project, trust_path())
-    print("It counts from now on, until it changes. To take that back: jackfield trust --revoke")
+    print("It has effect from now on, until it changes. To withdraw: jackfield trust --revoke")
     return 0
 
 
@@ -94,7 +96,7 @@ def _revoke(folder: Path) -> int:
     if not revoke(path, trust_path()):
         _say(f"Nobody has agreed to {path}.")
         return 1
-    _say(f"{path} only narrows from now on.")
+    _say(f"{path} can only forbid from now on.")
     return 0
 
 
@@ -103,7 +105,7 @@ def _list() -> int:
     for one in found:
         _say(str(one.path))
     if not found:
-        print("No project was agreed to.")
+        print("You have not agreed to any project.")
     return 0
 
 
