@@ -1,4 +1,4 @@
-"""Ways to answer a call that needs a yes, none of which is a yes but True."""
+"""Ways to answer a call that needs approval, of which only True approves."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _ByInstance(_Guarded):
 
 
 class _Odd(_Guarded):
-    """What is not plainly False needs a yes, too."""
+    """Whatever is not plainly False also needs approval."""
 
     needs_approval = "yes"  # type: ignore[assignment]
 
@@ -177,4 +177,4 @@ def _given(kind: str, value: Any) -> Callable[..., Any]:
     return _way(kind, lambda: value)
 
 
-KIND = Kind("Nothing that needs a yes is done without one, and only True is a yes.", _attempts, 0.6, quick=62)
+KIND = Kind("Nothing that needs approval is done without it, and only True approves.", _attempts, 0.6, quick=62)
