@@ -300,7 +300,7 @@ def test_equal_requests_are_answered_in_turn_and_one_too_many_is_an_error(path: 
         ask(model)
         ask(model)
     heard: list[str] = []
-    with pytest.raises(CassetteError, match="the same once more; the tape has 2"), Cassette(path) as tape:
+    with pytest.raises(CassetteError, match="the same request once more; the tape has 2"), Cassette(path) as tape:
         heard += (fold(ask(model)).get_content() for model in [tape.wrap(Recorded(nobody))] * 3)
     assert heard == ["one", "two"]
 
@@ -449,10 +449,10 @@ def test_a_model_outside_of_the_block_says_so(path: Path) -> None:
             lambda whole: whole.replace('"ModelFinished", "reason"', '"TextDelta", "text"'),
             r"call 1: its answer has no end",
         ),
-        (lambda whole: whole.replace('"cassette": 2', '"cassette": 1'), "version 2 is wanted, not 1: record it anew"),
+        (lambda whole: whole.replace('"cassette": 2', '"cassette": 1'), "version 2 is needed, not 1: record it again"),
         (lambda whole: whole.replace('"request"', '"requst"'), "call 1: it has 'model', 'request' and 'events'"),
         (lambda whole: whole.replace('"images"', '"pictures"'), "facts of the model 'recorded:m' must be among"),
-        (lambda _: "[]", "version 2 is wanted, not list"),
+        (lambda _: "[]", "version 2 is needed, not list"),
     ],
 )
 def test_a_damaged_cassette_is_told_with_file_and_place(path: Path, damage: Callable[[str], str], message: str) -> None:

@@ -187,7 +187,7 @@ def test_a_record_is_of_one_distribution(run: Callable[..., Run], tests: str, fo
     done = run(tests=tests)
     assert done.code != 0
     assert not done.file.exists()
-    assert f"one distribution must be tested by a PluginSuite, here it is {found}" in done.said
+    assert f"a PluginSuite must test exactly one package, here it is {found}" in done.said
 
 
 def test_a_folder_that_is_not_there_is_told_before_the_tests_run(run: Callable[..., Run]) -> None:

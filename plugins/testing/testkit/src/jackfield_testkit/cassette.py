@@ -58,7 +58,7 @@ class Cassette:
 
     Args:
         path: The JSON file. It is written when the block ends, also if it ends with an error.
-        mode: `replay` asks nobody; `record` asks for everything and writes the file anew; `auto` replays what is on
+        mode: `replay` asks nobody; `record` asks for everything and writes the file again; `auto` replays what is on
             the tape and records what is not.
         secrets: Texts that must not be written, besides the keys of the recorded models, the values of environment
             variables that are named like keys, and what looks like a key. They are not put back.
@@ -122,7 +122,7 @@ class Cassette:
         """A model from what `jackfield.get_chat_model` takes; to play it back, its backend need not be installed.
 
         Raises:
-            CassetteError: It is no model of this tape, and only what is on the tape may be used.
+            CassetteError: The tape does not have this model, and only models on the tape may be used.
         """
         if self.mode != "replay":
             return self.wrap(get_chat_model(cfg))
@@ -186,7 +186,7 @@ class Cassette:
         return call
 
     def drop(self, call: Call) -> None:
-        """Forget what was begun: it ended with an error that is no part of the protocol."""
+        """Forget what was begun: it ended with an error that is not part of the protocol."""
         with self._lock:
             self._calls = [one for one in self._calls if one is not call]
 
@@ -215,8 +215,8 @@ class Cassette:
         same = sum(call.key == key for call in self._calls)
         if same:
             return (
-                f"{self.path}: {name} was asked the same once more; the tape has {same} answer(s) to it. "
-                f"Record it anew, or ask less often"
+                f"{self.path}: {name} got the same request once more; the tape has {same} answer(s) to it. "
+                f"Record it again, or ask less often"
             )
         wanted = _shown(name, asked)
         nearest = max(self._calls, key=lambda call: _likeness(wanted, _shown(call.model, call.request)), default=None)
@@ -228,7 +228,7 @@ class Cassette:
         place = self._calls.index(nearest) + 1
         return (
             f"{self.path} has no answer to this request; the nearest is call {place} of {len(self._calls)}. "
-            f"If the change is wanted, record it anew (mode='record', or 'auto' to keep the rest):\n"
+            f"If the change is intended, record it again (mode='record', or 'auto' to keep the rest):\n"
             + "\n".join(lines[:_LONGEST_DIFFERENCE] + more)
         )
 
@@ -278,8 +278,8 @@ class TapedModel(BaseChatModel):
             raise error_of(call.error)
         if call.left:
             raise CassetteError(
-                f"{self._tape.path}: when this answer was recorded, its asker left before its end, and now it did not. "
-                f"Record it anew"
+                f"{self._tape.path}: when this answer was recorded, the caller left before its end; now it did not. "
+                f"Record it again"
             )
 
     async def _recorded(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:

@@ -112,7 +112,7 @@ class _Recorder:
         tested = {canonicalize_name(facts["dist"]) for facts in self._suites.values() if facts["dist"]}
         if len(tested) != 1:
             found = ", ".join(sorted(tested)) or "none"
-            self._say(session, f"not written: one distribution must be tested by a PluginSuite, here it is {found}")
+            self._say(session, f"not written: a PluginSuite must test exactly one package, here it is {found}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
             return
         record = self._record(tested.pop(), exitstatus)

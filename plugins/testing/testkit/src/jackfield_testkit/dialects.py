@@ -104,7 +104,7 @@ class Dialect(ABC):
         """
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
-        """A reply that is no answer of a model: an error in the protocol's form, any other bytes as they are."""
+        """A reply that is not a model's answer: an error in the protocol's form, any other bytes as they are."""
         problem = object_in(reply.body or b"").get("error")
         if reply.status < 400 or not isinstance(problem, dict):
             return reply

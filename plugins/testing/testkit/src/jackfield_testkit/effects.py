@@ -180,7 +180,7 @@ def undeclared(effects: Effects, declared: frozenset[str] | set[str]) -> list[st
 def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
     """What was declared and not seen.
 
-    Who starts processes may do the rest in these, where nobody sees it: then nothing is missed.
+    Code that starts processes may do the rest there, unseen: then nothing is reported.
     """
     seen: set[str] = set(effects.kinds)
     if effects.read or effects.inside:

@@ -25,7 +25,7 @@ _LOOKED_UP = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyadd
 
 
 class NetworkBlockedError(RuntimeError):
-    """A test reached for another machine. It is no OSError, which clients take for a fault of the network."""
+    """A test reached for another machine. Not an OSError, which clients would treat as a network fault."""
 
     def __init__(self, where: str, test: str) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
 """Watch what a plugin does while it is described: run by `PluginSuite`, in a process of its own.
 
 `python -B -m jackfield_testkit.probe '["distribution", ["module"], false, []]'` writes one JSON object to standard
-output. It stands outside of the suites, whose own imports would hide what a plugin imports.
+output. It is not part of the suites, whose own imports would hide what a plugin imports.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ class RecordedRequest:
         path: Translated.
         headers: Translated; names in lower case.
         body: The bytes that arrived.
-        json: The body, translated; None if it is no JSON.
+        json: The body, translated; None if it is not JSON.
         request_id: What the response said in `x-request-id`.
-        native: The body as it arrived; None if it is no JSON.
+        native: The body as it arrived; None if it is not JSON.
         native_path: The path as it arrived.
         native_headers: The headers as they arrived; names in lower case.
     """

@@ -126,7 +126,7 @@ def _plain(value: object) -> object:
         return [_plain(entry) for entry in value]
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise CassetteError(f"{value!r:.100} cannot be recorded: it is no JSON")
+    raise CassetteError(f"{value!r:.100} cannot be recorded: it is not JSON")
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def error_of(told: Json) -> ModelServiceError:
     name, message = facts.pop("class", None), facts.pop("message", "")
     error_class = getattr(errors, str(name), None)
     if not (isinstance(error_class, type) and issubclass(error_class, ModelServiceError)):
-        raise ValueError(f"{name!r} is no ModelServiceError of jackfield.errors")
+        raise ValueError(f"{name!r} is not a ModelServiceError of jackfield.errors")
     made: ModelServiceError = error_class(message, **facts)
     return made
 
@@ -255,7 +255,7 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     """Read a cassette.
 
     Raises:
-        CassetteError: It is not there, is cut off, or has an entry that cannot be; the text says which.
+        CassetteError: It is missing, cut off, or has an invalid entry; the message says which.
     """
     try:
         whole = json.loads(path.read_text(encoding="utf-8"))
@@ -264,13 +264,13 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     except json.JSONDecodeError as error:
         raise CassetteError(
             f"{path}, line {error.lineno}: the cassette is cut off or edited wrongly ({error.msg}); "
-            f"mend that line, or record it anew"
+            f"repair that line, or record it again"
         ) from None
     except UnicodeDecodeError as error:
-        raise CassetteError(f"{path} is no cassette: it is no UTF-8 ({error})") from None
+        raise CassetteError(f"{path} is not a cassette: it is not valid UTF-8 ({error})") from None
     if not isinstance(whole, dict) or whole.get("cassette") != VERSION:
         found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__
-        raise CassetteError(f"{path}: a cassette of version {VERSION} is wanted, not {found}: record it anew")
+        raise CassetteError(f"{path}: a cassette of version {VERSION} is needed, not {found}: record it again")
     models = {name: _read_facts(path, name, told) for name, told in _section(path, whole, "models", dict).items()}
     calls = [_read_call(path, number, told) for number, told in enumerate(_section(path, whole, "calls", list), 1)]
     return models, calls

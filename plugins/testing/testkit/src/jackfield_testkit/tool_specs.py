@@ -47,7 +47,7 @@ class Written(NamedTuple):
 
 
 def differences(spec: ToolSpec, tool: BaseTool) -> dict[str, tuple[Any, Any]]:
-    """In what a descriptor and its function differ: each field with what the two say; nothing if it is no function."""
+    """How a descriptor and its function differ: each field with both values; nothing if it is not a function."""
     if not isinstance(tool, FunctionTool):
         return {}
     said = ToolSpec.of(tool)
@@ -59,7 +59,7 @@ def tool_specs(path: Path) -> list[Written]:
     """The descriptors of functions in a file, in the order of the file.
 
     Raises:
-        ValueError: A target is written in such a way that only running the file would tell it, or is not there.
+        ValueError: A target is computed, so only running the file would tell it, or it is missing.
     """
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source, filename=str(path))

@@ -37,7 +37,7 @@ class Suite:
         _refuse_overriding(cls)
         for name, reason in cls.xfail.items():
             if not (name.startswith("test_") and callable(getattr(cls, name.partition("[")[0], None))):
-                raise TypeError(f"{cls.__name__}.xfail names {name!r}, which is no test of it")
+                raise TypeError(f"{cls.__name__}.xfail names {name!r}, which is not one of its tests")
             if not reason.strip():
                 raise TypeError(f"{cls.__name__}.xfail[{name!r}] needs a reason")
 

@@ -154,7 +154,7 @@ class CallFormatSuite(Suite):
         free = _text(formats.render(_request(HELLO)))
         for choice in ("required", "get_time"):
             rendered = formats.render(_request(HELLO, config=GenerateConfig(function_choice=choice)))
-            assert _text(rendered) != free, f"with function_choice {choice!r}, the model is told the same as without"
+            assert _text(rendered) != free, f"with function_choice {choice!r}, the model reads the same as without"
             assert rendered.config.function_choice == "auto", "a backend without functions cannot be held to one"
 
     def test_where_no_tool_may_be_called_none_is_offered_and_no_call_is_read(self) -> None:
@@ -186,7 +186,7 @@ class CallFormatSuite(Suite):
             said = "\n".join(m.get_text_content() for m in rendered.messages if m.role != SYSTEM)
             places = [said.find(part) for part in told]
             assert -1 not in places, f"of {told}, some are not told: {said!r}"
-            assert places[:5] == sorted(places[:5]), f"{told} are told in another order: {said!r}"
+            assert places[:5] == sorted(places[:5]), f"{told} appear in another order: {said!r}"
             assert places[5] > places[3], f"the result comes before its call: {said!r}"
 
     def test_images_in_results_are_kept(self) -> None:
@@ -225,7 +225,7 @@ class CallFormatSuite(Suite):
             answer = self._read(self.write(("get_weather", arguments)))
             assert _calls(answer) == [("get_weather", dict(arguments))]
             assert answer.get_content().strip() == ""
-            assert answer.finish_reason == "tool_calls", "who reads the answer must know that calls wait"
+            assert answer.finish_reason == "tool_calls", "a reader of the answer must know that calls wait"
         assert _calls(self._read(self.write(("get_time", {})))) == [("get_time", {})]
 
     def test_several_calls_are_read_in_order_each_with_an_id(self) -> None:

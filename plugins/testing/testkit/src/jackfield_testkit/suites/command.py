@@ -38,7 +38,7 @@ class CommandSuite(Suite):
         component: The address of the command: `distribution/name`, or its name where that is unique.
         arguments: Of a run that succeeds, in an empty folder and without a network.
         wrong_usage: Arguments that no command line of it can mean.
-        user_error: Arguments that are well formed, and fail for a reason that the user can mend; None if there is no
+        user_error: Arguments that are well formed, and fail for a reason that the user can fix; None if there is no
             such thing.
         environment: Variables for all runs, besides the ones that are there.
     """
@@ -110,7 +110,7 @@ class CommandSuite(Suite):
         _assert_told(done)
         # The core makes a line of a crash, too; with --trace it shows it.
         traced = self._run(["--trace", self._row.name, *self.user_error], tmp_path)
-        assert "Traceback" not in traced.stderr, f"an error of the user's is no crash:\n{traced.stderr}"
+        assert "Traceback" not in traced.stderr, f"a user's error must not be a crash:\n{traced.stderr}"
 
     def test_a_reader_that_goes_away_is_no_crash(self, tmp_path: Path) -> None:
         reading, writing = os.pipe()

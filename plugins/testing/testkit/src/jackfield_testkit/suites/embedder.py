@@ -106,7 +106,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         return embeddings.dimension_in(request)
 
     def purpose_in(self, request: RecordedRequest) -> Purpose | None:  # noqa: ARG002 - for those that look at it
-        """What a request says its texts are for; None if the protocol has no word for it."""
+        """What a request says its texts are for; None if the protocol has no term for it."""
         return None
 
     def reply_with(

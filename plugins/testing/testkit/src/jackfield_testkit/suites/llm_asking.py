@@ -173,7 +173,7 @@ def sent(server: FakeOpenAI, number: int = -1) -> dict[str, Any]:
     """The body of a request; the last one if no number is given."""
     assert server.requests, "the backend has sent no request"
     body = server.requests[number].json
-    assert isinstance(body, dict), "the body of the request is no JSON object"
+    assert isinstance(body, dict), "the body of the request is not a JSON object"
     return body
 
 

@@ -70,7 +70,7 @@ class ToolTests(LLMTests):
         answer_of(tool_model, functions=[WEATHER, CLOCK], config={"function_choice": choice})
         assert sent(server).get("tool_choice") in wire
         if choice == "none" and sent(server).get("tool_choice") is None:
-            assert "tools" not in sent(server), "the model may still call the tools it is told of"
+            assert "tools" not in sent(server), "the model may still call the tools it gets"
 
     # --- received ---
 

@@ -266,7 +266,7 @@ class _Payload(dict[str, Any]):
 
 
 def events_of_a_run(run_id: str, text: str = PRIVATE) -> list[RunEvent]:
-    """One event of every kind, with this text wherever one may be; made anew each time."""
+    """One event of every kind, with this text wherever one may be; made again each time."""
     call = FunctionCall("look", f'{{"at": "{text}"}}' if text.isalnum() else text)
     message = Message("assistant", text, function_call=call, extra={"function_id": "c1"})
     result = Message("function", text, name="look", extra={"function_id": "c1"})

@@ -87,7 +87,7 @@ class ParserSuite(Suite):
     def make_parser(self) -> Parser:
         """A new parser under test. Override it if yours needs more than `config`."""
         made = plain_host().load("parser", self.component)(dict(self.config))
-        assert isinstance(made, Parser), f"{self.component} is no jackfield.retrieval.Parser"
+        assert isinstance(made, Parser), f"{self.component} is not a jackfield.retrieval.Parser"
         return made
 
     # --- what it reads ---
@@ -106,7 +106,7 @@ class ParserSuite(Suite):
             for block in document.blocks:
                 assert isinstance(block, Block)
                 assert block.text.strip(), f"{name}: a block has no text"
-                assert block.kind in _KINDS, f"{name}: {block.kind!r} is no kind of a block"
+                assert block.kind in _KINDS, f"{name}: {block.kind!r} is not a kind of block"
                 assert (block.level >= 1) == (block.kind == "heading"), f"{name}: the level of {block}"
 
     def test_pages_count_from_one_and_never_go_back(self) -> None:

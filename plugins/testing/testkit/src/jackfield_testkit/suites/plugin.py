@@ -159,15 +159,15 @@ class PluginSuite(Suite):
             if base is None or spec.made_by:
                 assert callable(made), f"{row.id}: its target is not callable"
             elif not isinstance(made, base):  # a function that was made a tool is one
-                assert isinstance(made, type), f"{row.id}: its target is no class"
-                assert issubclass(made, base), f"{row.id}: its target is no {base.__name__}"
+                assert isinstance(made, type), f"{row.id}: its target is not a class"
+                assert issubclass(made, base), f"{row.id}: its target is not a {base.__name__}"
 
     def test_its_configurations_are_configurations(self) -> None:
         host = _host()
         for row, spec in _specs(self.dist):
             if spec.config:
                 made = host.load_target(row, spec.config)
-                assert issubclass(made, Config), f"{row.id}: {spec.config} is no jackfield.config.Config"
+                assert issubclass(made, Config), f"{row.id}: {spec.config} is not a jackfield.config.Config"
 
     def test_its_checks_of_the_machine_give_lists_of_texts(self) -> None:
         host = _host()
@@ -256,7 +256,7 @@ def _folders(dist: str) -> list[Path]:
     for name in sorted({row.module.partition(".")[0] for row in _rows(dist)}):
         found = importlib.util.find_spec(name)
         assert found is not None, f"the package {name!r}, which the entry points name, cannot be found"
-        assert found.submodule_search_locations, f"{name!r} is no package"
+        assert found.submodule_search_locations, f"{name!r} is not a package"
         folders.append(Path(next(iter(found.submodule_search_locations))))
     return folders
 

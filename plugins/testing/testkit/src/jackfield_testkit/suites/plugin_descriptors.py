@@ -31,9 +31,13 @@ def faults_of(spec: ComponentSpec) -> list[str]:
 
 def _names(spec: ComponentSpec) -> Iterator[str]:
     if not NAME.fullmatch(spec.name):
-        yield f"{spec.name!r:.80} is no name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
-    yield from (f"{name!r} is no environment variable" for name in spec.secrets if not _VARIABLE.fullmatch(name))
-    yield from (f"{word!r} is no effect: use {', '.join(sorted(EFFECTS))}" for word in set(spec.effects) - EFFECTS)
+        yield f"{spec.name!r:.80} is not a valid name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
+    yield from (
+        f"{name!r} is not a valid environment variable" for name in spec.secrets if not _VARIABLE.fullmatch(name)
+    )
+    yield from (
+        f"{word!r} is not a valid effect: use {', '.join(sorted(EFFECTS))}" for word in set(spec.effects) - EFFECTS
+    )
     yield from _addresses(spec)
     known = [field.name for field in fields(spec)]
     for key in spec.extra:

@@ -74,7 +74,7 @@ class SearcherSuite(Suite):
     def make_searcher(self) -> Searcher:
         """A new searcher under test. Override it if yours needs more than `config`."""
         made = plain_host().load("searcher", self.component)(dict(self.config))
-        assert isinstance(made, Searcher), f"{self.component} is no jackfield.retrieval.Searcher"
+        assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
         return made
 
     # --- what it finds ---

@@ -139,7 +139,7 @@ class ToolSuite(Suite):
         tool = self.make_tool()
         made = tool.load()
         assert differences(_spec(tool), made) == {}, (
-            "the first of each pair is the descriptor's, the second the function's; to write it anew: "
+            "the first of each pair is the descriptor's, the second the function's; to write it again: "
             f"python -m jackfield_testkit.tool_specs {tool.row.module.partition('.')[0]}"
         )
         names = ("name", "parameters", "read_only", "concurrent", "timeout_s", "file_access", "raw_argument")
@@ -261,7 +261,7 @@ class ToolSuite(Suite):
             if number < len(self.failures):
                 assert finished.error, f"it must fail with {wrong!r}, and gives {told!r}"
             if finished.error:
-                assert told.strip(), f"a model is told nothing of the failure with {wrong!r}"
+                assert told.strip(), f"a model does not learn of the failure with {wrong!r}"
                 assert not _TRACEBACK.search(told), told
                 assert not [path for path in bench.private_paths if path in told], told
 
