@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import griffe
+from shown_texts import raised_in, sources
 
 from jackfield import config, errors
 from jackfield.cli.main import _parser
@@ -113,14 +114,14 @@ CONFIGS = (
     RAGConfig,
 )
 VARIABLES = {
-    "JACKFIELD_PLUGINS": "Only these distributions may load, separated by commas; empty: none. As `allow`.",
-    "JACKFIELD_PLUGINS_BLOCK": "These never load: distributions, `kind.name` or `distribution/name`. Added to `block`.",
-    "JACKFIELD_PLUGINS_ENABLED": "Processors and observers that act in every run. Added to `enabled`.",
-    "JACKFIELD_SAFE": "1: no plugin loads. As `safe`.",
-    "JACKFIELD_PLUGINS_STRICT": "1: any problem with a plugin is an error. As `strict`.",
-    "JACKFIELD_PLUGINS_TRACE": "1: every load is told on standard error, with its time.",
-    "JACKFIELD_MODEL": "The model of `jackfield run` and `chat` where `--model` is not given: `backend:model`.",
-    "JACKFIELD_WORKSPACE": "The folder in which tools write files; `workspace` in the working directory otherwise.",
+    "JACKFIELD_PLUGINS": "Only these packages may load, separated by commas; empty: none. Like `allow`.",
+    "JACKFIELD_PLUGINS_BLOCK": "These never load: packages, `kind.name` or `package/name`. Added to `block`.",
+    "JACKFIELD_PLUGINS_ENABLED": "Processors and observers that are active in every run. Added to `enabled`.",
+    "JACKFIELD_SAFE": "1: no plugin loads. Like `safe`.",
+    "JACKFIELD_PLUGINS_STRICT": "1: any problem with a plugin is an error. Like `strict`.",
+    "JACKFIELD_PLUGINS_TRACE": "1: every load is printed on standard error, with its time.",
+    "JACKFIELD_MODEL": "The model of `jackfield run` and `chat` if `--model` is not given: `backend:model`.",
+    "JACKFIELD_WORKSPACE": "The folder in which tools write files; by default `workspace` in the working directory.",
 }
 
 
@@ -341,7 +342,7 @@ def _value(action: argparse.Action) -> str:
 
 
 def _cell(action: argparse.Action) -> str:
-    return (action.help or "") if action.dest != "version" else "Say which version this is"
+    return (action.help or "") if action.dest != "version" else "Print the version"
 
 
 # --- settings and configuration ---
@@ -361,11 +362,11 @@ def _settings_page(core: griffe.Module) -> str:
         _docstring(module),
         "## Keys",
         "In `[tool.jackfield]` of a project's `pyproject.toml`, and at the top of the user's `config.toml`, which may "
-        "have a table `[secrets]`, too: environment variable → value.",
+        "also have a table `[secrets]`: environment variable → value.",
         _table(("key", "meaning"), keys),
         "## Environment variables",
         _table(("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]),
-        "The keys of providers have names of their own: `jackfield plugins info NAME` tells them.",
+        "API keys of providers have their own variables: `jackfield plugins info NAME` lists them.",
     )
 
 
@@ -385,7 +386,7 @@ def _key(name: str) -> str:
 def _configuration_page(packages: Mapping[str, griffe.Module]) -> str:
     parts = [
         "# Configuration",
-        "What an agent's file and the dicts in code may say. An unknown key is an error that names the nearest one.",
+        "Settings of an agent's file and of dicts in code. An unknown setting is an error that names the nearest one.",
     ]
     for model in CONFIGS:
         package, _, module = model.__module__.partition(".")
@@ -439,9 +440,9 @@ def _descriptors_page(core: griffe.Module) -> str:
         "# Kinds, hooks and descriptors",
         _docstring(module),
         "The group of entry points is `jackfield.v1`, an entry's name `<kind>.<name>`, and its value the light module.",
-        _table(("kind", "state", "hook", "descriptor", "the target is, or extends"), rows),
+        _table(("kind", "state", "hook", "descriptor", "target, or its base class"), rows),
         *hooks,
-        "A descriptor that is not below has the fields of `ComponentSpec` and no others. All fields are keywords.",
+        "A descriptor that is not listed below has only the fields of `ComponentSpec`. All fields are keywords.",
         *own,
     )
 
@@ -472,22 +473,53 @@ def _fields_table(module: griffe.Module, spec: type[ComponentSpec]) -> str:
 
 def _errors_page(core: griffe.Module) -> str:
     module = core["errors"]
-    parts = ["# Errors", _docstring(module).replace("```\n", "```text\n", 1)]
+    raised = _raised({name for name, member in _public(module) if member.is_class})
+    parts = [
+        "# Errors",
+        _docstring(module).replace("```\n", "```text\n", 1),
+        "Below each class are the messages with which our packages raise it, so that a search for the text of an error "
+        "ends here. A name in braces stands for a value. A message may be part of a longer one: the `ValueError` of a "
+        "setting, for instance, is shown in a `ConfigError` that names the setting.",
+    ]
     for name, member in _public(module):
         if member.is_class:
-            parts.append(_member(name, member, level=2))
+            parts += [_member(name, member, level=2), _messages(raised.pop(name, {}))]
     missing = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     if missing - {name for name, _ in _public(module)}:
         raise SystemExit("errors.py has an error that the page would leave out")
+    parts.append("The classes below are Python's own, or defined by a package.")
+    for name, messages in sorted(raised.items()):
+        parts += [f"## `{name}`", _messages(messages)]
     return _joined(*parts)
+
+
+def _raised(ours: Set[str]) -> dict[str, dict[tuple[str, str], None]]:
+    """By class of error: the messages of all packages, with the package, each once."""
+    found: dict[str, dict[tuple[str, str], None]] = {}
+    modules = sources()
+    own = {name for path in modules for name in re.findall(r"^class ([A-Z]\w*Error)\(", path.read_text("utf-8"), re.M)}
+    for path in modules:
+        for one in raised_in(path, ours | own | {"ValueError", "TypeError"}):
+            found.setdefault(one.error, {})[one.text, one.package] = None
+    return found
+
+
+def _messages(messages: Iterable[tuple[str, str]]) -> str:
+    rows = [(_span(text), f"`{package}`") for text, package in sorted(messages, key=lambda one: (one[1], one[0]))]
+    return _table(("message", "package"), rows) if rows else ""
+
+
+def _span(text: str) -> str:
+    """A text as code, whatever backquotes it has."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
 
 
 def _suites_page(testkit: griffe.Module) -> str:
     parts = [
         "# Contract suites",
         "Subclass them in the tests of a plugin: pytest runs what they inherit. Every name is a sentence that must "
-        "stay true. How levels and expected failures work is in "
-        "[Contract tests](../authors/contract-tests.md).",
+        "stay true. [Contract tests](../authors/contract-tests.md) explains levels and expected failures.",
     ]
     for name in SUITES:
         suite = testkit["suites"][name].final_target

@@ -1,0 +1,176 @@
+"""Every text in the code that a user may read: errors, help, settings, docstrings; found by `ast`, nothing is imported.
+
+The reference lists the errors of it, and a test reads all of it for words that a reader would stumble over.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of several words; `{name}` stands for a value that is put in, `{…}` for one without a name."""
+
+    path: Path
+    line: int
+    text: str
+    is_docstring: bool = False
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A message that an error is made with."""
+
+    error: str
+    package: str
+    text: str
+
+
+def sources() -> list[Path]:
+    """The modules of the core and of all plugins."""
+    return sorted(
+        path for folder in ("core/src", "plugins/*/*/src") for path in ROOT.glob(f"{folder}/**/*.py") if _is_ours(path)
+    )
+
+
+def texts_of(path: Path) -> Iterator[Text]:
+    """The texts of a module: docstrings of what is public, and every other literal with a space in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = dict(_docstrings(tree, public=True))
+    seen: set[ast.AST] = set(docstrings)
+    for docstring, is_public in docstrings.items():
+        if is_public:
+            yield Text(path, docstring.lineno, str(docstring.value), is_docstring=True)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            seen.update(node.values)
+        if isinstance(node, ast.JoinedStr | ast.Constant) and node not in seen:
+            text = _rendered(node, {})
+            if text is not None and " " in text.strip():
+                yield Text(path, node.lineno, text)
+
+
+def raised_in(path: Path, errors: Iterable[str]) -> Iterator[Raised]:
+    """The messages with which a module makes errors of these classes.
+
+    They are made by a call of the class, of a helper that takes the class, or of `super().__init__` inside of it.
+    """
+    names = frozenset(errors)
+    package = _package_of(path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for owner, scope in _scopes(tree, ""):
+        known = _assigned(scope)
+        for call in _calls(scope):
+            made = [_last_name(call.func), *map(_last_name, call.args)]
+            error = owner if made[0] == "__init__" else next((name for name in made if name in names), "")
+            arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "message")]
+            rendered = [_rendered(argument, known) for argument in arguments]
+            text = next((one for one in rendered if one and _says_something(one)), None)
+            if error in names and text:
+                yield Raised(error, package, " ".join(text.split()))
+
+
+def _is_ours(path: Path) -> bool:
+    # The template of `jackfield new` is a link to text for another program.
+    return "template" not in path.relative_to(ROOT).parts
+
+
+def _package_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts
+    folder = ROOT.joinpath(*parts[: parts.index("src")])
+    lines = (folder / "pyproject.toml").read_text(encoding="utf-8").splitlines()
+    return next(line.split('"')[1] for line in lines if line.startswith("name = "))
+
+
+def _docstrings(node: ast.AST, *, public: bool) -> Iterator[tuple[ast.Constant, bool]]:
+    """Each docstring, and whether what it describes is public."""
+    if isinstance(node, ast.Module | ast.ClassDef | _Function):
+        name = getattr(node, "name", "")
+        public = public and (not name.startswith("_") or name.startswith("__"))
+        first = node.body[0] if node.body else None
+        match first:
+            case ast.Expr(ast.Constant(str()) as docstring):
+                yield docstring, public
+    for child in ast.iter_child_nodes(node):
+        yield from _docstrings(child, public=public and not isinstance(node, _Function))
+
+
+def _scopes(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+    """The module and each function of it, with the class that it stands in."""
+    if isinstance(node, ast.Module | _Function):
+        yield owner, node
+    for child in ast.iter_child_nodes(node):
+        yield from _scopes(child, node.name if isinstance(node, ast.ClassDef) else owner)
+
+
+def _calls(scope: ast.AST) -> Iterator[ast.Call]:
+    """The calls of a scope, without those of functions in it."""
+    for child in ast.iter_child_nodes(scope):
+        if isinstance(child, ast.Call):
+            yield child
+        if not isinstance(child, _Function):
+            yield from _calls(child)
+
+
+def _assigned(scope: ast.AST) -> dict[str, str]:
+    """The texts that names have in a function: `why = "…"` and then `raise ConfigError(why)`."""
+    texts: dict[str, str] = {}
+    for node in ast.walk(scope) if isinstance(scope, _Function) else ():
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            text = _rendered(node.value, texts)
+            if text is not None:
+                texts.setdefault(node.targets[0].id, text)
+    return texts
+
+
+def _rendered(node: ast.AST, known: Mapping[str, str]) -> str | None:
+    """An expression as its reader sees it, None if it is not a text."""
+    match node:
+        case ast.Constant(str(text)):
+            return text
+        case ast.JoinedStr(parts):
+            return "".join(_part(part, known) for part in parts)
+        case ast.BinOp(left, ast.Add(), right):
+            both = _rendered(left, known), _rendered(right, known)
+            return None if both == (None, None) else "".join("{…}" if one is None else one for one in both)
+        case ast.Name(name):
+            return known.get(name)
+    return None
+
+
+def _part(node: ast.expr, known: Mapping[str, str]) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    assert isinstance(node, ast.FormattedValue)  # noqa: S101 - a template string has only these two
+    inner = _rendered(node.value, known)
+    if inner is not None:
+        return inner
+    return f"{{{_last_name(node.value) or '…'}}}"
+
+
+def _last_name(node: ast.AST) -> str:
+    """`name` of `name`, and of `self.name`; '' of everything else."""
+    match node:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return name.lstrip("_") if not name.startswith("__") else name
+    return ""
+
+
+def _says_something(text: str) -> bool:
+    """Whether there are words besides what is put in."""
+    return " " in text.strip() and sum(map(str.isalpha, "".join(_outside(text)))) > 6
+
+
+def _outside(text: str) -> Iterator[str]:
+    depth = 0
+    for char in text:
+        depth += (char == "{") - (char == "}")
+        if not depth:
+            yield char
