@@ -15,7 +15,7 @@ import logging
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

@@ -198,7 +198,7 @@ def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
 def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
     doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
-    remarks = [f"beware: it {remark}" for remark in remarks_on(newcomer, host)]
+    remarks = [f"warning: it {remark}" for remark in remarks_on(newcomer, host)]
     stands = standings(host)
     names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in newcomer.rows]
     return "; ".join([", ".join(names), *doings, *remarks])

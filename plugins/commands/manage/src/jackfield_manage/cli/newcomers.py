@@ -79,14 +79,14 @@ def _keep(
 def _tell(found: News, host: PluginHost) -> None:
     """Two lines about all newcomers, and one for each thing to beware of."""
     for name in found.gone:
-        _say(f"jackfield: {name} was installed here, and is no more. To have it back: pip install {name}")
+        _say(f"jackfield: {name} was installed here, but no longer is. To get it back: pip install {name}")
     if not found.newcomers:
         return
     _say(_fitted("jackfield: " + "; ".join(_named_by_change(found.newcomers))))
     _say(_fitted(f"  {summary_of_all(found.newcomers, host)}"))
     for newcomer in found.newcomers:
         for remark in remarks_on(newcomer, host):
-            _say(f"  Beware of {newcomer.distribution}: it {remark}")
+            _say(f"  Warning: {newcomer.distribution} {remark}")
 
 
 def _named_by_change(newcomers: Sequence[Newcomer]) -> Iterator[str]:
