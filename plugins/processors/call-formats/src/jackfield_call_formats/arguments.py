@@ -33,7 +33,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def object_of(call: FunctionCall) -> dict[str, object] | None:
-    """The arguments of a past call; None if they are no JSON object as they stand."""
+    """The arguments of a past call; None if they are not a JSON object as they stand."""
     if not call.arguments.strip():
         return {}
     try:

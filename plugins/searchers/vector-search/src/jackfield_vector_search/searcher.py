@@ -86,7 +86,7 @@ class VectorSearcher(Searcher):
         return await sync.in_worker(partial(self._search, question, corpus, limit))
 
     async def aclose(self) -> None:
-        """Close what the embedder and the file have open; a search opens them anew."""
+        """Close what the embedder and the file have open; a search opens them again."""
         if self._embedder is not None:
             await self._embedder.aclose()
         if self._store is not None:

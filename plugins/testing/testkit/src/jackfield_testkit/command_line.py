@@ -38,7 +38,7 @@ import pytest
 from jackfield_testkit.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
-"""Those of our distributions that the command line sees in tests."""
+"""Our packages that the command line sees in tests."""
 SEEN_IF_INSTALLED = ("jackfield-terminal",)
 """Those that it sees, too, where the tests' own environment has them: `jackfield run` and `chat`."""
 

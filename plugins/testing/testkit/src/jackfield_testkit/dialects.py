@@ -140,7 +140,7 @@ def named_events(events: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def object_in(body: bytes) -> dict[str, object]:
-    """The JSON object that bytes are, empty if they are none."""
+    """The JSON object in these bytes, empty if they are not one."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

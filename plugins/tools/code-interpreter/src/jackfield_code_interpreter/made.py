@@ -21,7 +21,7 @@ class FolderWatch:
         self._before: dict[str, State] = {}
 
     def begin(self) -> None:
-        """Remember what is there."""
+        """Remember the files that exist."""
         self._before = dict(_states(self._folder))
 
     def changed(self) -> tuple[str, ...]:
