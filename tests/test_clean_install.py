@@ -573,7 +573,7 @@ print(len(sent) < 10, "Notes." in sent[0].content, sent[-1].content)
 """,
         "True True\nTrue True Is that all?",
     ),
-    "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒", beside=("jackfield-documents",)),
+    "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒"),
 }
 
 

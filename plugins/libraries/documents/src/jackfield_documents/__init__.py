@@ -9,6 +9,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `budget`: which chunks fit into a request, and how they are shown.
 - `fuse`: one ranking out of several.
 - `keep`: what a searcher keeps of a corpus.
+- `decoding`, `tables`: for parsers: texts in any encoding, and tables as Markdown.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from jackfield_documents.fuse import fuse  # here, because its module has its na
 if TYPE_CHECKING:
     from jackfield_documents.budget import Passage, best_within, choose, fits_whole, front_part, passages
     from jackfield_documents.chunking import chunk_document, corpus_of
+    from jackfield_documents.decoding import Decoded, decode
     from jackfield_documents.documents import DocumentReader, Reading
     from jackfield_documents.keep import IndexCache, Kept
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.rag_config import RAGConfig
 
 __all__ = [
+    "Decoded",
     "DocumentReader",
     "IndexCache",
     "Kept",
@@ -38,10 +41,12 @@ __all__ = [
     "choose",
     "chunk_document",
     "corpus_of",
+    "decode",
     "fits_whole",
     "front_part",
     "fuse",
     "passages",
+    "pipe_table",
 ]
 
 _HOME = {
@@ -53,6 +58,8 @@ _HOME = {
     "passages": "budget",
     "chunk_document": "chunking",
     "corpus_of": "chunking",
+    "Decoded": "decoding",
+    "decode": "decoding",
     "DocumentReader": "documents",
     "Reading": "documents",
     "IndexCache": "keep",

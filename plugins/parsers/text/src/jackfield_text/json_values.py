@@ -13,7 +13,7 @@ from pydantic import Field
 from jackfield.config import Config
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
-from jackfield_text.decoding import decode
+from jackfield_documents import decode
 
 _MOST_PATH = 200  # characters
 _OUT_PER_BYTE = 8  # of text for each byte of a file, at the most

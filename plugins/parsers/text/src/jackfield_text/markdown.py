@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jackfield.retrieval import Block, BlockKind, Document, Parser
-from jackfield_text.decoding import decode
+from jackfield_documents import decode
 from jackfield_text.plain import TextParser
 
 if TYPE_CHECKING:

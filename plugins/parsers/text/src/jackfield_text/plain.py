@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jackfield.retrieval import Block, Document, Parser
-from jackfield_text.decoding import decode
+from jackfield_documents import decode
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _TITLE_CHARS = 120

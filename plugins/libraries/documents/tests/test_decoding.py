@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import DocParserError
-from jackfield_text.decoding import decode
+from jackfield_documents import decode
 
 ENGLISH = "The café served naïve tourists, who paid in pounds (£) and said so in a long letter to the editor. " * 3
 CHINESE = "今天的会议讨论了检索系统的设计，包括分词、索引和排序。大家同意下周再做一次测试。"

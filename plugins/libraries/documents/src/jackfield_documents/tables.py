@@ -1,0 +1,38 @@
+"""Tables as Markdown, which models read well and chunks can be cut from row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def pipe_table(rows: Iterable[Sequence[str]]) -> str:
+    """A GitHub table, of which the first row is the header; '' if no cell has text.
+
+    Columns and rows without any text are left out. Pipes are escaped, line ends become `<br>`, and what lacks at the
+    end of a row stays away, as the format allows: a table is never much longer than its texts.
+    """
+    written = [[_cell(text) for text in row] for row in rows]
+    filled = [row for row in written if any(row)]
+    used = sorted({place for row in filled for place, text in enumerate(row) if text})
+    if not used:
+        return ""
+    header, *rest = filled if len(used) == max(map(len, filled)) else [_only(row, used) for row in filled]
+    header = [*header, *("" for _ in range(len(used) - len(header)))]
+    return "\n".join(["| " + " | ".join(header) + " |", "|" + "---|" * len(used), *map(_line, rest)])
+
+
+def _cell(text: str) -> str:
+    if text.isalnum():  # most are, and need nothing
+        return text
+    text = text.strip()
+    if "\n" in text or "\r" in text:
+        text = "<br>".join(line for line in map(str.strip, text.splitlines()) if line)
+    return text.replace("|", "\\|") if "|" in text else text
+
+
+def _only(row: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [row[place] for place in places if place < len(row)]
+
+
+def _line(row: Sequence[str]) -> str:
+    return "| " + " | ".join(row) + " |"
