@@ -1,0 +1,115 @@
+"""Where on a page the text is, what the page is called, and who wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from lxml import etree
+
+from jackfield.retrieval import Block
+from jackfield_markup.blocks import blocks_of
+from jackfield_markup.trees import Element
+
+_ENOUGH = 0.25  # of the text of a page: what calls itself the main part, and has less, is not
+_MOST_LINKED = 0.5  # of the text of a part: more is a menu
+_NOT_TEXT = ("script", "style", "template", "noscript")
+_ROLES = frozenset(("navigation", "banner", "contentinfo", "search", "menu", "menubar", "complementary"))
+_MENUS = re.compile(r"(?:^|[-_])(?:nav|navbar|navigation|menu|menubar|sidebar|side-bar|toc|pagination|pager)(?:$|[-_])")
+_AROUND = re.compile(
+    r"^(?:(?:site|page|main|global)[-_]?)?footer$|^breadcrumbs?$|^skip-?(?:link|nav)"
+    r"|^cookie[-_]?(?:banner|consent|notice)"
+)
+_MENU_TAGS = ("div", "ul", "ol", "section", "aside")
+_META = {
+    "author": "author",
+    "description": "description",
+    "og:description": "description",
+    "keywords": "keywords",
+    "article:published_time": "published",
+    "date": "published",
+    "dcterms.date": "published",
+    "article:author": "author",
+}
+
+
+def main_blocks(root: Element) -> list[Block]:
+    """The blocks of a page without its menus, its header and footer, and what else stands beside the text.
+
+    Where nothing would be left, they are those of the whole page.
+    """
+    etree.strip_elements(root, *_NOT_TEXT, with_tail=False)
+    main, is_certain = _main(root)
+    left_out = _is_menu if is_certain else _is_beside
+    return list(blocks_of(main, leave_out=left_out)) or list(blocks_of(root))
+
+
+def title_of(root: Element, blocks: Iterable[Block] = ()) -> str:
+    """What a page is called: its title, else what it calls itself elsewhere, else its first main heading."""
+    for element in root.iter("title"):
+        if all(parent.tag != "svg" for parent in element.iterancestors("svg")) and (title := _text(element)):
+            return title
+    for element in root.iter("meta"):
+        if element.get("property") == "og:title" and (title := " ".join((element.get("content") or "").split())):
+            return title
+    return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
+
+
+def metadata_of(root: Element) -> dict[str, str]:
+    """What a page says of itself: `language`, `author`, `description`, `keywords`, `published`, as far as it does."""
+    stated: dict[str, str] = {}
+    language = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
+    if language:
+        stated["language"] = language
+    for element in root.iter("meta"):
+        name = _META.get((element.get("name") or element.get("property") or "").lower())
+        content = " ".join((element.get("content") or "").split())
+        if name and content:
+            stated.setdefault(name, content)
+    return stated
+
+
+def _main(root: Element) -> tuple[Element, bool]:
+    """The part of a page that holds its text, and whether the page says so."""
+    # Not `body`: where a page leaves it out, the tree has some of the text in `head`.
+    length = len(_text(root))
+    named = [*root.iter("main"), *(element for element in root.iter("div", "section") if element.get("role") == "main")]
+    for candidates in (named, list(root.iter("article"))):
+        if len(candidates) == 1 and len(_text(candidates[0])) >= _ENOUGH * length:
+            return candidates[0], True
+    return root, False
+
+
+def _is_menu(element: Element) -> bool:
+    """Whether it is a menu or a footer, in the middle of the text as well."""
+    tag = element.tag
+    if tag in ("nav", "footer"):
+        return True
+    if not element.attrib or tag in ("body", "main", "article"):
+        return False
+    if element.get("role") in _ROLES:
+        return True
+    names = (element.get("class") or "").lower().split()
+    if not names:
+        return False
+    if any(_AROUND.search(name) for name in names):
+        return True
+    return tag in _MENU_TAGS and any(map(_MENUS.search, names)) and _is_mostly_links(element)
+
+
+def _is_beside(element: Element) -> bool:
+    """Whether it is no part of the text, on a page that does not say what is."""
+    if _is_menu(element):
+        return True
+    if element.tag == "header":
+        return next(element.iter("h1", "h2"), None) is None
+    return element.tag == "aside" and next(element.iterancestors("article", "section"), None) is None
+
+
+def _is_mostly_links(element: Element) -> bool:
+    linked = sum(len(_text(link)) for link in element.iter("a"))
+    return linked >= _MOST_LINKED * max(1, len(_text(element)))
+
+
+def _text(element: Element) -> str:
+    return " ".join(etree.tostring(element, method="text", encoding="unicode", with_tail=False).split())

@@ -1,0 +1,134 @@
+"""Trees out of untrusted bytes: entities are not followed, nothing is fetched, and depth has an end."""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from html.entities import html5
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from jackfield.errors import DocParserError
+from jackfield_documents import Decoded, decode
+
+Element: TypeAlias = Any  # of lxml, which has no types
+
+_HEAD_BYTES = 4096
+_CHARSET = re.compile(
+    rb"""<(?:meta\b[^>]{0,400}?charset|\?xml\b[^>]{0,200}?encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE
+)
+# The codecs of Python that are encodings of texts. UTF-16 is none of them: what says so of itself in ASCII is not.
+_ENCODINGS = ("utf-8", "cp", "iso", "koi8", "gb", "big5", "euc", "shift_jis", "mac", "ascii", "hz", "johab", "tis")
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+# What pages call themselves, and what browsers take them for (WHATWG Encoding).
+_MEANT = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+}
+_DOCTYPE = re.compile(r"<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>", re.I)
+_XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+_NAMED_ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31};)")
+_OF_XML = ("amp;", "lt;", "gt;", "quot;", "apos;")
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_XML_SAFE: dict[str, Any] = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "remove_comments": True,
+    "remove_pis": True,
+}
+
+
+def xml_tree(data: bytes, *, source: str) -> Element:
+    """A tree of XML that a program has written. A document type is refused: in what offices write there is none.
+
+    Raises:
+        DocParserError: It is not well-formed, nested too deeply, or has a document type; the text names `source`.
+    """
+    try:
+        root = etree.fromstring(data, etree.XMLParser(**_XML_SAFE))
+    except (etree.XMLSyntaxError, LookupError, ValueError) as error:
+        raise DocParserError(f"{source} is damaged: its XML cannot be read ({_first_line(error)})") from error
+    if root.getroottree().docinfo.doctype:
+        raise DocParserError(f"{source} cannot be read: its XML declares a document type, which may hold entities")
+    return root
+
+
+def decode_html(data: bytes, *, source: str) -> Decoded:
+    """The text of an HTML file: by its byte order mark, by what it says of itself, else by what it looks like.
+
+    Raises:
+        DocParserError: It is empty, binary, or in an unknown encoding; the text names `source`.
+    """
+    declared = _declared(data)
+    if declared and b"\0" not in data and not data.startswith(_MARKS):
+        text = data.decode(declared, "replace")
+        # A page with a few broken bytes is still what it says.
+        if text.count("\ufffd") <= len(text) // 200 and text.strip():
+            return Decoded(text, declared)
+    return decode(data, source=source)
+
+
+def html_tree(text: str, *, source: str) -> Element:
+    """The tree of an HTML page, which may be as broken as browsers bear.
+
+    Raises:
+        DocParserError: It has no element, or is nested too deeply; the text names `source`.
+    """
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+    try:
+        root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    except (etree.XMLSyntaxError, etree.ParserError) as error:
+        raise DocParserError(f"{source} cannot be read: it is not HTML ({_first_line(error)})") from error
+    # The parser is content with what it has read so far, and says nothing about the rest of the page.
+    if any("xcessive depth" in entry.message for entry in parser.error_log):
+        raise DocParserError(f"{source} cannot be read: its elements are nested too deeply, or are never closed")
+    if root is None:
+        raise DocParserError(f"{source} has no text")
+    return root
+
+
+def xhtml_tree(data: bytes, *, source: str) -> Element:
+    """The tree of a page that should be XML, as in e-books; one that is not well-formed is read as HTML.
+
+    Raises:
+        DocParserError: It is empty, binary, without any element, or nested too deeply; the text names `source`.
+    """
+    text = decode_html(data, source=source).text
+    # Without its document type a page has no entities of its own; those of HTML are known.
+    head = _XML_DECLARATION.sub("", _DOCTYPE.sub("", text[:_HEAD_BYTES], count=1), count=1)
+    body = _NOT_XML.sub("", _NAMED_ENTITY.sub(_character, head + text[_HEAD_BYTES:]))
+    try:
+        root = etree.fromstring(body.encode(), etree.XMLParser(encoding="utf-8", **_XML_SAFE))
+    except etree.XMLSyntaxError:
+        return html_tree(text, source=source)
+    for element in root.iter(etree.Element):
+        element.tag = element.tag.rpartition("}")[2].lower()
+    return root
+
+
+def _declared(data: bytes) -> str | None:
+    found = _CHARSET.search(data[:_HEAD_BYTES])
+    if not found:
+        return None
+    try:
+        name = codecs.lookup(found[1].decode("ascii", "replace")).name
+    except LookupError:
+        return None
+    return _MEANT.get(name, name) if name.startswith(_ENCODINGS) else None
+
+
+def _character(entity: re.Match[str]) -> str:
+    named = html5.get(entity[1])
+    return entity[0] if named is None or entity[1] in _OF_XML else html.escape(named)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

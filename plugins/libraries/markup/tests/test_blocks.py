@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.retrieval import Block
+from jackfield_markup import blocks_of, html_tree, main_blocks
+
+
+def blocks(page: str) -> list[Block]:
+    return list(blocks_of(html_tree(f"<body>{page}", source="x.html")))
+
+
+def read(page: str) -> list[tuple[str, str]]:
+    return [(block.kind, block.text) for block in blocks(page)]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p>a\n  b&nbsp;c<br>d", "a b c\nd"),
+        ("soft&shy;ly", "softly"),
+        ("<p>one <a href='/x (1)'> two </a>three", "one [two](/x%281%29) three"),
+        ("<p><a href='https://e.org/?a=1&amp;b=2'>two</a>", "[two](https://e.org/?a=1&b=2)"),
+        ("<p><a href='#part'>two</a> <a href='javascript:go()'>three</a> <a>four</a>", "two three four"),
+        (f"<p><a href='data:{'x' * 999}'>two</a>", "two"),
+        ("<p>Use <code>a | b</code> and <kbd>Tab</kbd>.", "Use `a | b` and `Tab`."),
+        ("<p><code>a`b</code>", "a`b"),
+        ("<p><a href=/x><code>run</code></a>", "[`run`](/x)"),
+        ("<p>A <img src=x.png alt='blue cup'> here", "A blue cup here"),
+        ("<p>A<script>b</script><style>c</style><template>d</template><!-- e -->f", "Af"),
+        ("<p>A <span style='color:red; display : none'>b</span><span hidden>c</span><i aria-hidden=true>d</i>e", "A e"),
+        ("<p>x<sup>2</sup>", "x2"),
+        ("<dl><dt>tea</dt><dd>a plant</dd><dd>a drink</dd></dl>", "- tea\n  a plant\n  a drink"),
+        ("<ol start=9><li>i<li value=20>j<li>k</ol>", "9. i\n20. j\n21. k"),
+        ("<ul><li>a<ul><li>b<ol><li>c</ol></ul><li>d</ul>", "- a\n  - b\n    1. c\n- d"),
+        ("<ul><li><p>a</p><p>b</p></ul>", "- a\n  b"),
+        ("<pre>\n  a\n\n    b <b>c</b><br>d\n</pre>", "  a\n\n    b c\nd"),
+    ],
+)  # fmt: skip
+def test_what_a_page_holds_is_read_as_it_is_shown(page: str, expected: str) -> None:
+    assert [block.text for block in blocks(page)] == [expected]
+
+
+def test_blocks_stand_in_the_order_of_the_page() -> None:
+    page = (
+        "a<h2>b</h2>c<ul><li>d</ul>e<pre>f</pre><table><tr><th>g<th>h<tr><td>i<td>j</table>k<blockquote>l</blockquote>m"
+    )
+    assert [(kind, text[0]) for kind, text in read(page)] == [
+        ("paragraph", "a"), ("heading", "b"), ("paragraph", "c"), ("list", "-"), ("paragraph", "e"), ("code", "f"),
+        ("table", "|"), ("paragraph", "k"), ("paragraph", "l"), ("paragraph", "m"),
+    ]  # fmt: skip
+
+
+def test_headings_are_plain_text() -> None:
+    page = "<h2>Run <code>it</code> <a href=/x>now</a><a class=headerlink href='#run'>¶</a></h2><h3> </h3>"
+    assert blocks(page) == [Block("Run it now", kind="heading", level=2)]
+
+
+def test_code_in_a_list_is_code_and_the_list_goes_on() -> None:
+    assert read("<ol><li>a<pre>x = 1</pre>b<li>c</ol>d") == [
+        ("list", "1. a"), ("code", "x = 1"), ("list", "  b\n2. c"), ("paragraph", "d"),
+    ]  # fmt: skip
+
+
+def test_an_item_without_a_list_is_one_and_ends() -> None:
+    assert read("<li>a</li><li>b</li><p>c") == [("list", "- a\n- b"), ("paragraph", "c")]
+
+
+def test_a_table_of_data_is_a_github_table() -> None:
+    page = (
+        "<table><caption>Sorts</caption><thead><tr><th>sort<th colspan=2>how</thead>"
+        "<tr><td rowspan=2>green<td>a|b<td><p>2<p>3<tr><td><a href=/x>c</a><td><b>d</b> e</table>"
+    )
+    assert read(page) == [
+        ("paragraph", "Sorts"),
+        ("table", "| sort | how |  |\n|---|---|---|\n| green | a\\|b | 2<br>3 |\n| green | [c](/x) | d e |"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table><tr><td>a<td>b</table>",
+        "<table><tr><td>a<tr><td>b</table>",
+        "<table role=presentation><tr><td>a<td>x<tr><td>b<td>y</table>",
+        "<table><tr><td>a<td><h2>x</h2><tr><td>b<td>y</table>",
+        "<table><tr><td>a<td><table><tr><td>x</table><tr><td>b<td>y</table>",
+        f"<table><tr><td>a<td><p>{'long ' * 500}</p><tr><td>b<td>y</table>",
+    ],
+)
+def test_a_table_that_lays_out_a_page_is_read_as_text(page: str) -> None:
+    kinds = [kind for kind, _ in read(page)]
+    assert "table" not in kinds
+    assert ("paragraph", "a") in read(page)
+    assert len(kinds) >= 2
+
+
+def test_a_page_without_main_text_is_read_whole() -> None:
+    assert [block.text for block in main_blocks(html_tree("<footer>only this", source="x.html"))] == ["only this"]
+
+
+TAGS = ["p", "div", "ul", "ol", "li", "table", "tr", "td", "a", "code", "pre", "h1", "nav", "dd", "th", "b"]
+PIECES = st.sampled_from([f"<{tag}>" for tag in TAGS] + [f"</{tag}>" for tag in TAGS] + ["<br>", "<hr>", " "])
+
+
+@given(st.lists(st.one_of(PIECES, st.integers(100, 999).map(str)), max_size=40))
+def test_blocks_are_whole_however_broken_the_page_is(pieces: list[str]) -> None:
+    page = html_tree("<body>" + "".join(pieces), source="x.html")
+    shown = {text for text in pieces if text.isdigit() and text in "".join(page.itertext())}
+    made = list(blocks_of(page))
+    assert all(block.text.strip() and (block.level > 0) == (block.kind == "heading") for block in made)
+    read = "".join("".join(block.text.split()) for block in made)
+    assert [number for number in shown if number not in read] == []
+
+
+@given(st.lists(st.integers(100, 999), unique=True, max_size=12), st.data())
+def test_every_text_is_read_once_and_in_order(numbers: list[int], data: st.DataObject) -> None:
+    tags = [
+        data.draw(st.sampled_from(["p", "h2", "div", "li", "pre", "blockquote", "span", "td", "a"])) for _ in numbers
+    ]
+    page = "".join(f"<{tag}>w{number}w </{tag}>" for tag, number in zip(tags, numbers, strict=True))
+    text = "\n".join(block.text for block in blocks(page))
+    assert [int(part) for part in text.split("w") if part.isdigit()] == numbers

@@ -1,0 +1,1 @@
+"""Reads HTML files for Jackfield."""

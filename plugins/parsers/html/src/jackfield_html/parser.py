@@ -1,0 +1,47 @@
+"""From an HTML file to a document."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
+from jackfield_markup import blocks_of, decode_html, html_tree, main_blocks, metadata_of, title_of
+
+
+class HtmlConfig(Config):
+    """What is read of a page."""
+
+    whole_page: bool = Field(default=False, description="Menus, headers and footers are read, too")
+
+
+class HtmlParser(Parser):
+    """Reads HTML as a reader sees it: the main text, in order; `metadata` has what the page says of itself."""
+
+    name: ClassVar[str] = "html"
+    config_class = HtmlConfig
+    config: HtmlConfig
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a page into blocks.
+
+        Raises:
+            DocParserError: It is empty, binary, in an unknown encoding, nested too deeply, or has no text.
+        """
+        decoded = decode_html(data, source=source)
+        root = html_tree(decoded.text, source=source)
+        title = title_of(root)
+        metadata = metadata_of(root)
+        blocks = tuple(blocks_of(root)) if self.config.whole_page else tuple(main_blocks(root))
+        if not blocks:
+            raise DocParserError(f"{source} has no text: a script may fill it in. Save it from a browser")
+        return Document(
+            source,
+            blocks,
+            content_hash="",
+            title=title or title_of(root, blocks),
+            metadata={"encoding": decoded.encoding, **metadata},
+        )
