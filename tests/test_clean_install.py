@@ -475,6 +475,14 @@ print(agent.run_nonstream([{"role": "user", "content": "call add: 40 + 2"}])[-1]
 """,
         "42",
     ),
+    "jackfield-office": Job(
+        """
+from pathlib import Path
+Path("tea.csv").write_text("sort;minutes\\nblack | strong;4\\n")
+"""
+        + DOCUMENT.format(file="tea.csv"),
+        "| black \\| strong | 4 |",
+    ),
     "jackfield-openai": Job(AGENT, "It is 42."),
     "jackfield-pdf": Job(
         DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20", beside=("jackfield-documents",)

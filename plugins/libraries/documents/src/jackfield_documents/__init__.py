@@ -9,7 +9,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `budget`: which chunks fit into a request, and how they are shown.
 - `fuse`: one ranking out of several.
 - `keep`: what a searcher keeps of a corpus.
-- `decoding`, `tables`: for parsers: texts in any encoding, and tables as Markdown.
+- `archives`, `decoding`, `tables`: for parsers: zip files with limits, texts in any encoding, tables as Markdown.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from jackfield_documents.fuse import fuse  # here, because its module has its name
 
 if TYPE_CHECKING:
+    from jackfield_documents.archives import Archive
     from jackfield_documents.budget import Passage, best_within, choose, fits_whole, front_part, passages
     from jackfield_documents.chunking import chunk_document, corpus_of
     from jackfield_documents.decoding import Decoded, decode
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jackfield_documents.rag_config import RAGConfig
 
 __all__ = [
+    "Archive",
     "Decoded",
     "DocumentReader",
     "IndexCache",
@@ -50,6 +52,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Archive": "archives",
     "Passage": "budget",
     "best_within": "budget",
     "choose": "budget",

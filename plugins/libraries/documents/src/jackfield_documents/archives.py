@@ -1,0 +1,116 @@
+"""Zip files of anybody, which office files and e-books are: nothing is unpacked before its size is known."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+from jackfield.errors import DocParserError
+
+MAX_UNPACKED = 200 * 2**20  # bytes
+MAX_RATIO = 200
+MAX_ENTRIES = 10_000
+_ALWAYS = 16 * 2**20  # bytes that any file may have unpacked: short ones are often packed very well
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the container of Office before 2007
+_ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
+_ENTRY = b"PK\x01\x02"
+# Of zipfile and zlib, at a file that is cut off, damaged, or made to be odd.
+_FAULTS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class Archive:
+    """The files in a zip file, which are read one by one and by name: none is written anywhere.
+
+    Args:
+        data: The zip file.
+        source: What errors call it.
+        max_unpacked: The most bytes that all of it may have unpacked.
+        max_ratio: How many times its own length that may be, above 16 MiB.
+        max_entries: The most files in it.
+
+    Raises:
+        DocParserError: It is empty, encrypted, damaged, no zip file, or larger unpacked than allowed.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        *,
+        source: str,
+        max_unpacked: int = MAX_UNPACKED,
+        max_ratio: int = MAX_RATIO,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        self._source = source
+        _check_kind(data, source)
+        if data.count(_ENTRY) > 2 * max_entries:  # before as many entries are made of them
+            raise DocParserError(f"{source} cannot be read: it holds more than {max_entries} files")
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except _FAULTS as error:
+            raise DocParserError(f"{source} is damaged or cut off: copy or download it again") from error
+        self._entries = {entry.filename: entry for entry in self._zip.infolist()}
+        self._check_entries(len(data), max_unpacked, max_ratio, max_entries)
+
+    @property
+    def names(self) -> Mapping[str, int]:
+        """The names of the files in it, each with its length in bytes."""
+        return {name: entry.file_size for name, entry in self._entries.items()}
+
+    def read(self, name: str) -> bytes:
+        """The content of a file in it.
+
+        Raises:
+            DocParserError: It is not there, or damaged; the text names both files.
+        """
+        entry = self._entries.get(name)
+        if entry is None:
+            raise DocParserError(f"{self._source} is damaged: {_shown(name)} is missing in it")
+        try:
+            return self._zip.read(entry)
+        except _FAULTS as error:
+            raise DocParserError(f"{self._source} is damaged: {_shown(name)} in it cannot be unpacked") from error
+
+    def _check_entries(self, size: int, max_unpacked: int, max_ratio: int, max_entries: int) -> None:
+        entries = self._zip.infolist()
+        if len(entries) > max_entries:
+            raise DocParserError(f"{self._source} cannot be read: it holds more than {max_entries} files")
+        if any(entry.flag_bits & 1 for entry in entries):
+            raise DocParserError(f"{self._source} is encrypted: save it without a password")
+        if any(entry.compress_type not in _METHODS for entry in entries):
+            raise DocParserError(f"{self._source} cannot be read: it is packed in a way that documents never are")
+        unpacked = sum(entry.file_size for entry in entries)
+        # What an entry says of its size is the most that is unpacked of it, whatever it holds.
+        if unpacked > max_unpacked or unpacked > max(_ALWAYS, max_ratio * size):
+            raise DocParserError(
+                f"{self._source} cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs"
+            )
+
+
+def _check_kind(data: bytes, source: str) -> None:
+    if not data:
+        raise DocParserError(f"{source} is empty")
+    if data.startswith(_OLE):
+        if _ENCRYPTED_PACKAGE in data:
+            raise DocParserError(f"{source} is encrypted: save it without a password")
+        raise DocParserError(f"{source} is a file of Office before 2007 with a newer extension: rename it")
+    if not data.startswith(b"PK"):
+        raise DocParserError(f"{source} is not what its name says: its extension may be wrong, or it is damaged")
+
+
+def _shown(name: str) -> str:
+    return repr(name[:100])

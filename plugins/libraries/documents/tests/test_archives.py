@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from jackfield.errors import DocParserError
+from jackfield_documents import Archive
+
+ENTRY = b"PK\x01\x02\x14\x03\x14\0"  # and then its flags
+
+
+def packed(method: int = zipfile.ZIP_DEFLATED, **files: bytes) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def test_files_are_read_by_name() -> None:
+    archive = Archive(packed(a=b"tea", b=b"time"), source="x.zip")
+    assert dict(archive.names) == {"a": 3, "b": 4}
+    assert archive.read("b") == b"time"
+
+
+def test_a_file_that_is_not_there_is_an_error_that_names_both() -> None:
+    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: '\.\./a' is missing in it"):
+        Archive(packed(a=b"tea"), source="x.zip").read("../a")
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_unpacked": 999}, "unpacked it has"),
+        ({"max_entries": 1}, "it holds more than 1 files"),
+    ],
+)
+def test_what_is_too_large_is_refused_before_anything_is_unpacked(limits: dict[str, int], reason: str) -> None:
+    with pytest.raises(DocParserError, match=rf"^x\.zip cannot be read: {reason}"):
+        Archive(packed(a=b"a" * 600, b=b"b" * 600), source="x.zip", **limits)
+
+
+def test_what_is_packed_a_thousand_times_is_refused_once_it_is_large() -> None:
+    Archive(packed(a=bytes(15 * 2**20)), source="x.zip")
+    with pytest.raises(DocParserError, match=r"unpacked it has 17 MiB"):
+        Archive(packed(a=bytes(17 * 2**20)), source="x.zip")
+
+
+def test_a_file_never_gives_more_than_it_says_it_has() -> None:
+    data = packed(a=b"a" * 5000)
+    lie = data.replace((5000).to_bytes(4, "little"), (50).to_bytes(4, "little"))
+    with pytest.raises(DocParserError, match=r"^x\.zip is damaged"):
+        Archive(lie, source="x.zip").read("a")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b"text", "is not what its name says"),
+        (packed(a=b"tea")[:-30], "is damaged or cut off"),
+        (packed(zipfile.ZIP_LZMA, a=b"tea"), "cannot be read: it is packed in a way"),
+        (packed(a=b"tea").replace(ENTRY + b"\0\0", ENTRY + b"\1\0"), "is encrypted"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "is a file of Office before 2007"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"), "is encrypted"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(DocParserError, match=rf"^x\.zip {reason}"):
+        Archive(data, source="x.zip")

@@ -1,0 +1,1 @@
+"""Reads office files, spreadsheets and CSV for Jackfield."""

@@ -1,0 +1,83 @@
+"""CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import ClassVar
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+from jackfield_documents import decode, pipe_table
+
+_DELIMITERS = (",", "\t", ";", "|")
+_SAMPLE_LINES = 50
+
+
+class CsvConfig(Config):
+    """How much of a file is read, and what stands between its values."""
+
+    delimiter: str = Field(default="", max_length=1, description="Between two values; found out if it is empty")
+    max_columns: int = Field(default=16_384, ge=1, description="A file with more columns is refused")
+
+
+class CsvParser(Parser):
+    """Reads values with something between them as one table, whose header is the first row."""
+
+    name: ClassVar[str] = "csv"
+    config_class = CsvConfig
+    config: CsvConfig
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a CSV or TSV file into a table.
+
+        Raises:
+            DocParserError: It is empty, binary, in an unknown encoding, or has too many columns.
+        """
+        decoded = decode(data, source=source)
+        delimiter = self.config.delimiter or _delimiter(decoded.text)
+        table = pipe_table(self._rows(decoded.text, delimiter, source))
+        if not table:
+            raise DocParserError(f"{source} is empty: none of its cells has text")
+        return Document(
+            source,
+            (Block(table, kind="table"),),
+            content_hash="",
+            metadata={"encoding": decoded.encoding, "delimiter": delimiter},
+        )
+
+    def _rows(self, text: str, delimiter: str, source: str) -> Iterator[Sequence[str]]:
+        for row in _read(text, delimiter):
+            if len(row) > self.config.max_columns:
+                wide = f"a row has {len(row)} columns"
+                raise DocParserError(f"{source} cannot be read: {wide}. Split it, or raise max_columns of the parser")
+            yield row
+
+
+def _read(text: str, delimiter: str) -> list[list[str]]:
+    lines = text.split("\n")
+    try:
+        return list(csv.reader((f"{line}\n" for line in lines), delimiter=delimiter))
+    except csv.Error:
+        # A quotation mark that is never closed makes one value of the rest of the file: there, quotes are text.
+        return [line.split(delimiter) for line in lines]
+
+
+def _delimiter(text: str) -> str:
+    """What divides the first lines into most, and into equally many values."""
+    lines = [line for line in islice(text.split("\n", 4 * _SAMPLE_LINES), _SAMPLE_LINES) if line.strip()]
+
+    def fitness(delimiter: str) -> tuple[float, int]:
+        counts = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter))
+        width, times = counts.most_common(1)[0]
+        return (times / sum(counts.values()) if width > 1 else 0.0, width)
+
+    try:
+        return max(_DELIMITERS, key=fitness)
+    except csv.Error:
+        return max(_DELIMITERS, key=lambda delimiter: sum(line.count(delimiter) for line in lines))

@@ -1,0 +1,183 @@
+"""Spreadsheets."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeAlias
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+from jackfield_documents import pipe_table
+from jackfield_office.package import Package
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
+_SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
+_COLUMN = re.compile(rb'r="([A-Z]{2,3})[0-9]')
+_LAST_ROW = re.compile(rb'<row\b[^>]{0,200}?\br="([0-9]{1,9})"')
+_EMPTY_PER_CELL = 20
+_EMPTY_ALWAYS = 4_000_000
+
+
+_Sheet: TypeAlias = tuple[str, int, Iterable[list[str]]]
+# xlrd takes a file at its word, and stumbles where that is wrong.
+_FAULTS_OF_XLRD = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
+class SpreadsheetConfig(Config):
+    """How much of a file is read."""
+
+    max_rows: int = Field(default=1_048_576, ge=1, description="A sheet with more rows is refused")
+
+
+class SpreadsheetParser(Parser):
+    """Reads the values of Excel files, one table for each sheet; `page` is the number of the sheet."""
+
+    name: ClassVar[str] = "xlsx"
+    config_class = SpreadsheetConfig
+    config: SpreadsheetConfig
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a spreadsheet into tables below the names of their sheets.
+
+        Raises:
+            DocParserError: It is empty, encrypted, damaged, not a spreadsheet, too long, or has no text.
+        """
+        if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
+            title, stated = "", dict[str, str]()
+            sheets = _old_sheets(data, source)
+        else:
+            title, stated = _checked(data, source)
+            sheets = _new_sheets(data, source)
+        names: list[str] = []
+        blocks: list[Block] = []
+        for number, (name, height, rows) in enumerate(sheets, start=1):
+            if height > self.config.max_rows:
+                raise DocParserError(f"{source} cannot be read: its sheet {name!r} has {height} rows. Split it")
+            names.append(name)
+            if table := pipe_table(rows):
+                blocks.append(Block(name.strip() or f"Sheet {number}", kind="heading", page=number, level=1))
+                blocks.append(Block(table, kind="table", page=number))
+        if not blocks:
+            raise DocParserError(f"{source} is empty: none of its cells has text")
+        return Document(source, tuple(blocks), content_hash="", title=title, metadata={"sheets": names, **stated})
+
+
+def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
+    from python_calamine import CalamineWorkbook
+
+    with _errors_of_calamine(source):
+        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        for number, name in enumerate(book.sheet_names):
+            sheet = book.get_sheet_by_index(number)
+            yield name, sheet.height, ([_text(value) for value in row] for row in sheet.iter_rows())
+
+
+def _old_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
+    """Through xlrd: where cells are far apart, in a damaged file for instance, calamine ends the process."""
+    import xlrd
+
+    try:
+        book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO(), ragged_rows=True)
+        for sheet in book.sheets():
+            rows = [[_old_text(cell, book.datemode) for cell in row] for row in sheet.get_rows()]
+            yield sheet.name, len(rows), rows
+    except xlrd.XLRDError as error:
+        if "encrypted" in str(error):
+            raise DocParserError(f"{source} is encrypted: save it without a password") from error
+        raise DocParserError(
+            f"{source} is damaged, or not a spreadsheet: {str(error).partition(chr(10))[0]}"
+        ) from error
+    except (*_FAULTS_OF_XLRD, xlrd.compdoc.CompDocError) as error:
+        raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
+
+
+def _old_text(cell: Any, datemode: int) -> str:
+    import xlrd
+
+    if cell.ctype == xlrd.XL_CELL_DATE:
+        try:
+            return _text(xlrd.xldate_as_datetime(cell.value, datemode))
+        except (OverflowError, ValueError):  # a number that looks like a date, and is none
+            return _text(cell.value)
+    if cell.ctype == xlrd.XL_CELL_BOOLEAN:
+        return _text(bool(cell.value))
+    return "" if cell.ctype == xlrd.XL_CELL_ERROR else _text(cell.value)
+
+
+def _checked(data: bytes, source: str) -> tuple[str, dict[str, str]]:
+    """The title and metadata of a file, once it is known that reading it takes no more than its length suggests."""
+    package = Package(data, source=source, kind="xlsx", main="xl/")
+    for name in package.names:
+        if _SHEET_PART.fullmatch(name):
+            _check_extent(package.read(name), source)
+    return package.stated()
+
+
+def _check_extent(sheet: bytes, source: str) -> None:
+    """Refuse a sheet with cells that are far apart: all the empty ones between them would be made."""
+    cells = sheet.count(b"<c ")
+    last = _LAST_ROW.match(sheet, max(0, sheet.rfind(b"<row ")))
+    rows = max(int(last[1]) if last else 0, sheet.count(b"<row"))
+    columns = max(map(_number_of_column, set(_COLUMN.findall(sheet))), default=26)
+    if rows * columns > _EMPTY_ALWAYS + _EMPTY_PER_CELL * cells:
+        raise DocParserError(
+            f"{source} cannot be read: a sheet has {cells} cells in {rows} rows and {columns} columns. "
+            "Delete the rows and columns without text at its end"
+        )
+
+
+def _number_of_column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
+
+
+@contextmanager
+def _errors_of_calamine(source: str) -> Iterator[None]:
+    from python_calamine import CalamineError, PasswordError
+
+    try:
+        yield
+    except PasswordError as error:
+        raise DocParserError(f"{source} is encrypted: save it without a password") from error
+    except CalamineError as error:
+        raise DocParserError(
+            f"{source} is damaged, or not a spreadsheet: {str(error).partition(chr(10))[0]}"
+        ) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust; a damaged file should not end a program
+            raise
+        raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
+
+
+def _text(value: Any) -> str:
+    """A value as a reader writes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(" ")
+    return str(value)

@@ -1,0 +1,165 @@
+"""PowerPoint files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from lxml import etree
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+from jackfield_documents import pipe_table
+from jackfield_markup import Element
+from jackfield_office.package import MC, Package, R, Relation
+
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_PARAGRAPH, _PROPERTIES, _TEXT, _LINE_BREAK = (_A + name for name in ("p", "pPr", "t", "br"))
+_TITLES = ("title", "ctrTitle")
+_OF_THE_MASTER = ("dt", "ftr", "hdr", "sldNum", "sldImg")  # date, footer, header, number, picture of the slide
+_BULLETS = (_A + "buChar", _A + "buAutoNum", _A + "buBlip")
+_TRUE = ("1", "true", "on")
+
+
+class PptxParser(Parser):
+    """Reads PowerPoint files slide by slide; `page` is the number of the slide.
+
+    A slide begins with its title as a heading, and ends with what the speaker has noted.
+    """
+
+    name: ClassVar[str] = "pptx"
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn slides into blocks.
+
+        Raises:
+            DocParserError: It is empty, encrypted, damaged, not a PowerPoint file, too large unpacked, or has no text.
+        """
+        package = Package(data, source=source, kind="pptx", main="ppt/")
+        relations = package.relations(package.main)
+        slides = [relations.get(entry.get(R + "id") or "") for entry in package.part(package.main).iter(_P + "sldId")]
+        blocks: list[Block] = []
+        for number, slide in enumerate(slides, start=1):
+            if slide is None:
+                raise DocParserError(f"{source} is damaged: its slide {number} is missing")
+            blocks += _slide(package, slide.target, number)
+        if not blocks:
+            raise DocParserError(f"{source} has no text: its slides may hold pictures only")
+        title, stated = package.stated()
+        return Document(
+            source,
+            tuple(blocks),
+            content_hash="",
+            title=title if title not in ("", "PowerPoint Presentation") else _title(blocks),
+            metadata={"slides": len(slides), **stated},
+        )
+
+
+def _slide(package: Package, name: str, number: int) -> Iterator[Block]:
+    relations = package.relations(name)
+    title, blocks = _texts(package.part(name), relations, number)
+    notes = [relation.target for relation in relations.values() if relation.kind == "notesSlide"]
+    said = [_notes(package, target) for target in notes if target in package.names]
+    blocks += [Block(f"Notes: {text}", page=number) for text in said if text]
+    if title or blocks:
+        # Without a heading of its own, it would stand below that of the slide before.
+        yield Block(title or f"Slide {number}", kind="heading", page=number, level=1)
+        yield from blocks
+
+
+def _texts(root: Element, relations: Mapping[str, Relation], number: int) -> tuple[str, list[Block]]:
+    """The title of a slide, and the blocks of the rest."""
+    etree.strip_elements(root, MC + "Fallback", with_tail=False)
+    title, blocks = "", list[Block]()
+    for shape in root.iter(_P + "sp", _A + "tbl"):
+        if shape.tag == _A + "tbl":
+            table = pipe_table(_rows(shape, relations))
+            blocks += [Block(table, kind="table", page=number)] if table else []
+            continue
+        kind = _placeholder(shape)
+        if kind in _TITLES and not title:
+            title = " ".join(" ".join(_text(paragraph, {}) for paragraph in shape.iter(_PARAGRAPH)).split())
+        elif kind not in _OF_THE_MASTER:
+            blocks += _body(shape, relations, number, is_outline=kind in ("body", "obj"))
+    return title, blocks
+
+
+def _body(shape: Element, relations: Mapping[str, Relation], number: int, *, is_outline: bool) -> Iterator[Block]:
+    """The paragraphs of a shape: those with bullets, and those of an outline of several, are a list."""
+    paragraphs = [(paragraph, _text(paragraph, relations).strip()) for paragraph in shape.iter(_PARAGRAPH)]
+    paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text]
+    lines: list[str] = []
+    for paragraph, text in paragraphs:
+        properties = paragraph.find(_PROPERTIES)
+        if _is_item(properties, is_outline=is_outline and len(paragraphs) > 1):
+            level = (properties.get("lvl") if properties is not None else None) or "0"
+            lines.append("  " * (int(level) if level in "012345678" else 0) + "- " + text.replace("\n", " "))
+            continue
+        yield from _list(lines, number)
+        yield Block(text, page=number)
+    yield from _list(lines, number)
+
+
+def _list(lines: list[str], number: int) -> Iterator[Block]:
+    if lines:
+        yield Block("\n".join(lines), kind="list", page=number)
+        lines.clear()
+
+
+def _is_item(properties: Element | None, *, is_outline: bool) -> bool:
+    if properties is None:
+        return is_outline
+    if properties.find(_A + "buNone") is not None:
+        return False
+    return is_outline or any(properties.find(bullet) is not None for bullet in _BULLETS)
+
+
+def _placeholder(shape: Element) -> str:
+    """What a shape is there for; '' for any shape, `obj` for a placeholder that does not say."""
+    found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+    return "" if found is None else found.get("type") or "obj"
+
+
+def _text(paragraph: Element, relations: Mapping[str, Relation]) -> str:
+    parts: list[str] = []
+    for node in paragraph.iter(_TEXT, _LINE_BREAK):
+        if node.tag == _LINE_BREAK:
+            parts.append("\n")
+        elif node.text:
+            parts.append(_linked(node, relations) if relations else node.text)
+    return "".join(parts).replace("\v", "\n")
+
+
+def _linked(node: Element, relations: Mapping[str, Relation]) -> str:
+    link = node.getparent().find(f"{_A}rPr/{_A}hlinkClick")
+    relation = None if link is None else relations.get(link.get(R + "id") or "")
+    if relation is None or not relation.is_external or len(relation.target) > 300 or not node.text.strip():
+        return str(node.text)
+    return f"[{node.text.strip()}]({relation.target.replace('(', '%28').replace(')', '%29')})"
+
+
+def _rows(table: Element, relations: Mapping[str, Relation]) -> Iterator[list[str]]:
+    above: list[str] = []
+    for row in table.iterchildren(_A + "tr"):
+        texts: list[str] = []
+        for cell in row.iterchildren(_A + "tc"):
+            if cell.get("vMerge") in _TRUE and len(texts) < len(above):
+                texts.append(above[len(texts)])
+            elif cell.get("hMerge") in _TRUE:
+                texts.append("")
+            else:
+                texts.append("\n".join(_text(paragraph, relations) for paragraph in cell.iter(_PARAGRAPH)))
+        above = texts
+        yield texts
+
+
+def _notes(package: Package, name: str) -> str:
+    shapes = [shape for shape in package.part(name).iter(_P + "sp") if _placeholder(shape) == "body"]
+    texts = [_text(paragraph, {}).strip() for shape in shapes for paragraph in shape.iter(_PARAGRAPH)]
+    return "\n".join(filter(None, texts))
+
+
+def _title(blocks: list[Block]) -> str:
+    first = blocks[0].text
+    return "" if first.startswith("Slide ") and first[6:].isdecimal() else first
