@@ -1,0 +1,1 @@
+"""Reads e-books for Jackfield."""

@@ -1,0 +1,168 @@
+"""From an e-book to a document."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import unquote
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+from jackfield_documents import Archive
+from jackfield_markup import Element, blocks_of, xhtml_tree
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
+_CONTENTS = "application/x-dtbncx+xml"
+_STATED = {
+    "creator": "author",
+    "language": "language",
+    "publisher": "publisher",
+    "date": "published",
+    "description": "description",
+    "subject": "subject",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A file of a book, as its manifest has it."""
+
+    path: str
+    media_type: str
+    properties: str
+
+
+class EpubParser(Parser):
+    """Reads e-books chapter by chapter, in the order of the spine.
+
+    Chapters that cannot be read are named in `metadata["unreadable_chapters"]`.
+    """
+
+    name: ClassVar[str] = "epub"
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a book into blocks.
+
+        Raises:
+            DocParserError: It is empty, encrypted, damaged, not an e-book, too large unpacked, or has no text.
+        """
+        archive = Archive(data, source=source)
+        path = _path_of_book(archive, source)
+        book = xhtml_tree(archive.read(path), source=source)
+        items = _manifest(book, posixpath.dirname(path))
+        chapters = [item for item in map(items.get, _spine(book)) if item and _is_chapter(item)]
+        _check_open(archive, {item.path for item in chapters}, source)
+        names = _contents(archive, items.values(), source)
+        blocks: list[Block] = []
+        unreadable: list[str] = []
+        for chapter in chapters:
+            try:
+                blocks += _chapter(archive.read(chapter.path), names.get(chapter.path, ""), source)
+            except DocParserError:  # the others are worth reading; that this one is missing stands in the metadata
+                unreadable.append(chapter.path)
+        if not blocks:
+            damaged = f"is damaged: none of its {len(chapters)} chapters can be read"
+            raise DocParserError(f"{source} {damaged if unreadable else 'has no text: it may hold pictures only'}")
+        title, stated = _stated(book)
+        metadata = {"chapters": len(chapters), "unreadable_chapters": unreadable, **stated}
+        return Document(source, tuple(blocks), content_hash="", title=title or _heading(blocks), metadata=metadata)
+
+
+def _path_of_book(archive: Archive, source: str) -> str:
+    if _CONTAINER not in archive.names:
+        raise DocParserError(f"{source} is not an e-book: its extension may be wrong")
+    for entry in xhtml_tree(archive.read(_CONTAINER), source=source).iter("rootfile"):
+        if path := entry.get("full-path"):
+            return _path("", path)
+    raise DocParserError(f"{source} is damaged: it does not say where its book is")
+
+
+def _manifest(book: Element, folder: str) -> dict[str, _Item]:
+    return {
+        entry.get("id") or "": _Item(
+            _path(folder, entry.get("href") or ""), entry.get("media-type") or "", entry.get("properties") or ""
+        )
+        for entry in book.iter("item")
+    }
+
+
+def _spine(book: Element) -> list[str]:
+    """The ids of what is read, in order, each once: a book that names a chapter a million times is not that long."""
+    return list(dict.fromkeys(entry.get("idref") or "" for entry in book.iter("itemref")))
+
+
+def _is_chapter(item: _Item) -> bool:
+    return item.media_type in _PAGES and "nav" not in item.properties.split()
+
+
+def _check_open(archive: Archive, paths: set[str], source: str) -> None:
+    """Refuse a book whose text is encrypted; that of fonts is a mere formality."""
+    if _ENCRYPTION in archive.names:
+        for entry in xhtml_tree(archive.read(_ENCRYPTION), source=source).iter("cipherreference"):
+            if _path("", entry.get("URI") or "") in paths:
+                raise DocParserError(f"{source} is encrypted: books with copy protection cannot be read")
+
+
+def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[str, str]:
+    """What the tables of contents call each chapter."""
+    names: dict[str, str] = {}
+    for item in items:
+        is_page = "nav" in item.properties.split()
+        if item.path not in archive.names or not (is_page or item.media_type == _CONTENTS):
+            continue
+        try:
+            tree = xhtml_tree(archive.read(item.path), source=source)
+        except DocParserError:  # a book can be read without it
+            continue
+        for target, name in _links(tree) if is_page else _points(tree):
+            names.setdefault(_path(posixpath.dirname(item.path), target), name)
+    return names
+
+
+def _links(tree: Element) -> Iterator[tuple[str, str]]:
+    for link in tree.iter("a"):
+        yield link.get("href") or "", _line(link)
+
+
+def _points(tree: Element) -> Iterator[tuple[str, str]]:
+    for point in tree.iter("navpoint"):
+        content, label = point.find("content"), point.find("navlabel")
+        if content is not None and label is not None:
+            yield content.get("src") or "", _line(label)
+
+
+def _chapter(data: bytes, name: str, source: str) -> Iterator[Block]:
+    blocks = list(blocks_of(xhtml_tree(data, source=source)))
+    if blocks and name and not any(block.kind == "heading" for block in blocks):
+        yield Block(name, kind="heading", level=1)
+    yield from blocks
+
+
+def _stated(book: Element) -> tuple[str, dict[str, str]]:
+    """The title of a book, and what else it says of itself."""
+    title, stated = "", dict[str, list[str]]()
+    for metadata in book.iter("metadata"):
+        for entry in metadata.iter():
+            text = _line(entry)
+            if entry.tag == "title" and text:
+                title = title or text
+            elif entry.tag in _STATED and text:
+                stated.setdefault(_STATED[entry.tag], []).append(text)
+    return title, {name: ", ".join(texts) for name, texts in stated.items()}
+
+
+def _heading(blocks: list[Block]) -> str:
+    return next((block.text for block in blocks if block.kind == "heading"), "")
+
+
+def _path(folder: str, reference: str) -> str:
+    """The file that a reference leads to, as the zip file has it."""
+    return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
+
+
+def _line(element: Element) -> str:
+    return " ".join("".join(element.itertext()).split())

@@ -1,0 +1,19 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ParserSpec, hook
+
+
+@hook.parsers
+def parsers() -> list[ParserSpec]:
+    """The parser for e-books."""
+    return [
+        ParserSpec(
+            name="epub",
+            target="jackfield_epub.parser:EpubParser",
+            summary="E-books in EPUB: chapters in order, with headings, lists, tables, code and links.",
+            extensions=("epub",),
+            media_types=("application/epub+zip",),
+        )
+    ]
