@@ -451,6 +451,33 @@ print(main(["run", "-m", "offline:extractive", "Hello"]))
         "\n0\n",
         beside=("jackfield-offline",),
     ),
+    "jackfield-epub": Job(
+        """
+from zipfile import ZipFile
+with ZipFile("tea.epub", "w") as book:
+    book.writestr("META-INF/container.xml", '<container><rootfile full-path="book.opf"/></container>')
+    item = '<item id="one" href="one.xhtml" media-type="application/xhtml+xml"/>'
+    book.writestr("book.opf", f'<package><manifest>{item}</manifest><spine><itemref idref="one"/></spine></package>')
+    book.writestr("one.xhtml", "<html><body><ol><li>Boil water.</li><li>Wait.</li></ol></body></html>")
+"""
+        + DOCUMENT.format(file="tea.epub"),
+        "1. Boil water.\n2. Wait.",
+    ),
+    "jackfield-html": Job(
+        """
+from pathlib import Path
+Path("tea.html").write_text("<nav>Home</nav><main><h1>Tea</h1><table><tr><th>sort<th>min<tr><td>sencha<td>2</table>")
+"""
+        + DOCUMENT.format(file="tea.html"),
+        "| sencha | 2 |",
+    ),
+    "jackfield-markup": Job(
+        """
+from jackfield_markup import blocks_of, html_tree
+print([block.text for block in blocks_of(html_tree("<h1>Tea</h1><ul><li>green<li>black</ul>", source="tea.html"))])
+""",
+        "['Tea', '- green\\n- black']",
+    ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
     "jackfield-new": Job(
         """

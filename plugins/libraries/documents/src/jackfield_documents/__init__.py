@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jackfield_documents.keep import IndexCache, Kept
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.rag_config import RAGConfig
+    from jackfield_documents.tables import pipe_table
 
 __all__ = [
     "Archive",
@@ -69,6 +70,7 @@ _HOME = {
     "Kept": "keep",
     "ParserLimits": "parsing",
     "RAGConfig": "rag_config",
+    "pipe_table": "tables",
 }
 
 

@@ -253,7 +253,7 @@ LONG_TEXT = 250_000
 def given_up_after(cpu_s: float) -> Iterator[None]:
     """Fail what takes more processor time than that: for what cannot be counted, such as the steps of an expression.
 
-    It does not measure. Give it so much to do that what grows with the square takes far longer, and what does not grow so
+    It does not measure. Give it so much to do that what grows with the square takes far longer, and what does not
     takes a small part of it, on any machine.
     """
 
