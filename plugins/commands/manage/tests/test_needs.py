@@ -219,5 +219,5 @@ def test_a_program_is_read_and_not_run(tmp_path: Path, nothing: PluginHost) -> N
 
 def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("def (")
-    with pytest.raises(ConfigError, match=r"main\.py is no Python"):
+    with pytest.raises(ConfigError, match=r"main\.py is not valid Python"):
         python_uses(tmp_path / "main.py")

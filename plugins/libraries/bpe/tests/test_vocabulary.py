@@ -56,11 +56,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         (b"", "no token for 256 of the 256 bytes"),
         (lines(BYTES[:-2]), "no token for 2 of the 256 bytes"),
         (lines([*BYTES, b"te"]).replace(b" 256", b" 7"), "gives one rank to several tokens"),
-        (b"<html>not found</html>", "no vocabulary of tiktoken's form"),
-        (lines(BYTES) + b"dGVh two\n", "no vocabulary of tiktoken's form"),
-        (lines(BYTES) + b"dGVh\n", "no vocabulary of tiktoken's form"),
-        (lines(BYTES) + b"dGVh 256 1\n", "no vocabulary of tiktoken's form"),
-        (lines(BYTES) + b"d 256\n", "no vocabulary of tiktoken's form"),
+        (b"<html>not found</html>", "not a vocabulary in tiktoken's format"),
+        (lines(BYTES) + b"dGVh two\n", "not a vocabulary in tiktoken's format"),
+        (lines(BYTES) + b"dGVh\n", "not a vocabulary in tiktoken's format"),
+        (lines(BYTES) + b"dGVh 256 1\n", "not a vocabulary in tiktoken's format"),
+        (lines(BYTES) + b"d 256\n", "not a vocabulary in tiktoken's format"),
     ],
 )
 def test_a_file_that_is_no_vocabulary_is_refused(write: Callable[[bytes], Path], data: bytes, told: str) -> None:

@@ -96,7 +96,7 @@ def test_a_large_file_is_bounded_and_says_so() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": ', "not json", '{"a": 1} trailing', "[1, 2\n[3, 4"])
 def test_what_is_no_json_is_refused_with_the_place(text: str) -> None:
-    with pytest.raises(DocParserError, match=r"a\.json is no JSON: .*line \d+"):
+    with pytest.raises(DocParserError, match=r"a\.json is not valid JSON: .*line \d+"):
         parse(text)
 
 

@@ -229,7 +229,7 @@ def test_a_question_that_is_no_json_is_asked_and_told(
     request = question(config=GenerateConfig(extra_body={"x": object()}))
     for _ in range(2):
         assert ask(make_cache(), request, Inner(WHOLE)) == WHOLE
-    assert "no JSON" in caplog.text
+    assert "not JSON" in caplog.text
     assert "object at" not in caplog.text
 
 
