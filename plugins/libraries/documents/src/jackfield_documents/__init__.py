@@ -4,6 +4,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 
 - `rag_config`: `RAGConfig`, what is said about documents under `rag_cfg`.
 - `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.
+- `expanding`: which files are meant by names of files, folders and patterns.
 - `parsing`: parsers in processes of their own, with limits.
 - `chunking`: documents cut into chunks.
 - `budget`: which chunks fit into a request, and how they are shown.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from jackfield_documents.chunking import chunk_document, corpus_of
     from jackfield_documents.decoding import Decoded, decode
     from jackfield_documents.documents import DocumentReader, Reading
+    from jackfield_documents.expanding import Expanded, Skipped, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.rag_config import RAGConfig
@@ -34,12 +36,14 @@ __all__ = [
     "Archive",
     "Decoded",
     "DocumentReader",
+    "Expanded",
     "IndexCache",
     "Kept",
     "ParserLimits",
     "Passage",
     "RAGConfig",
     "Reading",
+    "Skipped",
     "best_within",
     "choose",
     "chunk_document",
@@ -48,6 +52,7 @@ __all__ = [
     "fits_whole",
     "front_part",
     "fuse",
+    "has_scheme",
     "passages",
     "pipe_table",
 ]
@@ -66,6 +71,11 @@ _HOME = {
     "decode": "decoding",
     "DocumentReader": "documents",
     "Reading": "documents",
+    "Expanded": "expanding",
+    "Skipped": "expanding",
+    "expand": "expanding",
+    "has_scheme": "expanding",
+    "why_nothing_reads": "expanding",
     "IndexCache": "keep",
     "Kept": "keep",
     "ParserLimits": "parsing",
