@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jackfield_documents.decoding import Decoded, decode
     from jackfield_documents.documents import DocumentReader, Reading
     from jackfield_documents.expanding import Expanded, Skipped, expand, has_scheme, why_nothing_reads
-    from jackfield_documents.keep import IndexCache, Kept
+    from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.rag_config import RAGConfig
     from jackfield_documents.tables import pipe_table
@@ -37,12 +37,15 @@ __all__ = [
     "Decoded",
     "DocumentReader",
     "Expanded",
+    "Fingerprint",
     "IndexCache",
     "Kept",
+    "OnShelf",
     "ParserLimits",
     "Passage",
     "RAGConfig",
     "Reading",
+    "Shelf",
     "Skipped",
     "best_within",
     "choose",
@@ -53,6 +56,7 @@ __all__ = [
     "front_part",
     "fuse",
     "has_scheme",
+    "is_settled",
     "passages",
     "pipe_table",
 ]
@@ -70,7 +74,10 @@ _HOME = {
     "Decoded": "decoding",
     "decode": "decoding",
     "DocumentReader": "documents",
+    "Fingerprint": "documents",
     "Reading": "documents",
+    "file_signature": "documents",
+    "is_settled": "documents",
     "Expanded": "expanding",
     "Skipped": "expanding",
     "expand": "expanding",
@@ -78,6 +85,8 @@ _HOME = {
     "why_nothing_reads": "expanding",
     "IndexCache": "keep",
     "Kept": "keep",
+    "OnShelf": "keep",
+    "Shelf": "keep",
     "ParserLimits": "parsing",
     "RAGConfig": "rag_config",
     "pipe_table": "tables",

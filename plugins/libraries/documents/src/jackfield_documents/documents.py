@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import mimetypes
 import os
 import re
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import SecretStr
 
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
@@ -38,6 +41,19 @@ class Reading:
 
     documents: tuple[Document, ...] = ()
     errors: Mapping[str, DocParserError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a file is read as. Where both are the same, a reader gives the same document.
+
+    Attributes:
+        content_hash: The SHA-256 of its bytes, in hex.
+        parser: Which version of which parser reads it, and with which settings.
+    """
+
+    content_hash: str
+    parser: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +122,33 @@ class DocumentReader:
             {name: result for name, result in zip(names, results, strict=True) if isinstance(result, DocParserError)},
         )
 
+    async def fingerprint(self, path: str | os.PathLike[str]) -> Fingerprint:
+        """What a file would be read as; it is read, and not parsed.
+
+        Raises:
+            DocParserError: It cannot be opened, or nothing reads it.
+        """
+        key, _ = await in_worker(self._identified, os.fsdecode(path))
+        settings = self._parser_cfg.get(key.row.name, {})
+        return Fingerprint(
+            key.content_hash, json.dumps((key.row.address, key.row.version, key.suffix, settings), default=_plain)
+        )
+
+    def parsers(self) -> str:
+        """Changes whenever another parser may read some file, or the same one differently."""
+        rows = sorted((row.address, row.version) for row, _ in self._plugins.specs("parser", ParserSpec))
+        prefer = sorted(self._plugins.settings.prefer.items())
+        text = json.dumps((rows, prefer, self._parser_cfg), sort_keys=True, default=_plain)
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def _read(self, path: str) -> Document:
-        signature = _signature(path)
+        key, data = self._identified(path)
+        document = self._documents.get(key, lambda: self._parse(path, key, data))
+        return replace(document, source=path)
+
+    def _identified(self, path: str) -> tuple[_Key, bytes | None]:
+        """What decides how a file is read, and its bytes if it took them to find out."""
+        signature = file_signature(path)
         seen = self._seen.get(path)
         data: bytes | None = None
         if seen and seen[0] == signature:
@@ -115,10 +156,9 @@ class DocumentReader:
         else:
             data = _bytes_of(path, self._max_bytes)
             key = _Key(hashlib.sha256(data).hexdigest(), self._row_for(path, data), _suffix(path))
-            if _is_settled(signature):
+            if is_settled(signature):
                 self._seen[path] = (signature, key)
-        document = self._documents.get(key, lambda: self._parse(path, key, data))
-        return replace(document, source=path)
+        return key, data
 
     def _parse(self, path: str, key: _Key, data: bytes | None) -> Document:
         name = _name(path)
@@ -212,6 +252,13 @@ class DocumentReader:
         )
 
 
+def _plain(value: object) -> str:
+    """A setting that JSON does not have, as a text that differs where it does; a secret's is its hash."""
+    if isinstance(value, SecretStr):
+        return hashlib.sha256(value.get_secret_value().encode()).hexdigest()
+    return repr(value)
+
+
 def _described(row: Row) -> str:
     return f"{row.name!r} of {row.distribution}"
 
@@ -245,8 +292,12 @@ def _is_text(head: bytes) -> bool:
 # --- files ---
 
 
-def _signature(path: str) -> tuple[int, ...]:
-    """What changes whenever a file does, its contents unread."""
+def file_signature(path: str) -> tuple[int, ...]:
+    """What changes whenever a file does, its contents unread; see `is_settled`.
+
+    Raises:
+        DocParserError: It is a URL, does not exist, or is not a regular file.
+    """
     name = _name(path)
     if _URL.match(path):
         raise DocParserError(f"{name} is a URL, and this version cannot fetch URLs: download the file first")
@@ -267,7 +318,7 @@ def _check_kind(found: os.stat_result, name: str) -> None:
         raise DocParserError(f"{name} is not a regular file: copy its content into one")
 
 
-def _is_settled(signature: tuple[int, ...]) -> bool:
+def is_settled(signature: tuple[int, ...]) -> bool:
     """Whether a change from now on would show in the times; right after one, a second may fall into the same tick."""
     return time.time_ns() - max(signature[:2]) > _SETTLED_S * 1e9
 

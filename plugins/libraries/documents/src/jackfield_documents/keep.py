@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Lock
 from typing import Generic, TypeVar
 
@@ -63,6 +68,63 @@ class Kept(Generic[K, V]):
         while self._size > self._capacity and len(self._values) > 1:
             _, dropped = self._values.popitem(last=False)
             self._size -= self._size_of(dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class OnShelf(Generic[V]):
+    """How an index goes to a file and comes back.
+
+    Attributes:
+        name: Of the searcher and of all settings that decide what is in the index, as a part of a file's name.
+        read: Reads it; a `ValueError` says that the file is not whole, and it is built anew.
+        write: Writes it to a file that is not there yet.
+    """
+
+    name: str
+    read: Callable[[Path], V]
+    write: Callable[[V, Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where a corpus on disk has the files that searchers make of it: they are derived, and may be deleted.
+
+    Attributes:
+        folder: Its place.
+        content: The corpus's content hash.
+    """
+
+    folder: Path
+    content: str
+
+    def load(self, kept: OnShelf[V]) -> V | None:
+        """What was saved for this content; None if there is nothing, or nothing that is whole."""
+        try:
+            return kept.read(self._path(kept.name))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def save(self, value: V, kept: OnShelf[V]) -> None:
+        """Save it, whole or not at all, and remove what was saved for other content.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        descriptor, staging = tempfile.mkstemp(dir=self.folder, prefix=f".{kept.name}-")
+        os.close(descriptor)
+        try:
+            kept.write(value, Path(staging))
+            Path(staging).replace(self._path(kept.name))
+        except BaseException:
+            Path(staging).unlink(missing_ok=True)
+            raise
+        for old in self.folder.glob(f"{kept.name}.*"):
+            if old != self._path(kept.name):
+                with contextlib.suppress(OSError):  # Windows keeps what another process has open
+                    old.unlink()
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.{self.content[:32]}"
 
 
 class IndexCache(Generic[V]):

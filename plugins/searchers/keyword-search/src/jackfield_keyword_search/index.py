@@ -7,12 +7,14 @@ the same but for a constant that `rank_bm25` adds to all chunks alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from rank_bm25 import BM25Plus
 
 from jackfield.retrieval import Chunk
+from jackfield_keyword_search.file import Terms, read_arrays, write_arrays
 from jackfield_keyword_search.words import Analyzer, parts_of, without_page_lines
 
 if TYPE_CHECKING:
@@ -58,6 +60,35 @@ class Index:
             self._idf = np.fromiter(model.idf.values(), np.float64, len(model.idf))
             held_back = k1 * (1 - b + b * lengths / model.avgdl)
             self._weights = counts * (k1 + 1) / (counts + held_back[self._chunks])
+
+    @classmethod
+    def from_file(cls, path: Path, analyzer: Analyzer) -> Self:
+        """An index that was written by `write`; the file is mapped, so nothing of it is read before it is searched.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is not such a file, of another version, or cut short.
+        """
+        size, arrays = read_arrays(path)
+        index = cls.__new__(cls)
+        index._analyzer, index._size = analyzer, size
+        try:
+            index._terms = Terms(arrays["terms"], arrays["ends"], arrays["numbers"])
+            index._chunks, index._starts = arrays["chunks"], arrays["starts"]
+            index._idf, index._weights = arrays["idf"], arrays["weights"]
+        except KeyError as error:
+            raise ValueError(f"{path} has no {error}") from error
+        return index
+
+    def write(self, path: Path) -> None:
+        """Write it to a file.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        arrays = Terms.arrays(self._terms)
+        arrays |= {"chunks": self._chunks, "starts": self._starts, "idf": self._idf, "weights": self._weights}
+        write_arrays(path, self._size, arrays)
 
     def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
         """The numbers and scores of the chunks that have any term of the texts, best first, equal ones in order."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -11,7 +14,7 @@ from pydantic import Field
 from jackfield.config import Config
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.sync import in_worker
-from jackfield_documents import IndexCache
+from jackfield_documents import IndexCache, OnShelf
 from jackfield_keyword_search.query import texts_of
 from jackfield_keyword_search.words import Chinese
 
@@ -51,7 +54,7 @@ class KeywordSearcher(Searcher):
     def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
         if not corpus.chunks or limit < 1:
             return []
-        index = self._indexes.get(corpus, self.build_index)
+        index = self._indexes.get(corpus, self.build_index, self._on_shelf)
         return [
             Hit(corpus.chunks[number], score, {self.name: rank})
             for rank, (number, score) in enumerate(index.search(texts_of(query), limit), start=1)
@@ -63,3 +66,20 @@ class KeywordSearcher(Searcher):
         from jackfield_keyword_search.words import Analyzer
 
         return Index(chunks, Analyzer(self.config.chinese), k1=self.config.k1, b=self.config.b)
+
+    @cached_property
+    def _on_shelf(self) -> OnShelf[Index]:
+        """How the index of a corpus on disk is kept beside it."""
+        settings = self.config.model_dump_json()
+        digest = hashlib.sha256(f"{metadata.version('jackfield-keyword-search')} {settings}".encode()).hexdigest()
+        return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index)
+
+    def _read_index(self, path: Path) -> Index:
+        from jackfield_keyword_search.index import Index
+        from jackfield_keyword_search.words import Analyzer
+
+        return Index.from_file(path, Analyzer(self.config.chinese))
+
+
+def _write_index(index: Index, path: Path) -> None:
+    index.write(path)

@@ -1,0 +1,99 @@
+"""An index in a file, which is mapped and not read: opening it takes the same time whatever its size.
+
+A file is a line of JSON, which says what follows, and arrays one after the other. It holds numbers and texts only:
+nothing in it can be run.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MAGIC = "jackfield-keyword-search"
+_VERSION = 1
+_ALIGNED = 64
+_HEADER_BYTES = 4096
+_TYPES = {"i4": np.int32, "i8": np.int64, "f8": np.float64, "u1": np.uint8}
+
+
+class Terms(Mapping[str, int]):
+    """The numbers of terms, which are looked up in sorted text: no dict has to be made of them."""
+
+    def __init__(self, text: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        self._text = memoryview(text)  # type: ignore[arg-type] # an array has the buffer protocol
+        self._ends = ends
+        self._numbers = numbers
+
+    @classmethod
+    def arrays(cls, terms: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+        """What it is made of."""
+        ordered = sorted((term.encode(), number) for term, number in terms.items())
+        return {
+            "terms": np.frombuffer(b"".join(term for term, _ in ordered), np.uint8),
+            "ends": np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64),
+            "numbers": np.array([number for _, number in ordered], dtype=np.int64),
+        }
+
+    def __getitem__(self, term: str) -> int:
+        wanted = term.encode("utf-8", "replace")
+        place = bisect_left(range(len(self._numbers)), wanted, key=self._term)
+        if place == len(self._numbers) or self._term(place) != wanted:
+            raise KeyError(term)
+        return int(self._numbers[place])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._term(place).decode() for place in range(len(self)))
+
+    def _term(self, place: int) -> bytes:
+        return bytes(self._text[int(self._ends[place]) : int(self._ends[place + 1])])
+
+
+def write_arrays(path: Path, size: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write the arrays of an index of `size` chunks.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    described, place = [], _HEADER_BYTES
+    for name, array in arrays.items():
+        described.append((name, f"{array.dtype.kind}{array.dtype.itemsize}", place, len(array)))
+        place += -(-array.nbytes // _ALIGNED) * _ALIGNED
+    header = {"format": _MAGIC, "version": _VERSION, "size": size, "bytes": place, "arrays": described}
+    with path.open("wb") as file:
+        file.write(json.dumps(header).encode().ljust(_HEADER_BYTES - 1) + b"\n")
+        for (_, _, start, _), array in zip(described, arrays.values(), strict=True):
+            file.seek(start)
+            np.ascontiguousarray(array).tofile(file)
+        file.truncate(place)
+
+
+def read_arrays(path: Path) -> tuple[int, dict[str, NDArray[Any]]]:
+    """The number of chunks of an index, and its arrays, mapped from the file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not such a file, of another version, or cut short.
+    """
+    mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which refuses an empty file, too
+    header = json.loads(bytes(mapped[:_HEADER_BYTES]))
+    try:
+        if (header["format"], header["version"], header["bytes"]) != (_MAGIC, _VERSION, len(mapped)):
+            raise ValueError(f"{path} is not an index of version {_VERSION}, or is not whole")
+        arrays = {
+            name: mapped[start : start + count * np.dtype(_TYPES[kind]).itemsize].view(_TYPES[kind])
+            for name, kind, start, count in header["arrays"]
+        }
+        return int(header["size"]), arrays
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not an index") from error
