@@ -40,6 +40,7 @@ SOURCES = {
     "jackfield_testkit": ROOT / "plugins/testing/testkit/src",
     "jackfield_backend": ROOT / "plugins/libraries/backend/src",
     "jackfield_documents": ROOT / "plugins/libraries/documents/src",
+    "jackfield_knowledge": ROOT / "plugins/libraries/knowledge/src",
     "jackfield_metering": ROOT / "plugins/libraries/metering/src",
 }
 HEADER = "<!-- Written by scripts/reference.py from the code. -->\n\n"
@@ -51,6 +52,7 @@ MODULES = (
     "jackfield_metering.counting",
     "jackfield_backend.history",
     "jackfield_documents",
+    "jackfield_knowledge",
     "jackfield.processors",
     "jackfield.tools",
     "jackfield.retrieval",

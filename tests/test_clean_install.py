@@ -188,6 +188,18 @@ print([chunk.text for chunk in corpus.chunks])
 """,
         "['High water comes twice a day.', 'Neap tides are small.']",
     ),
+    "jackfield-knowledge": Job(
+        """
+import asyncio
+from jackfield_documents import DocumentReader
+from jackfield_knowledge import KnowledgeIndex
+index = KnowledgeIndex("./house.index")
+asyncio.run(index.build(["tools.zh.md"], reader=DocumentReader()))
+print([chunk.text for chunk in index.corpus().chunks])
+""",
+        "默认超时是 300 秒",
+        beside=("jackfield-text",),
+    ),
     "jackfield-metering": Job(
         """
 from jackfield.messages import Message

@@ -1,0 +1,81 @@
+"""The chunks of an index as a corpus, read as they are needed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import cast, overload
+
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_documents import Shelf
+from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
+
+
+class KeptCorpus(Corpus):
+    """What an index held when it was opened. Whoever uses it after two changes gets a `ChangedIndexError`.
+
+    Attributes:
+        facts: What it holds.
+        shelf: Where searchers keep what they make of it.
+    """
+
+    facts: IndexFacts
+    shelf: Shelf
+
+    def __init__(self, store: Store, facts: IndexFacts) -> None:
+        # A sequence that reads is as good as a tuple for whoever counts, iterates and looks up.
+        super().__init__(cast("tuple[Chunk, ...]", KeptChunks(store, facts)))
+        object.__setattr__(self, "facts", facts)
+        object.__setattr__(self, "shelf", Shelf(store.folder, facts.content))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Changes whenever a chunk does."""
+        return self.facts.content
+
+    def __hash__(self) -> int:
+        return hash(self.content_hash)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeptCorpus) and other.content_hash == self.content_hash
+
+
+class KeptChunks(Sequence[Chunk]):
+    """The chunks of an index, in the order of their documents' locations."""
+
+    def __init__(self, store: Store, facts: IndexFacts) -> None:
+        self._store = store
+        self._facts = facts
+
+    def __len__(self) -> int:
+        return self._facts.chunks
+
+    @overload
+    def __getitem__(self, place: int) -> Chunk: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Chunk, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Chunk | tuple[Chunk, ...]:
+        if isinstance(place, slice):
+            return tuple(self[one] for one in range(*place.indices(len(self))))
+        place = place + len(self) if place < 0 else place
+        if not 0 <= place < len(self):
+            raise IndexError("an index has no chunk of this number")
+        number = bisect_right(self._ends, place)
+        start = self._ends[number - 1] if number else 0
+        return self._store.chunk(self._documents[number], place - start)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for document in self._documents:
+            yield from self._store.chunks(document)
+
+    @cached_property
+    def _documents(self) -> list[StoredDocument]:
+        return [one for one in self._store.documents(self._facts.generation) if one.chunks]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(one.chunks for one in self._documents))

@@ -1,0 +1,402 @@
+"""An index of documents on disk: what is in it, and how it follows the files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import ConfigError, DocParserError
+from jackfield.messages import basename_of
+from jackfield.retrieval import shown_path
+from jackfield.sync import in_worker
+from jackfield_documents import (
+    DocumentReader,
+    Expanded,
+    Skipped,
+    chunk_document,
+    expand,
+    file_signature,
+    has_scheme,
+    is_settled,
+)
+from jackfield_documents.expanding import WhyNot
+from jackfield_knowledge.corpus import KeptCorpus
+from jackfield_knowledge.places import index_folder, index_names
+from jackfield_knowledge.store import IndexFacts, NewDocument, Step, Store, StoredDocument
+
+MOST_FILES = 1_000_000
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is.
+
+    Attributes:
+        done, total: Of the files that there are.
+        location: The file that was looked at last.
+        is_new: Whether it had to be parsed.
+    """
+
+    done: int
+    total: int
+    location: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build has done.
+
+    Attributes:
+        read: How many files were parsed.
+        unchanged: How many were as before.
+        removed: How many are in the index no more.
+        failed: Why a file could not be read, by its path. The others are in the index.
+        skipped: What was found and left out.
+        missing: Names that stand for nothing now.
+    """
+
+    read: int
+    unchanged: int
+    removed: int
+    failed: Mapping[str, str]
+    skipped: tuple[Skipped, ...]
+    missing: tuple[str, ...]
+
+
+class KnowledgeIndex:
+    """An index by its name or its path. Any number of processes search it while one changes it.
+
+    Args:
+        name: As for `index_folder`.
+
+    Raises:
+        ConfigError: It is not a valid name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._store = Store(index_folder(name), name)
+        self._corpus: KeptCorpus | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._store.folder
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such an index."""
+        return self._store.exists
+
+    # --- what is in it; these block ---
+
+    def facts(self) -> IndexFacts:
+        """What it holds.
+
+        Raises:
+            ConfigError: There is no such index, or its file cannot be used.
+        """
+        self._check_exists()
+        return self._store.facts()
+
+    def names(self) -> list[Step]:
+        """The names that came in and went out, in this order.
+
+        Raises:
+            ConfigError: As `facts`.
+        """
+        self._check_exists()
+        return self._store.steps()
+
+    def documents(self) -> list[StoredDocument]:
+        """Its documents, sorted by location.
+
+        Raises:
+            ConfigError: As `facts`.
+        """
+        return self._store.documents(self.facts().generation)
+
+    def corpus(self) -> KeptCorpus:
+        """What it holds now, to be searched: the same as long as nothing changes.
+
+        Raises:
+            ConfigError: As `facts`.
+        """
+        facts = self.facts()
+        if self._corpus is None or self._corpus.facts != facts:
+            self._corpus = KeptCorpus(self._store, facts)
+        return self._corpus
+
+    def close(self) -> None:
+        """Close its file; it is opened again when it is needed."""
+        self._store.close()
+
+    # --- changes ---
+
+    async def build(
+        self,
+        names: Iterable[str] = (),
+        *,
+        reader: DocumentReader,
+        why_not: WhyNot | None = None,
+        size_tokens: int | None = None,
+        overlap_chars: int | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Built:
+        """Make it hold the files of these names; without names, bring it up to date with those it has.
+
+        Only what has changed is parsed. What it held before is found until all is done; a build that ends early, even
+        by `kill -9`, loses no document that it has read, and the next one goes on from there.
+
+        Args:
+            names: Files, folders and patterns; see `expand`.
+            reader: Reads the files.
+            why_not: Which files of folders are left out; see `expand`.
+            size_tokens, overlap_chars: How documents are cut, as for `chunk_document`; as before if None. Whoever
+                changes them has everything cut anew.
+            on_progress: Is called after each file, in this task.
+
+        Raises:
+            ConfigError: A name stands for nothing, or the index cannot be used or is being built elsewhere.
+        """
+        steps = [Step(name, True) for name in _absolute(names)]
+        if not steps:
+            self._check_exists()
+        else:
+            await in_worker(_check_found, steps)
+        sizes = _Sizes(size_tokens, overlap_chars)
+        return await self._change(lambda old: steps or old, sizes, reader, why_not, on_progress)
+
+    async def add(
+        self,
+        names: Iterable[str],
+        *,
+        reader: DocumentReader,
+        why_not: WhyNot | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Built:
+        """Add the files of names, and bring all others up to date; as `build`."""
+        steps = [Step(name, True) for name in _absolute(names)]
+        await in_worker(_check_found, steps)
+        return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
+
+    async def remove(
+        self,
+        names: Iterable[str],
+        *,
+        reader: DocumentReader,
+        why_not: WhyNot | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Built:
+        """Take the files of names out, also those of a folder that was added, and bring all others up to date."""
+        self._check_exists()
+        steps = [Step(name, False) for name in _absolute(names)]
+        return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
+
+    async def _change(
+        self,
+        following: Callable[[list[Step]], list[Step]],
+        sizes: _Sizes,
+        reader: DocumentReader,
+        why_not: WhyNot | None,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> Built:
+        async with self._building():
+            steps = following(await in_worker(self._store.steps))
+            facts = sizes.of(await in_worker(self._store.facts))
+            await in_worker(
+                self._store.set_steps, steps, size_tokens=facts.size_tokens, overlap_chars=facts.overlap_chars
+            )
+            found = await in_worker(_files_of, steps, why_not)
+            build = _Build(self._store, reader, facts, on_progress)
+            return await build.run(found)
+
+    @asynccontextmanager
+    async def _building(self) -> AsyncIterator[None]:
+        right = self._store.building()
+        await in_worker(right.__enter__)
+        try:
+            yield
+        finally:
+            await in_worker(right.__exit__, None, None, None)
+
+    def _check_exists(self) -> None:
+        if not self._store.exists:
+            known = ", ".join(index_names()) or "none"
+            name = shown_path(self.name)
+            raise ConfigError(
+                f"there is no index {name!r}; there are: {known}. Make it: jackfield index build {name} FILES"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """How documents are to be cut from now on; None for as before."""
+
+    size_tokens: int | None = None
+    overlap_chars: int | None = None
+
+    def of(self, facts: IndexFacts) -> IndexFacts:
+        """Facts with these in place of theirs."""
+        size = facts.size_tokens if self.size_tokens is None else self.size_tokens
+        overlap = facts.overlap_chars if self.overlap_chars is None else self.overlap_chars
+        return replace(facts, size_tokens=size, overlap_chars=overlap)
+
+
+class _Build:
+    """One pass over the files."""
+
+    def __init__(
+        self,
+        store: Store,
+        reader: DocumentReader,
+        facts: IndexFacts,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._size, self._overlap = facts.size_tokens, facts.overlap_chars
+        self._on_progress = on_progress
+        self._parsers = reader.parsers()
+        # Another version may cut the same document differently.
+        self._cut = f"{metadata.version('jackfield-documents')} {self._size} {self._overlap}"
+        self._failed: dict[str, str] = {}
+        self._read = self._done = 0
+
+    async def run(self, found: Expanded) -> Built:
+        stored = await in_worker(self._store.next_documents)
+        files = set(found.files)
+        gone = [location for location in stored if location not in files]
+        await in_worker(self._store.retire, gone)
+        changed = await in_worker(self._changed, found.files, stored)
+        self._done = len(found.files) - len(changed)
+        await _for_each(changed, lambda path: self._follow(path, stored.get(path), len(found.files)))
+        await in_worker(self._store.publish)
+        unchanged = len(found.files) - self._read - len(self._failed)
+        return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing)
+
+    def _changed(self, files: Sequence[str], stored: Mapping[str, StoredDocument]) -> list[str]:
+        """The files that are not surely as they were; all at once, because most of them are."""
+        return [path for path in files if path not in stored or not self._is_same(path, stored[path])]
+
+    def _is_same(self, path: str, stored: StoredDocument) -> bool:
+        if not stored.signature or stored.parsers != self._parsers or not stored.recipe.endswith(f"\n{self._cut}"):
+            return False
+        try:
+            return stored.signature == _signature(path)
+        except DocParserError:
+            return False
+
+    async def _follow(self, path: str, stored: StoredDocument | None, total: int) -> None:
+        is_new = False
+        try:
+            is_new = await self._read_if_changed(path, stored)
+        except DocParserError as error:
+            self._failed[path] = str(error)
+            if stored is None or stored.error != str(error):
+                await in_worker(self._store.put, path, NewDocument(error=str(error)))
+        self._read += is_new
+        self._done += 1
+        if self._on_progress:
+            self._on_progress(Progress(self._done, total, path, is_new))
+
+    async def _read_if_changed(self, path: str, stored: StoredDocument | None) -> bool:
+        """Read a file, unless its content is as it was; gives whether it was read."""
+        signature = await in_worker(_signature, path)
+        mark = await self._reader.fingerprint(path)
+        recipe = "\n".join((mark.content_hash, mark.parser, self._cut))
+        if stored and stored.recipe == recipe:
+            await in_worker(self._store.touch, stored, signature=signature, parsers=self._parsers)
+            return False
+        document = await self._reader.read(path)
+        if document.content_hash != mark.content_hash:
+            raise DocParserError(f"{shown_path(basename_of(path))} changed while it was read: build again")
+        chunks = await in_worker(chunk_document, document, size_tokens=self._size, overlap_chars=self._overlap)
+        new = NewDocument(signature, self._parsers, recipe, document.title, chunks=chunks)
+        await in_worker(self._store.put, path, new)
+        return True
+
+
+async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    """Work on paths, a few side by side; none is worked on when this has ended, however it ends."""
+    waiting = iter(paths)
+
+    async def worker() -> None:
+        for path in waiting:
+            await work(path)
+
+    tasks = [asyncio.create_task(worker()) for _ in range(_AT_ONCE)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _signature(path: str) -> str:
+    """What changes whenever a file does; '' for one that has changed so lately that a change would not show."""
+    signature = file_signature(path)
+    return " ".join(map(str, signature)) if is_settled(signature) else ""
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def _absolute(names: Iterable[str]) -> list[str]:
+    """Names that mean the same wherever a later build is started."""
+    absolute = []
+    for name in names:
+        if has_scheme(name):
+            raise ConfigError(
+                f"{shown_path(name)} cannot be indexed: only files, folders and patterns can. There is no fetcher for "
+                f"URLs yet: download the file first"
+            )
+        absolute.append(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay as they are named
+    return list(dict.fromkeys(absolute))
+
+
+def _check_found(steps: Sequence[Step]) -> None:
+    missing = expand([step.name for step in steps], most=MOST_FILES).missing
+    if missing:
+        raise ConfigError(
+            f"there is no file or folder {', '.join(map(shown_path, missing))}, and no match if it is a pattern"
+        )
+
+
+def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
+    """Old steps and then new ones, without those that decide nothing any more."""
+    steps = list(old)
+    for one in new:
+        steps = [step for step in steps if step.name != one.name and not step.name.startswith(one.name + os.sep)]
+        if one.adds or steps:
+            steps.append(one)
+    return steps
+
+
+def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
+    """The files that are left when names have come in and gone out in turn, sorted."""
+    files: dict[str, None] = {}
+    skipped: dict[str, Skipped] = {}
+    missing: list[str] = []
+    for step in steps:
+        found = expand([step.name], why_not=why_not if step.adds else None, most=MOST_FILES)
+        if step.adds:
+            files.update(dict.fromkeys(found.files))
+            skipped.update((one.path, one) for one in found.skipped)
+            missing += found.missing
+        else:
+            below, matches = step.name + os.sep, set(found.files)
+            goes = [path for path in files if path == step.name or path.startswith(below) or path in matches]
+            for path in goes:
+                del files[path]
+    left_out = tuple(one for path, one in skipped.items() if path not in files)
+    return Expanded(tuple(sorted(files)), left_out, tuple(missing))

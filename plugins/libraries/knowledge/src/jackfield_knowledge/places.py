@@ -1,0 +1,50 @@
+"""Where indexes are: each is a folder, below the user's data or where its path says."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from jackfield.errors import ConfigError
+from jackfield.retrieval import shown_path
+
+PREFIX = "index:"
+"""What stands before the name of an index where files are named."""
+FILE = "index.sqlite"
+"""The file of an index that holds all of it; the others in its folder are made from it."""
+
+_NAME = re.compile(r"[^\W_][\w.-]{0,99}", re.ASCII)
+
+
+def index_folder(name: str) -> Path:
+    """The folder of an index.
+
+    Args:
+        name: A name of letters, digits, `.`, `-` and `_`, for one below the user's data; or a path, which has a slash.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    if "/" in name or os.sep in name:
+        return Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay as they are named
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{shown_path(name)!r} is not a valid name of an index: use letters, digits, '.', '-' and '_', "
+            f"or a path with a slash, such as ./notes.index"
+        )
+    return data_folder() / name
+
+
+def data_folder() -> Path:
+    """Where the indexes with names are: `jackfield/indexes` below `$XDG_DATA_HOME`, or `~/.local/share`."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share").absolute() / "jackfield" / "indexes"
+
+
+def index_names() -> list[str]:
+    """The names of the indexes that there are, sorted."""
+    try:
+        return sorted(folder.name for folder in data_folder().iterdir() if (folder / FILE).is_file())
+    except FileNotFoundError:
+        return []

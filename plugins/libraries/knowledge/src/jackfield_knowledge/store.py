@@ -1,0 +1,443 @@
+"""The file of an index: documents and chunks, with the old ones until the new ones are all there.
+
+Each document belongs to the generations from `since` up to, and without, `until`. What is being built belongs to the
+next generation, which nobody reads before it is published; a process that is killed leaves what it has stored of it,
+and the next build goes on from there. What a generation has lost goes when the next but one is published, so that
+whoever has opened the one before can still read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, shown_path
+from jackfield_knowledge.places import FILE
+from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x4A464B42
+"""Marks the file as ours, in its header; SQLite keeps it for that."""
+VERSION = 1
+_PATIENCE_S = 10.0
+_PLACES = 2**24  # chunks in one document
+_AT_ONCE = 500
+_LOCK_SCHEMA = "CREATE TABLE builds (number INTEGER);"
+_SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE steps (place INTEGER PRIMARY KEY, name BLOB NOT NULL, adds INTEGER NOT NULL);
+CREATE TABLE documents (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, location BLOB NOT NULL, since INTEGER NOT NULL, until INTEGER,
+  signature TEXT NOT NULL, parsers TEXT NOT NULL, recipe TEXT NOT NULL, title BLOB NOT NULL, error BLOB NOT NULL,
+  chunks INTEGER NOT NULL, tokens INTEGER NOT NULL, digest BLOB NOT NULL
+);
+CREATE UNIQUE INDEX documents_now ON documents (location) WHERE until IS NULL;
+CREATE INDEX documents_gone ON documents (until) WHERE until IS NOT NULL;
+CREATE TABLE chunks (
+  place INTEGER PRIMARY KEY, id TEXT NOT NULL, page INTEGER, tokens INTEGER NOT NULL, overlap INTEGER NOT NULL,
+  joint BLOB, headings TEXT NOT NULL, text BLOB NOT NULL
+);
+INSERT INTO facts VALUES ('generation', '0');
+INSERT INTO facts VALUES ('content', '');
+INSERT INTO facts VALUES ('chunks', '0');
+INSERT INTO facts VALUES ('tokens', '0');
+INSERT INTO facts VALUES ('documents', '0');
+INSERT INTO facts VALUES ('size_tokens', '500');
+INSERT INTO facts VALUES ('overlap_chars', '150');
+"""
+
+
+class ChangedIndexError(Exception):
+    """The index was changed twice since it was opened: open it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A name whose files come in, or go out; of two that mean the same file, the later one decides."""
+
+    name: str
+    adds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """What an index holds.
+
+    Attributes:
+        generation: Grows with each change.
+        content: A hash of all chunks; the same for the same documents, however they came in.
+        documents, chunks, tokens: How many there are.
+        size_tokens, overlap_chars: How documents are cut.
+    """
+
+    generation: int
+    content: str
+    documents: int
+    chunks: int
+    tokens: int
+    size_tokens: int
+    overlap_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document of an index.
+
+    Attributes:
+        number: Its own; no other document has it, or will.
+        location: Its path.
+        signature, parsers: If both are as they were, the file is; '' if that cannot be known.
+        recipe: What it was made of, and how.
+        title: Its title.
+        error: Why it could not be read; '' if it could.
+        chunks: How many it has.
+    """
+
+    number: int
+    location: str
+    signature: str
+    parsers: str
+    recipe: str
+    title: str
+    error: str
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A document to be stored; the attributes are those of `StoredDocument`, but for `chunks`, which are all there."""
+
+    signature: str = ""
+    parsers: str = ""
+    recipe: str = ""
+    title: str = ""
+    error: str = ""
+    chunks: Sequence[Chunk] = ()
+
+
+class Store:
+    """The file of one index, for many threads and processes: any number read while one writes.
+
+    Args:
+        folder: Of the index.
+        called: What it is called in errors.
+    """
+
+    def __init__(self, folder: Path, called: str) -> None:
+        self.folder = folder
+        self._called = shown_path(called)
+        self._file = OwnFile(
+            folder / FILE, application_id=APPLICATION_ID, version=VERSION, schema=_SCHEMA, owner="jackfield-knowledge"
+        )
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such an index; its file is never empty, but while it is made."""
+        try:
+            return (self.folder / FILE).stat().st_size > 0
+        except OSError:
+            return False
+
+    def facts(self) -> IndexFacts:
+        """What is published."""
+        return self._used(_facts)
+
+    def steps(self) -> list[Step]:
+        """Which names came in and went out."""
+        return self._used(_steps)
+
+    def documents(self, generation: int) -> list[StoredDocument]:
+        """Those of a generation, by location.
+
+        Raises:
+            ChangedIndexError: It is gone.
+        """
+
+        def read(connection: sqlite3.Connection) -> list[StoredDocument]:
+            connection.execute("BEGIN")  # the check and the rows are of one moment
+            try:
+                if _facts(connection).generation > generation + 1:
+                    raise ChangedIndexError
+                where = "since <= ?1 AND (until IS NULL OR until > ?1)"
+                return [_document(row) for row in connection.execute(_documents_where(where), (generation,))]
+            finally:
+                connection.execute("COMMIT")
+
+        return self._used(read)
+
+    def chunk(self, document: StoredDocument, place: int) -> Chunk:
+        """A chunk.
+
+        Raises:
+            ChangedIndexError: Its generation is gone.
+        """
+        (chunk,) = self.chunks(document, place, place + 1)
+        return chunk
+
+    def chunks(self, document: StoredDocument, start: int = 0, end: int | None = None) -> list[Chunk]:
+        """Chunks of a document, as in a slice.
+
+        Raises:
+            ChangedIndexError: Its generation is gone.
+        """
+        first = document.number * _PLACES
+        end = document.chunks if end is None else end
+        rows = self._used(
+            lambda connection: connection.execute(
+                "SELECT place, id, page, tokens, overlap, joint, headings, text FROM chunks "
+                "WHERE place >= ? AND place < ? ORDER BY place",
+                (first + start, first + end),
+            ).fetchall()
+        )
+        if len(rows) != end - start:
+            raise ChangedIndexError
+        return [_chunk(document, row) for row in rows]
+
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        self._file.close()
+
+    # --- what only the one that builds does ---
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """The right to change the index, for one process at a time; it ends with the process, however that ends.
+
+        Raises:
+            ConfigError: Another process has it, or the folder cannot be used.
+        """
+        self._check_folder()
+        lock = OwnFile(
+            self.folder / "building.sqlite",
+            application_id=APPLICATION_ID,
+            version=VERSION,
+            schema=_LOCK_SCHEMA,
+            owner="jackfield-knowledge",
+        )
+        try:
+            with self._named_errors(), lock.use(patience_s=0) as connection:
+                begun = _begun(connection)
+                if begun:
+                    try:
+                        yield
+                    finally:
+                        connection.execute("ROLLBACK")
+            if not begun:
+                raise ConfigError(f"index {self._called!r} is being built by another process: wait until it has ended")
+        finally:
+            lock.close()
+
+    def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
+        """Say what is to be in it from now on, and how it is cut; documents follow as they are stored."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                connection.execute("DELETE FROM steps")
+                connection.executemany(
+                    "INSERT INTO steps (name, adds) VALUES (?, ?)", [(_bytes(one.name), one.adds) for one in steps]
+                )
+                _set_facts(connection, {"size_tokens": size_tokens, "overlap_chars": overlap_chars})
+
+        self._used(write)
+
+    def next_documents(self) -> dict[str, StoredDocument]:
+        """What the next generation has so far, by location."""
+        rows = self._used(lambda connection: connection.execute(_documents_where("until IS NULL")).fetchall())
+        return {one.location: one for one in map(_document, rows)}
+
+    def put(self, location: str, new: NewDocument) -> None:
+        """Store a document for the next generation, in one transaction."""
+        identity = "\0".join((new.recipe, new.title, new.error, *(chunk.id for chunk in new.chunks)))
+        tokens = sum(chunk.tokens for chunk in new.chunks)
+        row = (new.signature, new.parsers, new.recipe, _bytes(new.title), _bytes(new.error), len(new.chunks), tokens)
+        digest = hashlib.sha256(_bytes(identity)).digest()
+
+        def write(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                generation = _retire(connection, location)
+                number = connection.execute(
+                    "INSERT INTO documents (location, since, signature, parsers, recipe, title, error, chunks, tokens, "
+                    "digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (_bytes(location), generation, *row, digest),
+                ).lastrowid
+                assert number is not None  # noqa: S101 - a row was inserted
+                connection.executemany(
+                    "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (_row(number * _PLACES + place, chunk) for place, chunk in enumerate(new.chunks)),
+                )
+
+        self._used(write)
+
+    def touch(self, document: StoredDocument, *, signature: str, parsers: str) -> None:
+        """Note that a document is as it was, though its file has another signature."""
+        self._used(
+            lambda connection: connection.execute(
+                "UPDATE documents SET signature = ?, parsers = ? WHERE number = ?",
+                (signature, parsers, document.number),
+            )
+        )
+
+    def retire(self, locations: Sequence[str]) -> None:
+        """Leave documents out of the next generation."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                for location in locations:
+                    _retire(connection, location)
+
+        if locations:
+            self._used(write)
+
+    def publish(self) -> bool:
+        """Make the next generation the one that is read; gives whether anything has changed."""
+
+        def write(connection: sqlite3.Connection) -> bool:
+            with writing(connection):
+                generation = _facts(connection).generation
+                changes = "SELECT EXISTS (SELECT 1 FROM documents WHERE since > ?1 OR until > ?1)"
+                if not connection.execute(changes, (generation,)).fetchone()[0]:
+                    return False
+                _delete(connection, "until <= ?", generation)
+                _set_facts(connection, {"generation": generation + 1, **_summary(connection)})
+                return True
+
+        return self._used(write)
+
+    def _check_folder(self) -> None:
+        """Make sure that a folder of somebody's own files does not become an index by a slip."""
+        try:
+            others = self.folder.is_dir() and not self.exists and any(self.folder.iterdir())
+            if not others:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"no index can be made in {self.folder}: {error.strerror or error}") from error
+        if others and not (self.folder / "building.sqlite").exists():
+            raise ConfigError(f"{self.folder} is a folder with other files: name one that is empty or not there")
+
+    def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._named_errors(), self._file.use(patience_s=_PATIENCE_S) as connection:
+            return work(connection)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except UnusableFileError as error:
+            raise ConfigError(f"index {self._called!r} cannot be used: {error}") from error
+        except (sqlite3.Error, OSError, BusyFileError) as error:
+            if is_busy(error):
+                raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error
+            raise ConfigError(
+                f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is damaged, "
+                f"delete the folder and build it anew"
+            ) from error
+
+
+_LOSSLESS = ("utf-8", "surrogatepass")
+
+
+def _bytes(text: str) -> bytes:
+    """A text as SQLite keeps it unchanged: half of a surrogate pair, or a NUL, may be in it."""
+    return text.encode(*_LOSSLESS)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(*_LOSSLESS)
+
+
+def _begun(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if is_busy(error):
+            return False
+        raise
+    return True
+
+
+def _facts(connection: sqlite3.Connection) -> IndexFacts:
+    found = dict(connection.execute("SELECT name, value FROM facts"))
+    numbers = {name: int(value) for name, value in found.items() if name != "content"}
+    return IndexFacts(content=found["content"], **numbers)
+
+
+def _set_facts(connection: sqlite3.Connection, facts: Mapping[str, object]) -> None:
+    connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(k, str(v)) for k, v in facts.items()])
+
+
+def _steps(connection: sqlite3.Connection) -> list[Step]:
+    rows = connection.execute("SELECT name, adds FROM steps ORDER BY place")
+    return [Step(_text(name), bool(adds)) for name, adds in rows]
+
+
+def _documents_where(where: str) -> str:
+    return (
+        "SELECT number, location, signature, parsers, recipe, title, error, chunks FROM documents "  # noqa: S608
+        f"WHERE {where} ORDER BY location"
+    )
+
+
+def _document(row: tuple[int, bytes, str, str, str, bytes, bytes, int]) -> StoredDocument:
+    number, location, signature, parsers, recipe, title, error, chunks = row
+    return StoredDocument(number, _text(location), signature, parsers, recipe, _text(title), _text(error), chunks)
+
+
+def _retire(connection: sqlite3.Connection, location: str) -> int:
+    """Take a document out of the next generation, whose number this gives."""
+    following = _facts(connection).generation + 1
+    _delete(connection, "location = ? AND since = ?", _bytes(location), following)
+    connection.execute(
+        "UPDATE documents SET until = ? WHERE location = ? AND until IS NULL", (following, _bytes(location))
+    )
+    return following
+
+
+def _delete(connection: sqlite3.Connection, where: str, *values: object) -> None:
+    numbers = [number for (number,) in connection.execute(f"SELECT number FROM documents WHERE {where}", values)]  # noqa: S608
+    for number in numbers:
+        first = number * _PLACES
+        connection.execute("DELETE FROM chunks WHERE place >= ? AND place < ?", (first, first + _PLACES))
+        connection.execute("DELETE FROM documents WHERE number = ?", (number,))
+
+
+def _summary(connection: sqlite3.Connection) -> dict[str, object]:
+    """What the next generation holds."""
+    digest = hashlib.sha256()
+    documents = chunks = tokens = 0
+    rows = connection.execute(
+        "SELECT location, digest, chunks, tokens FROM documents WHERE until IS NULL ORDER BY location"
+    )
+    for location, one, chunks_of_one, tokens_of_one in rows:
+        digest.update(len(location).to_bytes(8, "big") + location + one)
+        documents, chunks, tokens = documents + 1, chunks + chunks_of_one, tokens + tokens_of_one
+    return {"content": digest.hexdigest(), "documents": documents, "chunks": chunks, "tokens": tokens}
+
+
+def _row(place: int, chunk: Chunk) -> tuple[object, ...]:
+    joint = None if chunk.joint is None else _bytes(chunk.joint)
+    headings = json.dumps(chunk.headings)
+    return (place, chunk.id, chunk.page, chunk.tokens, chunk.overlap, joint, headings, _bytes(chunk.text))
+
+
+def _chunk(document: StoredDocument, row: tuple[int, str, int | None, int, int, bytes | None, str, bytes]) -> Chunk:
+    place, id_, page, tokens, overlap, joint, headings, text = row
+    return Chunk(
+        id=id_,
+        source=document.location,
+        text=_text(text),
+        index=place % _PLACES,
+        tokens=tokens,
+        page=page,
+        headings=tuple(json.loads(headings)),
+        title=document.title,
+        overlap=overlap,
+        joint=None if joint is None else _text(joint),
+    )

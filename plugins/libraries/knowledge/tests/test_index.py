@@ -1,0 +1,397 @@
+"""An index follows its files: whatever has happened to them and to it, it holds what a new one would."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Document
+from jackfield_documents import DocumentReader
+from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, index_names
+
+READER = DocumentReader()
+
+
+class StoppedError(Exception):
+    """Ends a build where a test wants it; nobody cures it."""
+
+
+class Counting(DocumentReader):
+    """A reader that counts what it parses, and may stop the build."""
+
+    def __init__(self, *, most: int | None = None) -> None:
+        super().__init__(kept_chars=1)
+        self.parsed: list[str] = []
+        self._most = most
+
+    async def read(self, path: Any) -> Document:
+        if self._most is not None and len(self.parsed) >= self._most:
+            raise StoppedError
+        self.parsed.append(Path(path).name)
+        return await super().read(path)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(**texts: str) -> None:
+    """Write Markdown files into `docs`, long enough ago that a change of them shows in their times."""
+    for name, text in texts.items():
+        path = Path("docs", f"{name}.md")
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+
+
+def build(*names: str, index: str = "notes", reader: DocumentReader = READER, **options: Any) -> Built:
+    opened = KnowledgeIndex(index)
+    try:
+        return asyncio.run(opened.build(names, reader=reader, **options))
+    finally:
+        opened.close()
+
+
+def add(*names: str) -> Built:
+    return asyncio.run(KnowledgeIndex("notes").add(names, reader=READER))
+
+
+def remove(*names: str) -> Built:
+    return asyncio.run(KnowledgeIndex("notes").remove(names, reader=READER))
+
+
+def held(index: str = "notes") -> tuple[Chunk, ...]:
+    return tuple(KnowledgeIndex(index).corpus().chunks)
+
+
+def texts(index: str = "notes") -> list[str]:
+    return [chunk.text for chunk in held(index)]
+
+
+def test_an_index_holds_the_chunks_of_its_files_with_page_and_headings() -> None:
+    write(tides="# Tides\n\n## Spring\n\nHigh water.", moon="# Moon\n\nIt is far.")
+    assert build("docs").read == 2
+    moon, tides = held()
+    assert (Path(tides.source).name, tides.headings, tides.title, tides.index) == ("tides.md", ("Tides",), "Tides", 0)
+    assert moon.text == "# Moon\n\nIt is far."
+    assert index_names() == ["notes"]
+    facts = KnowledgeIndex("notes").facts()
+    assert (facts.documents, facts.chunks, facts.tokens) == (2, 2, sum(chunk.tokens for chunk in held()))
+
+
+def test_only_what_has_changed_is_parsed_again() -> None:
+    write(a="one", b="two", c="three")
+    build("docs")
+    reader = Counting()
+    assert build(reader=reader).unchanged == 3
+    assert reader.parsed == []
+    write(b="2")
+    Path("docs/a.md").touch()
+    Path("docs/c.md").unlink()
+    built = build(reader=reader)
+    assert (reader.parsed, built.read, built.unchanged, built.removed) == (["b.md"], 1, 1, 1)
+    assert texts() == ["one", "2"]
+
+
+def test_a_change_that_shows_in_nothing_but_the_content_is_seen() -> None:
+    Path("docs/a.md").write_text("one")
+    build("docs")
+    before = Path("docs/a.md").stat()
+    Path("docs/a.md").write_text("two")
+    os.utime("docs/a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
+    build()
+    assert texts() == ["two"]
+
+
+def test_other_sizes_cut_everything_anew_and_stay() -> None:
+    write(a="First sentence here. " * 40)
+    build("docs")
+    build(size_tokens=50, overlap_chars=0)
+    cut = texts()
+    assert len(cut) > 2
+    write(b="other")
+    build()
+    assert texts()[: len(cut)] == cut
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_used() -> None:
+    write(a="one")
+    Path("bad.json").write_text("{ not json")
+    Path("docs/b.pdf").write_bytes(b"%PDF-1.7 broken")
+    built = build("docs", "bad.json")
+    assert {Path(path).name: reason.partition(" ")[0] for path, reason in built.failed.items()} == {
+        "b.pdf": "b.pdf",
+        "bad.json": "bad.json",
+    } or {Path(path).name for path in built.failed} == {"b.pdf"}
+    assert "one" in texts()
+    generation = KnowledgeIndex("notes").facts().generation
+    assert build().failed == built.failed
+    assert KnowledgeIndex("notes").facts().generation == generation  # nothing has changed
+
+
+def test_a_file_that_becomes_readable_comes_in() -> None:
+    Path("docs/a.md").write_bytes(b"\0\xff\xfe" * 9)
+    write(b="two")
+    build("docs")
+    write(a="one")
+    assert build().failed == {}
+    assert texts() == ["one", "two"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
+def test_texts_titles_and_names_of_any_bytes_come_back_as_they_are() -> None:
+    name = os.fsdecode(b"docs/\xff\n" + b"n" * 240 + b".md")
+    Path(name).write_text("# T\u2028\n\nand more", encoding="utf-8")
+    build("docs")
+    assert build("docs").failed == {}
+    (chunk,) = held()
+    assert os.fsencode(chunk.source).endswith(b"n.md")
+    expected = asyncio.run(READER.read(str(Path(name).absolute())))
+    assert (chunk.title, chunk.source) == (expected.title, expected.source)
+
+
+# --- names ---
+
+
+def test_what_is_wrong_with_a_name_is_said_before_anything_changes() -> None:
+    write(a="one")
+    with pytest.raises(ConfigError, match=r"there is no file or folder .*gone"):
+        build("docs", "gone")
+    with pytest.raises(ConfigError, match="no fetcher for URLs yet"):
+        build("https://example.org/x.pdf")
+    with pytest.raises(ConfigError, match="not a valid name of an index"):
+        KnowledgeIndex("../notes" if os.sep != "/" else "no tes")
+    assert not KnowledgeIndex("notes").exists
+
+
+def test_an_index_that_is_not_there_names_those_that_are() -> None:
+    write(a="one")
+    build("docs")
+    with pytest.raises(
+        ConfigError, match=r"no index 'note'; there are: notes\. Make it: jackfield index build note FILES"
+    ):
+        KnowledgeIndex("note").facts()
+    with pytest.raises(ConfigError, match="no index 'other'"):
+        build(index="other")
+
+
+def test_an_index_may_have_a_path_but_not_that_of_somebody_elses_folder() -> None:
+    write(a="one")
+    build("docs", index="./here.index")
+    assert texts("./here.index") == ["one"]
+    assert index_names() == []
+    with pytest.raises(ConfigError, match="a folder with other files"):
+        build("docs", index="./docs")
+    assert [path.name for path in Path("docs").iterdir()] == ["a.md"]
+
+
+# --- adding, removing, and a rebuild ---
+
+FILES = ("a", "b", "sub/c", "sub/d", "sub/deep/e")
+PLACES = ("docs", "docs/sub", "docs/sub/deep", "docs/*.md", "docs/**/[ce].md", *(f"docs/{name}.md" for name in FILES))
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.sampled_from(FILES), st.sampled_from(["one", "two", "# H\n\nthree " * 30])),
+        st.tuples(st.just("delete"), st.sampled_from(FILES)),
+        st.tuples(st.just("add"), st.sampled_from(PLACES)),
+        st.tuples(st.just("remove"), st.sampled_from(PLACES)),
+        st.tuples(st.just("stop"), st.integers(0, 3)),
+    ),
+    max_size=9,
+)
+
+
+def is_meant(file: str, place: str) -> bool:
+    """A second way to say which files a place stands for."""
+    name = f"docs/{file}.md"
+    if place == "docs/*.md":
+        return "/" not in file
+    if place == "docs/**/[ce].md":
+        return file[-1] in "ce"
+    return name == place or name.startswith(place + "/")
+
+
+def written(file: str, text: str) -> None:
+    path = Path(f"docs/{file}.md")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@settings(max_examples=40)
+@given(operations=OPERATIONS)
+def test_adding_and_removing_equals_a_rebuild(tmp_path_factory: Any, operations: list[tuple[Any, ...]]) -> None:
+    folder = tmp_path_factory.mktemp("case")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(folder))
+        patch.chdir(folder)
+        written("a", "one")
+        build("docs/a.md")
+        last = dict.fromkeys(FILES, False) | {"a": True}
+        for operation in operations:
+            match operation:
+                case "write", file, text:
+                    written(file, text)
+                case "delete", file:
+                    Path(f"docs/{file}.md").unlink(missing_ok=True)
+                case "add", place:
+                    try:
+                        add(place)
+                    except ConfigError:  # there is nothing of that name, and nothing changes
+                        continue
+                    last.update({file: True for file in FILES if is_meant(file, place)})
+                case "remove", place:
+                    remove(place)
+                    last.update({file: False for file in FILES if is_meant(file, place)})
+                case "stop", number:
+                    with pytest.raises(StoppedError) if stops(number) else pytest.MonkeyPatch.context():
+                        build(reader=Counting(most=number))
+        build()
+        there = [f"docs/{file}.md" for file in FILES if last[file] and Path(f"docs/{file}.md").exists()]
+        assert sorted(one.location for one in KnowledgeIndex("notes").documents()) == sorted(
+            str(Path(name).absolute()) for name in there
+        )
+        if there:
+            build(*there, index="fresh")
+            assert held() == held("fresh")
+            assert KnowledgeIndex("notes").facts().content == KnowledgeIndex("fresh").facts().content
+
+
+def stops(number: int) -> bool:
+    """Whether a build that may parse so many files will be stopped."""
+    dry = Counting()
+    shutil.copytree(KnowledgeIndex("notes").folder, "dry.index", dirs_exist_ok=True)
+    build(index="./dry.index", reader=dry)
+    shutil.rmtree("dry.index")
+    return len(dry.parsed) > number
+
+
+def test_a_build_that_was_stopped_leaves_the_old_index_and_the_next_goes_on() -> None:
+    write(a="one", b="two")
+    build("docs")
+    write(a="1", **{f"c{number}": str(number) for number in range(8)})
+    Path("docs/b.md").unlink()
+    with pytest.raises(StoppedError):
+        build(reader=Counting(most=4))
+    assert texts() == ["one", "two"]
+    reader = Counting()
+    build(reader=reader)
+    assert len(reader.parsed) == 5
+    assert texts() == ["1", *map(str, range(8))]
+
+
+# --- readers ---
+
+
+def test_who_has_opened_it_goes_on_reading_what_was_there_for_one_change() -> None:
+    write(a="one", b="two")
+    build("docs")
+    before = KnowledgeIndex("notes").corpus()
+    write(a="1")
+    build()
+    assert [chunk.text for chunk in before.chunks] == ["one", "two"]
+    assert texts() == ["1", "two"]
+    write(a="I")
+    build()
+    with pytest.raises(ChangedIndexError):
+        list(KnowledgeIndex("notes").corpus().chunks), before.chunks[0]
+
+
+def test_a_corpus_stays_the_same_until_something_changes() -> None:
+    write(a="one")
+    build("docs")
+    index = KnowledgeIndex("notes")
+    corpus = index.corpus()
+    build()
+    assert index.corpus() is corpus
+    write(a="two")
+    build()
+    assert index.corpus() is not corpus
+    assert index.corpus().content_hash != corpus.content_hash
+
+
+def test_chunks_can_be_counted_sliced_and_looked_up_like_a_tuple() -> None:
+    write(**{name: f"text {name}" for name in "abcde"})
+    build("docs")
+    chunks = KnowledgeIndex("notes").corpus().chunks
+    whole = tuple(chunks)
+    assert [chunks[n] for n in range(-5, 5)] == [whole[n] for n in range(-5, 5)]
+    assert chunks[1:4] == whole[1:4]
+    assert chunks[::-2] == whole[::-2]
+    assert (len(chunks), chunks[4] in chunks) == (5, True)
+    with pytest.raises(IndexError):
+        chunks[5]
+
+
+# --- files that are not whole, or not ours ---
+
+
+def damage(name: str) -> Callable[[Callable[[Path], None]], None]:
+    def decorate(work: Callable[[Path], None]) -> None:
+        DAMAGES[name] = work
+
+    return decorate
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {}
+
+
+@damage("cut short")
+def _(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+@damage("something else")
+def _(file: Path) -> None:
+    file.write_bytes(b"It was a dark and stormy night. " * 300)
+
+
+@damage("of a newer version")
+def _(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 2")
+
+
+@damage("of another program")
+def _(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA application_id = 7")
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_is(name: str) -> None:
+    write(a="one " * 3000)
+    build("docs")
+    file = KnowledgeIndex("notes").folder / "index.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")  # all of it in the one file
+    connection.close()
+    DAMAGES[name](file)
+    before = file.read_bytes()
+    wording = {"of a newer version": "it has version 2", "of another program": "a database of another program"}
+    with pytest.raises(ConfigError, match=rf"index 'notes' cannot be used.*{wording.get(name, '')}"):
+        list(KnowledgeIndex("notes").corpus().chunks)
+    with pytest.raises(ConfigError, match="index 'notes' cannot be used"):
+        build("docs")
+    assert file.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_what_is_in_it_is_for_its_user_alone() -> None:
+    write(a="one")
+    build("docs")
+    folder = KnowledgeIndex("notes").folder
+    modes: Mapping[str, int] = {path.name: path.stat().st_mode & 0o077 for path in [folder, *folder.iterdir()]}
+    assert set(modes.values()) == {0}
