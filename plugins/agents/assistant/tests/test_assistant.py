@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +16,13 @@ from jackfield import PluginHost, create_agent, tool
 from jackfield.errors import ConfigError, DocParserError, PluginError
 from jackfield.events import PluginEvent
 from jackfield.request import ModelFacts
+from jackfield.results import Source
 from jackfield.settings import Settings
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_assistant import Assistant
 from jackfield_assistant.knowledge import knowledge_block
+from jackfield_documents import DocumentReader
+from jackfield_knowledge import KnowledgeIndex
 
 
 @pytest.fixture
@@ -176,3 +181,53 @@ def test_the_class_is_in_the_package_which_loads_nothing_before_it_is_asked_for(
 def test_a_result_names_the_documents_that_the_model_was_shown(guide: str) -> None:
     result = Assistant(llm=ScriptedModel([answer("48")]), files=[guide]).ask("How many sockets has a panel?")
     assert [str(source) for source in result.sources] == ["guide.md"]
+
+
+def test_folders_patterns_and_indexes_are_files_of_an_agent(
+    guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    asyncio.run(KnowledgeIndex("guides").build([guide], reader=DocumentReader()))
+    for files in ([str(tmp_path)], [str(tmp_path / "*.md")], ["index:guides"]):
+        model = ScriptedModel([answer("48")])
+        events = ask(model, files=files)
+        assert "## The content from [file](guide.md):" in system_of(model)
+        assert "A panel has 48 sockets." in system_of(model)
+        told = next(event for event in events if isinstance(event, PluginEvent))
+        assert told.data["documents"] == 1
+
+
+def test_what_is_found_in_an_index_is_a_source_with_its_page_and_headings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "long.txt").write_text("\f".join(f"Page on the {word}. " * 30 for word in ("otter", "heron", "lynx")))
+    index = KnowledgeIndex("long")
+    asyncio.run(index.build([str(tmp_path / "long.txt")], reader=DocumentReader(), size_tokens=100))
+    agent = Assistant(llm=ScriptedModel([answer("?")]), files=["index:long"], rag_cfg={"top_k": 1})
+    result = agent.ask("heron")
+    assert result.sources == (Source("long.txt", 2),)
+    assert str(result.sources[0]) == "long.txt, page 2"
+
+
+def test_an_agent_whose_index_is_not_there_fails_and_says_how_to_make_it() -> None:
+    with pytest.raises(DocParserError, match=r"no index 'nothing-of-that-name'.*jackfield index build"):
+        ask(ScriptedModel([answer("?")]), files=["index:nothing-of-that-name"])
+
+
+def test_an_older_retrieval_tool_that_gives_passages_and_errors_only_still_works(guide: str) -> None:
+    @dataclass(frozen=True)
+    class Found:
+        passages: tuple[dict[str, Any], ...] = ({"url": "/a/old.md", "text": ["It works."]},)
+        errors: tuple[DocParserError, ...] = (DocParserError("gone.md does not exist"),)
+
+    class Old:
+        async def retrieve(self, query: str, files: Any) -> Found:
+            return Found()
+
+    model = ScriptedModel([answer("?")])
+    agent = Assistant(llm=model, files=[guide, "gone.md"])
+    agent._retrieval = SimpleNamespace(load=Old)  # type: ignore[assignment]
+    result = agent.ask("Does it work?")
+    assert "It works." in system_of(model)
+    assert result.sources == (Source("old.md"),)

@@ -12,10 +12,15 @@ import pytest
 from jackfield.descriptors import required_by
 from jackfield.errors import ConfigError, DocParserError, PluginNotFoundError, ToolArgumentError
 from jackfield.plugins import default_host
+from jackfield.results import Source, sources_in
 from jackfield.tools import ToolContext, Workspace, find_tool
-from jackfield_documents import RAGConfig
+from jackfield_documents import DocumentReader, RAGConfig
+from jackfield_knowledge import KnowledgeIndex
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.tool import RetrievalTool
+from jackfield_testkit.embeddings import embeddings, texts_in
+from jackfield_testkit.replies import Reply
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 ANIMALS = ("otter", "badger", "heron", "lynx", "marten", "osprey")
 
@@ -156,3 +161,131 @@ def test_the_descriptor_says_which_searchers_the_settings_ask_for(settings: dict
     (spec,) = tools()
     asked = required_by(spec.required_by, {**settings, "": True})
     assert asked == [f"searcher.{name}" for name in RAGConfig.parse(settings).searchers]
+
+
+# --- folders, patterns and indexes ---
+
+
+@pytest.fixture
+def notes(library: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnowledgeIndex:
+    """The library as an index."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    index = KnowledgeIndex("notes")
+    asyncio.run(index.build(library, reader=DocumentReader(), size_tokens=100))
+    return index
+
+
+@pytest.mark.parametrize("name", [".", "*.md", "**/*.md"])
+def test_a_folder_and_a_pattern_stand_for_their_files(
+    library: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "film.raw").write_text("?")
+    tool = RetrievalTool({"max_ref_token": 150, "chunk_size": 100})
+    result = ask(tool, [name], query="Where does the lynx sleep?")
+    assert passages(result)[0]["url"] == "lynx.md"
+    assert result.metadata["documents"] == len(ANIMALS)
+    skipped = ["skipped ./film.raw: no installed package reads .raw files"] if name == "." else []
+    assert result.metadata["skipped"] == skipped
+    assert passages(ask(tool, [name], query="x", files=["lynx.md"]))[0]["url"] == "lynx.md"
+
+
+def test_an_index_is_searched_and_each_hit_says_where_it_is_from(notes: KnowledgeIndex) -> None:
+    tool = RetrievalTool({"max_ref_token": 150})
+    result = ask(tool, ["index:notes"], query="Where does the lynx sleep?")
+    assert passages(result)[0]["url"] == "lynx.md"
+    assert "sleeps in a den lined with lynx grass" in " ".join(passages(result)[0]["text"])
+    best = result.metadata["hits"][0]
+    assert (best["location"], best["headings"], best["ranks"]) == ("lynx.md", ["The lynx"], {"keyword_search": 1})
+    assert sources_in(result.metadata)[0] == Source("lynx.md")
+
+
+def test_hits_in_pages_say_which(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("\f".join(f"Page on the {animal}. " * 30 for animal in ANIMALS))
+    tool = RetrievalTool({"top_k": 1, "chunk_size": 100})
+    result = ask(tool, [str(tmp_path / "long.txt")], query="heron")
+    assert sources_in(result.metadata) == [Source("long.txt", 3)]
+
+
+def test_an_index_gives_the_same_as_its_files(library: list[str], notes: KnowledgeIndex) -> None:
+    for settings in ({}, {"max_ref_token": 300}, {"top_k": 2}, {"score_threshold": 3.0}):
+        tool = RetrievalTool({"chunk_size": 100, **settings})
+        for query in ("Where does the otter sleep?", "osprey grass", "nothing of the kind"):
+            kept = ask(tool, ["index:notes"], query=query).metadata
+            plain = ask(tool, sorted(library), query=query).metadata
+            assert kept["hits"] == plain["hits"]
+            if plain["hits"] or not settings.get("max_ref_token"):
+                assert kept["sources"] == plain["sources"]
+
+
+def test_files_and_an_index_are_searched_together_and_a_file_in_both_comes_once(
+    library: list[str], notes: KnowledgeIndex, tmp_path: Path
+) -> None:
+    (tmp_path / "new.md").write_text("The wolf sleeps in a den lined with wolf grass. " * 9)
+    tool = RetrievalTool({"max_ref_token": 800, "chunk_size": 100})
+    found = ask(
+        tool, [str(tmp_path / "new.md"), library[0], "index:notes"], query="den lined with otter, wolf or lynx grass"
+    )
+    assert {"new.md", "otter.md", "lynx.md"} <= {entry["url"] for entry in passages(found)}
+    texts = [text for entry in passages(found) for text in entry["text"]]
+    assert "\n".join(texts).count("The otter sleeps in a den lined with otter grass") == 1
+    assert [hit["ranks"]["keyword_search"] for hit in found.metadata["hits"]] == list(
+        range(1, len(found.metadata["hits"]) + 1)
+    )
+
+
+def test_an_index_that_changes_while_it_is_used_is_read_anew(notes: KnowledgeIndex, library: list[str]) -> None:
+    tool = RetrievalTool({"max_ref_token": 150})
+    ask(tool, ["index:notes"], query="lynx")
+    for text in ("It is a wolf.", "It is a vixen."):
+        Path(library[3]).write_text(f"{text} " * 50)
+        asyncio.run(notes.build(reader=DocumentReader()))
+    assert "vixen" in ask(tool, ["index:notes"], query="vixen").content
+    assert "lynx.md" not in ask(tool, ["index:notes"], query="den lined with lynx grass").content
+
+
+def test_an_index_that_is_not_there_is_named_and_the_other_files_are_used(library: list[str]) -> None:
+    result = ask(RetrievalTool(), ["index:nothing-of-that-name", library[0]], query="x")
+    assert passages(result)[0]["url"] == "otter.md"
+    assert "there is no index 'nothing-of-that-name'" in result.content
+    with pytest.raises(DocParserError, match="there is no index"):
+        ask(RetrievalTool(), ["index:nothing-of-that-name"], query="x")
+
+
+def test_a_url_and_a_folder_without_documents_are_named(library: list[str], tmp_path: Path) -> None:
+    (tmp_path / "void").mkdir()
+    result = ask(RetrievalTool(), ["https://example.org/a.pdf", library[0]], query="x")
+    assert "URLs need a fetcher" in result.content
+    with pytest.raises(DocParserError, match="void: a folder without files"):
+        ask(RetrievalTool(), [str(tmp_path / "void")], query="x")
+
+
+def test_a_model_cannot_open_an_index_that_is_not_the_conversations(notes: KnowledgeIndex, library: list[str]) -> None:
+    with pytest.raises(ToolArgumentError, match="no document 'index:notes'"):
+        ask(RetrievalTool(), library, query="x", files=["index:notes"])
+    assert passages(ask(RetrievalTool(), [*library, "index:notes"], query="x", files=["index:notes"]))
+
+
+def test_more_files_than_fit_a_conversation_point_to_an_index(tmp_path: Path) -> None:
+    for number in range(2001):
+        (tmp_path / f"{number}.md").write_text("x")
+    with pytest.raises(ConfigError, match=r"more than 2,000 files.* jackfield index build NAME FILES"):
+        ask(RetrievalTool(), [str(tmp_path)], query="x")
+
+
+def test_what_is_embedded_for_an_index_is_kept_beside_it(notes: KnowledgeIndex, library: list[str]) -> None:
+    def lengths(request: RecordedRequest) -> Reply:
+        return embeddings(request, [[float(len(text)), 1.0] for text in texts_in(request)], tokens=1)
+
+    with FakeOpenAI() as server:
+        server.respond(lengths)
+        embedder = {"base_url": server.url, "api_key": "sk-test"}
+        searcher = {"name": "vector_search", "embedding_model": "openai:m", "embedder_settings": embedder}
+        tool = RetrievalTool({"max_ref_token": 150, "rag_searchers": [searcher]})
+        ask(tool, ["index:notes"], query="lynx")
+        before = sum(map(len, map(texts_in, server.requests)))
+        Path(library[3]).write_text("It is a wolf.")
+        asyncio.run(notes.build(reader=DocumentReader()))
+        ask(tool, ["index:notes"], query="wolf")
+        assert sum(map(len, map(texts_in, server.requests))) == before + 2  # the new chunk, and the question
+    assert (notes.folder / "vectors.sqlite").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Unpack, cast
+from typing import Any, ClassVar, Protocol, Unpack, cast, runtime_checkable
 
 from jackfield import sync
 from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, ToolEntry
@@ -33,6 +33,14 @@ class Retrieved(Protocol):
         """One for each file that could not be read."""
 
 
+@runtime_checkable
+class Described(Protocol):
+    """What a retrieval tool finds that says more of it."""
+
+    def metadata(self) -> Mapping[str, Any]:
+        """`sources`, as `jackfield.results.sources_in` reads them; `hits`, `documents` (how many), `skipped`."""
+
+
 class Retriever(Protocol):
     """The part of the retrieval tool that an agent uses."""
 
@@ -58,7 +66,8 @@ class Assistant(FnCallAgent):
     Args:
         function_list, llm, system_message, name, description: As for every agent.
         rag_cfg: How documents are cut and searched; the keys of `RAGConfig`.
-        options: As for every agent; `files` are the documents.
+        options: As for every agent; `files` are the documents: files, folders, patterns (`docs/**/*.md`), and indexes
+            on disk (`index:NAME`; see `jackfield index`).
 
     A run takes one option of its own, `knowledge`: text to use instead of the files, either plain or as a JSON list
     of `{"url": …, "text": […]}`.
@@ -100,10 +109,12 @@ class Assistant(FnCallAgent):
             return _Knowledge("")
         retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
         found = await retriever.retrieve(query, files)
+        event = _event(found)
+        documents = event.data.get("documents", len(files) - len(found.errors))
         # Of a file in the conversation, tools may make something all the same.
-        if self.files and len(found.errors) == len(files):
-            raise DocParserError("no document could be read: " + "; ".join(str(error) for error in found.errors))
-        return _Knowledge(knowledge_block(found.passages, run.lang), _event(found))
+        if self.files and not documents and event.data.get("note"):
+            raise DocParserError(f"no document could be read: {event.data['note']}")
+        return _Knowledge(knowledge_block(found.passages, run.lang), event)
 
 
 def _documents(run: Run) -> tuple[str, ...]:
@@ -125,6 +136,9 @@ def _event(found: Retrieved) -> PluginEvent:
         "passages": sum(len(passage["text"]) for passage in found.passages),
         "errors": problems,
     }
-    if problems:
-        data["note"] = "; ".join(problems)
+    if isinstance(found, Described):
+        data.update(found.metadata())
+    notes = [*problems, *cast("Sequence[str]", data.get("skipped", ()))]
+    if notes:
+        data["note"] = "; ".join(notes)
     return PluginEvent(RETRIEVED, data)

@@ -1,4 +1,4 @@
-"""From a query and files to passages: read, cut, search, fuse, choose."""
+"""From a query and files to passages: find, read, cut, search, fuse, choose."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jackfield.errors import DocParserError
+from jackfield.errors import ConfigError, DocParserError
+from jackfield.messages import basename_of
 from jackfield.plugins import PluginHost
-from jackfield.retrieval import Corpus, Document, Hit, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.sync import in_worker
 from jackfield_documents import (
     DocumentReader,
+    Expanded,
     Kept,
     Passage,
     RAGConfig,
+    best_within,
     choose,
     corpus_of,
+    expand,
     fits_whole,
+    front_part,
     fuse,
     passages,
+    why_nothing_reads,
 )
+from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
 
 _KEPT_CORPORA = 8
+_TRIES = 5
+_OF_VECTORS = "vector_search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +41,46 @@ class RetrievalResult:
     Attributes:
         passages: By source, in document order.
         hits: Best first; () when all documents fit together and nothing had to be searched.
-        errors: One for each file that could not be read.
+        errors: One for each file or index that could not be read.
+        chunks: What the passages are made of.
+        documents: How many documents were read or searched.
+        skipped: A line for each reason why files of folders were left out.
     """
 
     passages: list[Passage]
     hits: tuple[Hit, ...] = ()
     errors: tuple[DocParserError, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
+    documents: int = 0
+    skipped: tuple[str, ...] = ()
+
+    def metadata(self) -> dict[str, object]:
+        """What programs are told of it: `sources`, `hits` with the place that each searcher gave them, and problems."""
+        shown = {chunk.id for chunk in self.chunks}
+        hits = [hit for hit in self.hits if hit.chunk.id in shown]
+        return {
+            "sources": [_place(hit.chunk) for hit in hits] or [basename_of(entry["url"]) for entry in self.passages],
+            "passages": sum(len(entry["text"]) for entry in self.passages),
+            "hits": [{**_place(hit.chunk), "score": hit.score, "ranks": dict(hit.ranks)} for hit in hits],
+            "documents": self.documents,
+            "errors": [str(error) for error in self.errors],
+            "skipped": list(self.skipped),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Knowledge:
+    """What is searched: the chunks of files, and indexes on disk."""
+
+    files: Corpus
+    indexes: tuple[KeptCorpus, ...]
+    documents: int
+    errors: tuple[DocParserError, ...]
+    skipped: tuple[str, ...]
 
 
 class Retriever:
-    """Retrieves from local files. Documents, their chunks and the searchers' indexes are kept by content.
+    """Retrieves from files, folders, patterns and indexes. What was read, cut and indexed is kept by content.
 
     Args:
         config: Sizes, searchers and limits.
@@ -53,25 +92,76 @@ class Retriever:
         self._host = host
         self._reader = DocumentReader(host)
         self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
-        self._searchers: dict[str, Searcher] = {}
+        self._searchers: dict[tuple[str, object], Searcher] = {}
+        self._indexes: dict[str, KnowledgeIndex] = {}
+
+    async def expand(self, files: Iterable[str]) -> Expanded:
+        """The files that names of files, folders and patterns stand for, and indexes as they are named.
+
+        Raises:
+            ConfigError: There are too many for one conversation.
+        """
+        try:
+            return await in_worker(expand, list(files), why_not=why_nothing_reads(self._host))
+        except ConfigError as error:
+            raise ConfigError(f"{error}, or keep them in an index: jackfield index build NAME FILES") from error
 
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
         """Find what fits a query.
 
+        Args:
+            query: A question, or keywords.
+            files: Paths of files and folders, patterns, and `index:NAME` for an index on disk.
+
         Raises:
             PluginError: A searcher is not installed, or cannot be loaded.
+            ConfigError: There are too many files.
         """
-        reading = await self._reader.read_all(files)
-        errors = tuple(reading.errors.values())
-        if not reading.documents:
-            return RetrievalResult([], errors=errors)
-        corpus = await in_worker(self._corpus, reading.documents)
+        names = list(files)
+        for _ in range(_TRIES):
+            try:
+                return await self._retrieve(query, names)
+            except ChangedIndexError:  # it was built twice since it was opened
+                continue
+        raise ConfigError("an index changes faster than it can be searched: build it less often")
+
+    async def _retrieve(self, query: str, names: Sequence[str]) -> RetrievalResult:
+        known = await self._known(names)
+        corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
         selective = self._config.top_k is not None or self._config.score_threshold is not None
-        hits = await self._hits(query, corpus, always=selective)
-        if selective and not hits:
-            return RetrievalResult([], errors=errors)
-        chosen = choose(corpus, hits, max_tokens=self._config.max_ref_token, all_if_it_fits=not selective)
-        return RetrievalResult(passages(chosen), tuple(hits), errors)
+        hits: list[Hit] = []
+        if query.strip() and (selective or not (len(corpora) == 1 and self._fits(corpora[0]))):
+            hits = await self._hits(query, corpora)
+        chunks = [] if selective and not hits else self._chosen(known, hits, selective=selective)
+        return RetrievalResult(
+            passages(chunks), tuple(hits), known.errors, tuple(chunks), known.documents, known.skipped
+        )
+
+    # --- what is searched ---
+
+    async def _known(self, names: Sequence[str]) -> _Knowledge:
+        expanded = await self.expand(names)
+        files = [name for name in expanded.files if not name.startswith(PREFIX)]
+        reading = await self._reader.read_all((*files, *expanded.missing))
+        opened = [await self._opened(name) for name in expanded.files if name.startswith(PREFIX)]
+        indexes = tuple(one for one in opened if isinstance(one, KeptCorpus))
+        errors = (*reading.errors.values(), *(one for one in opened if isinstance(one, DocParserError)))
+        plain = await in_worker(self._corpus, reading.documents)
+        documents = len(reading.documents) + sum(one.facts.documents for one in indexes)
+        # What chunks repeat of each other does not count in the end; it is at most half of them.
+        if indexes and sum(one.facts.tokens for one in indexes) <= 2 * self._config.max_ref_token:
+            whole = await in_worker(self._together, plain, indexes)
+            if self._fits(whole):
+                plain, indexes = whole, ()
+        return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()))
+
+    async def _opened(self, name: str) -> KeptCorpus | DocParserError:
+        try:
+            if name not in self._indexes:
+                self._indexes[name] = KnowledgeIndex(name.removeprefix(PREFIX))
+            return await in_worker(self._indexes[name].corpus)
+        except ConfigError as error:
+            return DocParserError(f"{name} cannot be read: {error}")
 
     def _corpus(self, documents: Sequence[Document]) -> Corpus:
         key = tuple(part for document in documents for part in (document.source, document.content_hash))
@@ -82,18 +172,80 @@ class Retriever:
 
         return self._corpora.get(key, cut)
 
-    async def _hits(self, query: str, corpus: Corpus, *, always: bool) -> list[Hit]:
-        if not query.strip() or (not always and fits_whole(corpus, max_tokens=self._config.max_ref_token)):
+    def _together(self, plain: Corpus, indexes: Sequence[KeptCorpus]) -> Corpus:
+        """Files and small indexes as one corpus; a file that is in several is there once."""
+        key = ("together", plain.content_hash, *(one.content_hash for one in indexes))
+
+        def join() -> Corpus:
+            chunks = {chunk.id: chunk for corpus in (plain, *indexes) for chunk in corpus.chunks}
+            return Corpus(tuple(chunks.values()))
+
+        return self._corpora.get(key, join)
+
+    def _fits(self, corpus: Corpus) -> bool:
+        """Whether all of a corpus is given; of an index that is not, no chunk is read to find out."""
+        if isinstance(corpus, KeptCorpus):
+            return False
+        return fits_whole(corpus, max_tokens=self._config.max_ref_token)
+
+    # --- searching ---
+
+    async def _hits(self, query: str, corpora: Sequence[Corpus]) -> list[Hit]:
+        if not corpora:
             return []
         wanted = self._config.searchers
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
-        searchers = [self._searcher(name, settings) for name, settings in wanted.items()]
-        found = await asyncio.gather(*(searcher.search(query, corpus, limit=limit) for searcher in searchers))
-        hits = found[0] if len(wanted) == 1 else fuse(dict(zip(wanted, found, strict=True)))
+        searches = [
+            self._searcher(name, settings, corpus).search(query, corpus, limit=limit)
+            for name, settings in wanted.items()
+            for corpus in corpora
+        ]
+        found = await asyncio.gather(*searches)
+        rankings = {
+            name: _merged(name, found[start : start + len(corpora)])
+            for name, start in zip(wanted, range(0, len(found), len(corpora)), strict=True)
+        }
+        hits = next(iter(rankings.values())) if len(wanted) == 1 else fuse(rankings)
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
-    def _searcher(self, name: str, settings: Mapping[str, object]) -> Searcher:
-        if name not in self._searchers:
-            self._searchers[name] = make_searcher(name, settings, host=self._host)
-        return self._searchers[name]
+    def _searcher(self, name: str, settings: Mapping[str, object], corpus: Corpus) -> Searcher:
+        if name == _OF_VECTORS and isinstance(corpus, KeptCorpus):
+            # Beside the index, unless the user says where: what was embedded for it once is never embedded again.
+            settings = {"index_path": str(corpus.shelf.folder / "vectors.sqlite"), **settings}
+        key = (name, settings.get("index_path"))
+        if key not in self._searchers:
+            self._searchers[key] = make_searcher(name, settings, host=self._host)
+        return self._searchers[key]
+
+    # --- choosing ---
+
+    def _chosen(self, known: _Knowledge, hits: Sequence[Hit], *, selective: bool) -> list[Chunk]:
+        most = self._config.max_ref_token
+        if not known.indexes:
+            return choose(known.files, hits, max_tokens=most, all_if_it_fits=not selective)
+        if not hits:
+            return front_part(known.files, max_tokens=most)
+        order = {chunk.source: number for number, chunk in enumerate(known.files.chunks)}
+        chosen = best_within(hits, max_tokens=most)
+        return sorted(chosen, key=lambda chunk: (order.get(chunk.source, len(order)), chunk.source, chunk.index))
+
+
+def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
+    """What one searcher found in several corpora, as one ranking; a chunk that is in several of them comes once."""
+    if len(rankings) == 1:
+        return list(rankings[0])
+    best: dict[str, Hit] = {}
+    for hit in sorted((hit for ranking in rankings for hit in ranking), key=lambda hit: -hit.score):
+        best.setdefault(hit.chunk.id, hit)
+    return [Hit(hit.chunk, hit.score, {name: rank}) for rank, hit in enumerate(best.values(), start=1)]
+
+
+def _place(chunk: Chunk) -> dict[str, object]:
+    """Where a chunk stands: file, page and headings, as far as there are any."""
+    place: dict[str, object] = {"location": basename_of(chunk.source)}
+    if chunk.page is not None:
+        place["page"] = chunk.page
+    if chunk.headings:
+        place["headings"] = list(chunk.headings)
+    return place

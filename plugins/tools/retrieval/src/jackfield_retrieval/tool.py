@@ -18,8 +18,8 @@ from jackfield_retrieval.retriever import RetrievalResult, Retriever
 class RetrievalTool(BaseTool):
     """Searches documents. `cfg` takes the keys of `RAGConfig`.
 
-    A model may name only the files of its conversation, by path or by their last part, and files in the workspace: it
-    cannot reach others.
+    The files of a conversation may be folders, patterns and indexes on disk (`index:NAME`), too. A model may name only
+    the files of its conversation, by path or by their last part, and files in the workspace: it cannot reach others.
     """
 
     name = "retrieval"
@@ -46,24 +46,28 @@ class RetrievalTool(BaseTool):
         arguments = self.parse_arguments(params)
         scope = context or ToolContext()
         wanted = arguments.get("files")
-        files = scope.files if wanted is None else [_allowed(name, scope.files, scope.workspace) for name in wanted]
+        files: Sequence[str] = scope.files
+        if wanted is not None:
+            known = await self._retriever.expand(scope.files)
+            known_files = (*known.files, *known.missing)
+            files = [name if name in files else _allowed(name, known_files, scope.workspace) for name in wanted]
         found = await self.retrieve(arguments["query"], files)
-        if found.errors and not found.passages:
-            raise DocParserError("no document could be read: " + "; ".join(map(str, found.errors)))
+        problems = (*map(str, found.errors), *found.skipped)
+        if problems and not found.documents:
+            raise DocParserError("no document could be read: " + "; ".join(problems))
         shown = [{"url": basename_of(passage["url"]), "text": passage["text"]} for passage in found.passages]
         lines = [json.dumps(shown, ensure_ascii=False, indent=4), *(f"could not be read: {e}" for e in found.errors)]
-        metadata = {
-            "sources": [entry["url"] for entry in shown],
-            "passages": sum(len(entry["text"]) for entry in shown),
-            "errors": [str(error) for error in found.errors],
-        }
-        return ToolResult("\n\n".join(lines), metadata)
+        return ToolResult("\n\n".join(lines), found.metadata())
 
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
-        """Find what fits a query in files that the caller trusts."""
+        """Find what fits a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
+        return await self._retriever.retrieve(query, files)
+
+    @property
+    def _retriever(self) -> Retriever:
         if self._made is None:
             self._made = Retriever(self.config, self.host or default_host())
-        return await self._made.retrieve(query, files)
+        return self._made
 
 
 def _allowed(name: str, files: Sequence[str], workspace: Workspace) -> str:
