@@ -188,6 +188,16 @@ print([chunk.text for chunk in corpus.chunks])
 """,
         "['High water comes twice a day.', 'Neap tides are small.']",
     ),
+    "jackfield-index": Job(
+        """
+from jackfield.cli.main import main
+main(["index", "build", "./house.index", "tools.zh.md"])
+main(["index", "search", "./house.index", "默认超时", "--json"])
+main(["index", "search", "./house.index", "默认超时", "--limit", "1"])
+""",
+        "keyword_search 1",
+        beside=("jackfield-keyword-search", "jackfield-text"),
+    ),
     "jackfield-knowledge": Job(
         """
 import asyncio

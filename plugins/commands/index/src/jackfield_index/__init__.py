@@ -1,0 +1,1 @@
+"""The command `jackfield index`: a knowledge base on disk, built from files and folders."""

@@ -1,0 +1,54 @@
+"""How far a build is, as one line on a terminal that is written over."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from jackfield.messages import basename_of
+from jackfield.retrieval import shown_path
+from jackfield_knowledge import Progress
+
+_PAUSE_S = 0.1  # more often than a person can read costs time
+_BAR = 24
+
+
+class ProgressLine:
+    """Shows progress on standard error, if that is a terminal; leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
+        self._next_s = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is."""
+        now = time.monotonic()
+        if now < self._next_s:
+            return
+        self._next_s = now + _PAUSE_S
+        filled = _BAR * progress.done // max(1, progress.total)
+        bar = "#" * filled + "." * (_BAR - filled)
+        name = shown_path(basename_of(progress.location))
+        self.say(f"[{bar}] {progress.done} of {progress.total} files  {name}")
+
+    def say(self, text: str) -> None:
+        """Show a text in place of the last one."""
+        if self._is_shown:
+            width = shutil.get_terminal_size().columns - 1
+            sys.stderr.write(f"\r\x1b[K{text[:width]}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.say("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
