@@ -86,7 +86,7 @@ def test_line_ends_become_newlines(ends: str) -> None:
     ],
 )
 def test_binary_data_is_refused_whatever_its_name(data: bytes) -> None:
-    with pytest.raises(DocParserError, match=r"^garbage\.txt (holds binary data|cannot be read)"):
+    with pytest.raises(DocParserError, match=r"^garbage\.txt (contains binary data|cannot be read)"):
         decode(data, source="garbage.txt")
 
 

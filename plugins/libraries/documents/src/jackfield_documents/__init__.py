@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jackfield_documents.budget import Passage, best_within, choose, fits_whole, front_part, passages
     from jackfield_documents.chunking import chunk_document, corpus_of
     from jackfield_documents.decoding import Decoded, decode
-    from jackfield_documents.documents import DocumentReader, Reading
+    from jackfield_documents.documents import DocumentReader, Fingerprint, Reading, file_signature, is_settled
     from jackfield_documents.expanding import Expanded, Skipped, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
     from jackfield_documents.parsing import ParserLimits
@@ -52,6 +52,8 @@ __all__ = [
     "chunk_document",
     "corpus_of",
     "decode",
+    "expand",
+    "file_signature",
     "fits_whole",
     "front_part",
     "fuse",
@@ -59,6 +61,7 @@ __all__ = [
     "is_settled",
     "passages",
     "pipe_table",
+    "why_nothing_reads",
 ]
 
 _HOME = {

@@ -133,6 +133,23 @@ class IndexCache(Generic[V]):
     def __init__(self, capacity: int = 8) -> None:
         self._indexes: Kept[str, V] = Kept(capacity)
 
-    def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V]) -> V:
-        """The index of a corpus, built if needed. It blocks: call it in a worker thread."""
-        return self._indexes.get(corpus.content_hash, lambda: build(corpus.chunks))
+    def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V], kept: OnShelf[V] | None = None) -> V:
+        """The index of a corpus, built if needed. It blocks: call it in a worker thread.
+
+        Args:
+            corpus: What is searched. If it has a `Shelf` as its attribute `shelf`, the index is kept there.
+            build: Makes the index.
+            kept: How it is written and read; None if it is not.
+        """
+
+        def made() -> V:
+            shelf = getattr(corpus, "shelf", None)
+            if kept is None or not isinstance(shelf, Shelf):
+                return build(corpus.chunks)
+            found = shelf.load(kept)
+            if found is None:
+                found = build(corpus.chunks)
+                shelf.save(found, kept)
+            return found
+
+        return self._indexes.get(corpus.content_hash, made)
