@@ -71,5 +71,5 @@ def test_headings_have_the_level_that_they_have_in_the_page() -> None:
 
 
 def test_a_file_that_is_not_html_is_refused_by_name() -> None:
-    with pytest.raises(DocParserError, match=r"report\.html holds binary data"):
+    with pytest.raises(DocParserError, match=r"report\.html contains binary data"):
         HtmlParser().parse(b"%PDF-1.7\n" + bytes(range(256)) * 20, source="report.html")

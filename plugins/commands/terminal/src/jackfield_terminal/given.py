@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import glob
 import mimetypes
 import os
 import stat
 import sys
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 from jackfield.errors import ConfigError
 from jackfield.messages import USER, ContentItem, Message
+from jackfield_documents import Expanded, WhyNot, expand
 
-MOST_FILES = 2000
-_SHOWN_NAMES = 5
 _SAYS_IT_WAITS_S = 2.0
-# What belongs to programs and not to people; hidden files and folders are left out, too.
-_NOT_OURS = frozenset({"__pycache__", "node_modules"})
 # What pictures begin with, where no name says what they are.
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -30,104 +25,24 @@ _MAGIC = {
     b"BM": "image/bmp",
 }
 
-Readable = Callable[[str], bool]
-"""Whether a file with an extension (lower case, without its dot) can be read."""
 
+def documents_of(given: Sequence[str], why_not: WhyNot | None) -> Expanded:
+    """The files that paths, folders and patterns stand for, and what is left out of them.
 
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """The files that were meant, and those that were left out, each with the reason."""
-
-    files: tuple[str, ...] = ()
-    skipped: tuple[tuple[str, str], ...] = ()
-
-    def lines(self) -> list[str]:
-        """What to say of those that were left out: a line for each reason."""
-        reasons = dict.fromkeys(reason for _, reason in self.skipped)
-        return [_skipped([name for name, why in self.skipped if why == reason], reason) for reason in reasons]
-
-
-def documents_of(given: Sequence[str], readable: Readable) -> Documents:
-    """The files that paths, folders and globs stand for.
-
-    A file that is named is taken as it is. Of a folder, and of what a glob finds, hidden files, empty ones and those
-    that nothing reads are left out.
+    Args:
+        given: See `jackfield_documents.expand`.
+        why_not: Says why nothing reads a file; None if whatever it is may be read.
 
     Raises:
-        ConfigError: There is nothing of a name, or there are more than `MOST_FILES` files.
+        ConfigError: A name stands for nothing, there are too many files, or nothing to read among them.
     """
-    files: dict[str, None] = {}
-    skipped: dict[str, str] = {}
-    for name in given:
-        if "://" in name or Path(name).is_file():
-            files[name] = None
-            continue
-        for found, reason in _found(name, readable):
-            if reason:
-                skipped[found] = reason
-            else:
-                files[found] = None
-            if len(files) > MOST_FILES:
-                raise ConfigError(f"{name!r} has more than {MOST_FILES} files: name a smaller folder, or some of them")
-    if given and not files:
-        told = "; ".join(Documents((), tuple(skipped.items())).lines()) or "it has no files"
-        raise ConfigError(f"there is nothing to read in {', '.join(map(repr, given))}: {told}")
-    return Documents(tuple(files), tuple((name, why) for name, why in skipped.items() if name not in files))
-
-
-def _found(name: str, readable: Readable) -> Iterator[tuple[str, str]]:
-    """The files of a folder or a glob, with the reason why one is left out, else ''."""
-    path = Path(name).expanduser()
-    if path.is_file():
-        yield str(path), ""
-    elif path.is_dir():
-        for file in _files_below(path):
-            yield file, _why_not(file, readable)
-    elif not glob.has_magic(name):
-        raise ConfigError(f"there is no file {name!r} in {Path.cwd()}")
-    else:
-        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 - of pathlib, none takes a whole path
-        if not matches:
-            raise ConfigError(f"no file matches {name!r} in {Path.cwd()}")
-        # A glob follows links to folders, and so may find a file again and again.
-        first = {os.path.realpath(match): match for match in sorted(matches, key=len, reverse=True)}
-        for match in sorted(first.values()):
-            if not Path(match).is_dir() and _NOT_OURS.isdisjoint(Path(match).parts):
-                yield match, _why_not(match, readable)
-
-
-def _files_below(folder: Path) -> Iterator[str]:
-    """The files in a folder and in those inside it, in order; a link to a folder is not followed."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not _is_hidden(name))
-        yield from (os.path.join(place, name) for name in sorted(names) if not _is_hidden(name))  # noqa: PTH118
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name in _NOT_OURS
-
-
-def _why_not(file: str, readable: Readable) -> str:
-    try:
-        facts = Path(file).stat()
-    except OSError as error:
-        return (error.strerror or str(error)).lower()
-    if not stat.S_ISREG(facts.st_mode):
-        return "not a regular file"
-    if not facts.st_size:
-        return "empty"
-    if not os.access(file, os.R_OK):
-        return "permission denied"
-    extension = Path(file).suffix.lower().removeprefix(".")
-    if readable(extension):
-        return ""
-    return f"no installed package reads .{extension} files" if extension else "it has no extension"
-
-
-def _skipped(names: Sequence[str], reason: str) -> str:
-    shown = ", ".join(names[:_SHOWN_NAMES])
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return f"skipped {shown}{more}: {reason}"
+    found = expand(given, why_not=why_not)
+    if found.missing:
+        raise ConfigError(f"no file, folder or pattern matches {found.missing[0]!r} in {Path.cwd()}")
+    if given and not found.files:
+        reasons = "; ".join(found.lines()) or "no files"
+        raise ConfigError(f"there is nothing to read in {', '.join(map(repr, given))}: {reasons}")
+    return found
 
 
 # --- attachments ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from jackfield.cli import Parser
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
-    from jackfield_terminal.given import Documents
+    from jackfield_documents import Expanded
 
 MODEL_VARIABLE = "JACKFIELD_MODEL"
 OUTPUT = "jackfield-output"
@@ -69,6 +69,13 @@ def _add_agent_options(parser: Parser) -> None:
         "-f", "--file", action="append", default=[], help="a document, folder or glob that it knows; repeat for more"
     )
     parser.add_argument(
+        "--index",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an index of documents, see jackfield index; repeat for more",
+    )
+    parser.add_argument(
         "-a",
         "--attach",
         metavar="FILE",
@@ -87,11 +94,11 @@ def _add_output_options(parser: Parser) -> None:
     parser.add_argument("--plain", action="store_true", help="show the answer as the model wrote it")
 
 
-def agent_of(options: argparse.Namespace) -> tuple[Agent, Documents]:
+def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     """The agent of the configuration file, if there is one, with what the command line says over it.
 
     Returns:
-        The agent, and the documents of `--file`, with what was left out of them.
+        The agent, and the documents of `--file` and `--index`, with what was left out of them.
 
     Raises:
         ConfigError: The file or an option cannot be followed.
@@ -100,6 +107,8 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Documents]:
     from jackfield.agents import create_agent, load_agent_config
     from jackfield.config import Limits
     from jackfield.defaults import AGENT_WITH_FILES
+    from jackfield.plugins import default_host
+    from jackfield_documents import why_nothing_reads
     from jackfield_terminal.given import documents_of
 
     given: dict[str, Any] = {}
@@ -109,8 +118,10 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Documents]:
         _check_files(Path(options.config), config.files)
     if options.model or options.base_url or "llm" not in given:
         given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
-    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if options.file else "fncall")
-    documents = documents_of(options.file, _has_parser if given["agent"] == AGENT_WITH_FILES else _anything)
+    wanted = [*options.file, *(f"index:{name}" for name in options.index)]
+    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if wanted else "fncall")
+    # A tool knows best what it reads.
+    documents = documents_of(wanted, why_nothing_reads(default_host()) if given["agent"] == AGENT_WITH_FILES else None)
     if options.tool:
         given["function_list"] = (*given.get("function_list", ()), *options.tool)
     if documents.files:
@@ -122,26 +133,15 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Documents]:
     return create_agent(given), documents
 
 
-def _has_parser(extension: str) -> bool:
-    """Whether an installed parser reads files with an extension."""
-    from jackfield.plugins import ParserSpec, default_host
-
-    return any(extension in spec.extensions for _, spec in default_host().specs("parser", ParserSpec))
-
-
-def _anything(_extension: str) -> bool:
-    """Whether a tool may read files with an extension: it knows best."""
-    return True
-
-
 def _check_files(agent_file: Path, files: Sequence[str]) -> None:
     """Raise ConfigError if a file that an agent's file names is not there."""
     from jackfield.errors import ConfigError
+    from jackfield_documents import expand
 
-    for file in files:
-        if "://" not in file and not Path(file).exists():
-            path = Path(file)
-            raise ConfigError(f"{agent_file} names the file {path.name!r}, which is not in {path.resolve().parent}")
+    missing = expand(files).missing
+    if missing:
+        path = Path(missing[0])
+        raise ConfigError(f"{agent_file} names the file {path.name!r}, which is not in {path.resolve().parent}")
 
 
 def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:

@@ -17,7 +17,7 @@ from jackfield_terminal.render import Renderer, RichAnswer, in_colour
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
-    from jackfield_terminal.given import Documents
+    from jackfield_documents import Expanded
 
 _EFFECTS = {"files": "reads and writes files", "network": "uses the network", "processes": "starts processes"}
 
@@ -48,7 +48,7 @@ class Screen:
         for line in lines_of_tools(agent):
             self.renderer.note_once(line)
 
-    def tell_skipped(self, documents: Documents) -> None:
+    def tell_skipped(self, documents: Expanded) -> None:
         """Say which files were left out."""
         for line in documents.lines():
             self.renderer.note(f"! {printable(line)}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jackfield_documents.chunking import chunk_document, corpus_of
     from jackfield_documents.decoding import Decoded, decode
     from jackfield_documents.documents import DocumentReader, Fingerprint, Reading, file_signature, is_settled
-    from jackfield_documents.expanding import Expanded, Skipped, expand, has_scheme, why_nothing_reads
+    from jackfield_documents.expanding import Expanded, Skipped, WhyNot, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.rag_config import RAGConfig
@@ -47,6 +47,7 @@ __all__ = [
     "Reading",
     "Shelf",
     "Skipped",
+    "WhyNot",
     "best_within",
     "choose",
     "chunk_document",
@@ -83,6 +84,7 @@ _HOME = {
     "is_settled": "documents",
     "Expanded": "expanding",
     "Skipped": "expanding",
+    "WhyNot": "expanding",
     "expand": "expanding",
     "has_scheme": "expanding",
     "why_nothing_reads": "expanding",

@@ -75,7 +75,7 @@ class Archive:
         """The content of a file in it.
 
         Raises:
-            DocParserError: It is not there, or damaged; the text names both files.
+            DocParserError: It is missing, or damaged; the text names both files.
         """
         entry = self._entries.get(name)
         if entry is None:

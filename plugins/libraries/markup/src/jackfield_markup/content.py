@@ -34,7 +34,7 @@ _META = {
 
 
 def main_blocks(root: Element) -> list[Block]:
-    """The blocks of a page without its menus, its header and footer, and what else stands beside the text.
+    """The blocks of a page without its menus, its header and footer, and whatever else surrounds the text.
 
     Where nothing would be left, they are those of the whole page.
     """

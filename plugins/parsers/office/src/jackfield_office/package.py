@@ -80,7 +80,7 @@ class Package:
         return xml_tree(data, source=self.source)
 
     def part_beside(self, name: str) -> Element | None:
-        """A part that stands beside the main one, or None."""
+        """A part next to the main one, or None."""
         path = posixpath.join(posixpath.dirname(self.main), name)
         return self.part(path) if path in self._archive.names else None
 
