@@ -288,7 +288,7 @@ def test_a_build_that_was_stopped_leaves_the_old_index_and_the_next_goes_on() ->
     assert texts() == ["one", "two"]
     reader = Counting()
     build(reader=reader)
-    assert len(reader.parsed) == 5
+    assert 5 <= len(reader.parsed) < 9  # what was being read when it stopped, beside the four, is read again
     assert texts() == ["1", *map(str, range(8))]
 
 

@@ -41,6 +41,47 @@ def test_an_index_from_a_file_finds_what_it_found_before(
     assert dict(again._terms) == dict(index._terms)
 
 
+NUMBERED = st.lists(st.integers(0, 30), unique=True, max_size=12).map(sorted)
+
+
+def numbered(numbers: list[int], texts: list[str]) -> tuple[Chunk, ...]:
+    """Chunks with ids, of which each always has the same text."""
+    return tuple(Chunk(f"id{number}", "x.md", texts[number], number, 1) for number in numbers)
+
+
+@given(st.lists(st.lists(WORDS, max_size=6).map(" ".join), min_size=31, max_size=31), NUMBERED, NUMBERED, st.booleans())
+def test_an_index_that_is_changed_is_what_a_new_one_would_be(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], old: list[int], new: list[int], from_file: bool
+) -> None:
+    index = Index(numbered(old, texts), ANALYZER, k1=1.2, b=0.6)
+    if from_file:
+        path = tmp_path_factory.mktemp("index") / "words"
+        index.write(path)
+        index = Index.from_file(path, ANALYZER)
+    changed = index.changed(numbered(new, texts), k1=1.2, b=0.6)
+    is_worth_it = 2 * len(set(new) - set(old)) <= len(new)
+    assert (changed is not None) == is_worth_it
+    if changed:
+        fresh = Index(numbered(new, texts), ANALYZER, k1=1.2, b=0.6)
+        assert set(changed._terms) == set(fresh._terms)
+        for word in ("tide", "flood", "über", "潮汐", "高潮", "snake_case", "tide flood 3.11"):
+            assert changed.search([word], 20) == fresh.search([word], 20)
+        again = changed.changed(numbered(old, texts), k1=1.2, b=0.6)
+        assert again is None or again.search(["tide flood"], 20) == Index(
+            numbered(old, texts), ANALYZER, k1=1.2, b=0.6
+        ).search(["tide flood"], 20)
+
+
+def test_chunks_that_cannot_be_told_apart_or_change_places_are_indexed_anew() -> None:
+    one, two, three = (Chunk(f"id{n}", "x.md", "tide", n, 1) for n in range(3))
+    index = Index((one, two, three), ANALYZER)
+    settings = {"k1": 1.5, "b": 0.75}
+    assert index.changed((one, three), **settings)
+    assert index.changed((three, one), **settings) is None
+    assert index.changed((one, one), **settings) is None
+    assert Index((one, one), ANALYZER).changed((one,), **settings) is None
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "words"
@@ -97,6 +138,27 @@ class TestTheShelf:
         assert self.found(corpus) == ["high tide"]
         assert next(tmp_path.iterdir()).read_bytes() == whole
 
+    def test_one_of_other_content_is_changed_and_what_is_known_is_not_read_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.found(self.corpus(tmp_path, "high tide", "flood", "low tide"))
+        monkeypatch.setattr(KeywordSearcher, "build_index", None)
+        assert self.found(self.corpus(tmp_path, "high tide", "low tide", "neap tide")) == [
+            "high tide",
+            "low tide",
+            "neap tide",
+        ]
+
+    def test_what_a_killed_process_has_left_behind_goes_after_an_hour(self, tmp_path: Path) -> None:
+        self.found(self.corpus(tmp_path, "high tide"))
+        (file,) = tmp_path.iterdir()
+        old, young = (tmp_path / f".{file.name.partition('.')[0]}-{name}" for name in ("old", "young"))
+        for path in (old, young):
+            path.touch()
+        os.utime(old, (1_600_000_000, 1_600_000_000))
+        self.found(self.corpus(tmp_path, "low tide"))
+        assert (old.exists(), young.exists()) == (False, True)
+
     def test_the_one_of_other_content_goes_and_that_of_other_settings_stays(self, tmp_path: Path) -> None:
         self.found(self.corpus(tmp_path, "high tide"))
         self.found(self.corpus(tmp_path, "high tide"), k1=2.0)
@@ -106,9 +168,8 @@ class TestTheShelf:
             assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
 
     def corpus(self, folder: Path, *texts: str) -> Corpus:
-        plain = Corpus(chunks_of(texts))
-        hashed = Corpus(tuple(Chunk(text, "x.md", text, n, 1) for n, text in enumerate(texts))).content_hash
-        return OnDisk(plain.chunks, Shelf(folder, hashed))
+        chunks = tuple(Chunk(text, "x.md", text, number, 1) for number, text in enumerate(texts))
+        return OnDisk(chunks, Shelf(folder, Corpus(chunks).content_hash))
 
     def found(self, corpus: Corpus, **settings: float) -> list[str]:
         hits = asyncio.run(KeywordSearcher(settings).search("tide", corpus, limit=5))

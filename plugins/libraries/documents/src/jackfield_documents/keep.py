@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from jackfield.retrieval import Chunk, Corpus
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+_ABANDONED_S = 3600.0  # after which a file that is being written belongs to a process that was killed
 
 
 def _one(_: object) -> int:
@@ -78,11 +81,13 @@ class OnShelf(Generic[V]):
         name: Of the searcher and of all settings that decide what is in the index, as a part of a file's name.
         read: Reads it; a `ValueError` says that the file is not whole, and it is built anew.
         write: Writes it to a file that is not there yet.
+        change: Makes the index of some chunks out of one of other chunks; None if building it is better.
     """
 
     name: str
     read: Callable[[Path], V]
     write: Callable[[V, Path], None]
+    change: Callable[[V, Sequence[Chunk]], V | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +104,18 @@ class Shelf:
 
     def load(self, kept: OnShelf[V]) -> V | None:
         """What was saved for this content; None if there is nothing, or nothing that is whole."""
-        try:
-            return kept.read(self._path(kept.name))
-        except (FileNotFoundError, ValueError):
+        return _read(self._path(kept.name), kept)
+
+    def changed(self, chunks: Sequence[Chunk], kept: OnShelf[V]) -> V | None:
+        """What was saved for other content, changed to that of these chunks; None if there is nothing of use."""
+        if kept.change is None:
             return None
+        for path in sorted(self.folder.glob(f"{kept.name}.*")):
+            other = _read(path, kept)
+            found = None if other is None else kept.change(other, chunks)
+            if found is not None:
+                return found
+        return None
 
     def save(self, value: V, kept: OnShelf[V]) -> None:
         """Save it, whole or not at all, and remove what was saved for other content.
@@ -118,13 +131,21 @@ class Shelf:
         except BaseException:
             Path(staging).unlink(missing_ok=True)
             raise
-        for old in self.folder.glob(f"{kept.name}.*"):
-            if old != self._path(kept.name):
-                with contextlib.suppress(OSError):  # Windows keeps what another process has open
+        for old in (*self.folder.glob(f"{kept.name}.*"), *self.folder.glob(f".{kept.name}-*")):
+            with contextlib.suppress(OSError):  # another process was quicker, or Windows keeps what one has open
+                is_left_behind = not old.name.startswith(".") or time.time() - old.stat().st_mtime > _ABANDONED_S
+                if is_left_behind and old != self._path(kept.name):
                     old.unlink()
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.{self.content[:32]}"
+
+
+def _read(path: Path, kept: OnShelf[V]) -> V | None:
+    try:
+        return kept.read(path)
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 class IndexCache(Generic[V]):
@@ -148,7 +169,8 @@ class IndexCache(Generic[V]):
                 return build(corpus.chunks)
             found = shelf.load(kept)
             if found is None:
-                found = build(corpus.chunks)
+                found = shelf.changed(corpus.chunks, kept)
+                found = build(corpus.chunks) if found is None else found
                 shelf.save(found, kept)
             return found
 

@@ -72,6 +72,10 @@ class KeptChunks(Sequence[Chunk]):
         for document in self._documents:
             yield from self._store.chunks(document)
 
+    def ids(self) -> list[str]:
+        """The ids of all chunks, in order; no text is read."""
+        return self._store.chunk_ids(self._facts.generation)
+
     @cached_property
     def _documents(self) -> list[StoredDocument]:
         return [one for one in self._store.documents(self._facts.generation) if one.chunks]

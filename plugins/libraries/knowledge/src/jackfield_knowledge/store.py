@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jackfield.errors import ConfigError
 from jackfield.retrieval import Chunk, shown_path
@@ -29,7 +29,7 @@ APPLICATION_ID = 0x4A464B42
 VERSION = 1
 _PATIENCE_S = 10.0
 _PLACES = 2**24  # chunks in one document
-_AT_ONCE = 500
+_OF_GENERATION = "since <= ?1 AND (until IS NULL OR until > ?1)"
 _LOCK_SCHEMA = "CREATE TABLE builds (number INTEGER);"
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -161,13 +161,28 @@ class Store:
             ChangedIndexError: It is gone.
         """
 
-        def read(connection: sqlite3.Connection) -> list[StoredDocument]:
+        return [_document(row) for row in self._rows_of(generation, _documents_where(_OF_GENERATION))]
+
+    def chunk_ids(self, generation: int) -> list[str]:
+        """The ids of the chunks of a generation, in order.
+
+        Raises:
+            ChangedIndexError: It is gone.
+        """
+        query = (
+            "SELECT chunks.id FROM documents JOIN chunks "  # noqa: S608 - of constants
+            f"ON place >= number * {_PLACES} AND place < (number + 1) * {_PLACES} "
+            f"WHERE {_OF_GENERATION} ORDER BY location, place"
+        )
+        return [id_ for (id_,) in self._rows_of(generation, query)]
+
+    def _rows_of(self, generation: int, query: str) -> list[Any]:
+        def read(connection: sqlite3.Connection) -> list[Any]:
             connection.execute("BEGIN")  # the check and the rows are of one moment
             try:
                 if _facts(connection).generation > generation + 1:
                     raise ChangedIndexError
-                where = "since <= ?1 AND (until IS NULL OR until > ?1)"
-                return [_document(row) for row in connection.execute(_documents_where(where), (generation,))]
+                return connection.execute(query, (generation,)).fetchall()
             finally:
                 connection.execute("COMMIT")
 

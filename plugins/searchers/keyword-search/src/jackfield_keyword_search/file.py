@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +55,36 @@ class Terms(Mapping[str, int]):
     def __iter__(self) -> Iterator[str]:
         return (self._term(place).decode() for place in range(len(self)))
 
+    def by_number(self) -> list[str]:
+        """All of them, in the order of their numbers."""
+        text, ends = bytes(self._text), self._ends.tolist()
+        ordered = [""] * len(self)
+        for place, number in enumerate(self._numbers.tolist()):
+            ordered[number] = text[ends[place] : ends[place + 1]].decode()
+        return ordered
+
     def _term(self, place: int) -> bytes:
         return bytes(self._text[int(self._ends[place]) : int(self._ends[place + 1])])
+
+
+class LinesOf:
+    """Texts as bytes of an array; they are made when somebody iterates over them."""
+
+    def __init__(self, text: NDArray[np.uint8]) -> None:
+        self._text = text
+
+    @classmethod
+    def array(cls, texts: Iterable[str]) -> NDArray[np.uint8]:
+        """What it is made of. A text with a line feed comes back as two, so that the numbers of texts differ."""
+        return np.frombuffer("".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass"), np.uint8)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(bytes(self._text).decode("utf-8", "surrogatepass").split("\n")[:-1])
+
+
+def by_number(terms: Mapping[str, int]) -> list[str]:
+    """The terms in the order of their numbers, which a dict of them has anyway."""
+    return terms.by_number() if isinstance(terms, Terms) else list(terms)
 
 
 def write_arrays(path: Path, size: int, arrays: Mapping[str, NDArray[Any]]) -> None:

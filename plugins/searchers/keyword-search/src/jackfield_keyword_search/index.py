@@ -6,7 +6,9 @@ the same but for a constant that `rank_bm25` adds to all chunks alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +16,7 @@ import numpy as np
 from rank_bm25 import BM25Plus
 
 from jackfield.retrieval import Chunk
-from jackfield_keyword_search.file import Terms, read_arrays, write_arrays
+from jackfield_keyword_search.file import LinesOf, Terms, by_number, read_arrays, write_arrays
 from jackfield_keyword_search.words import Analyzer, parts_of, without_page_lines
 
 if TYPE_CHECKING:
@@ -50,16 +52,66 @@ class Index:
         counts = np.diff(firsts, append=len(codes))
         codes = codes[firsts]
         self._size = len(chunks)
+        self._ids: Iterable[str] = [chunk.id for chunk in chunks]
         self._terms: Mapping[str, int] = vocabulary.terms
         self._chunks: NDArray[np.int32] = (codes & ((1 << bits) - 1)).astype(np.int32)
         self._starts: NDArray[np.int64] = np.searchsorted(codes >> bits, np.arange(len(vocabulary.terms) + 1))
+        self._counts: NDArray[np.int32] = counts.astype(np.int32)
+        self._lengths: NDArray[np.int64] = lengths
+        self._weigh(k1, b)
+
+    def _weigh(self, k1: float, b: float) -> None:
+        """What each term counts, and each term in each chunk."""
         self._idf: NDArray[np.float64] = np.zeros(0)
         self._weights: NDArray[np.float64] = np.zeros(0)
-        if len(codes):  # rank_bm25 divides by the number of terms
-            model = _Model(lengths, np.diff(self._starts), k1=k1, b=b)
+        if len(self._chunks):  # rank_bm25 divides by the number of terms
+            model = _Model(self._lengths, np.diff(self._starts), k1=k1, b=b)
             self._idf = np.fromiter(model.idf.values(), np.float64, len(model.idf))
-            held_back = k1 * (1 - b + b * lengths / model.avgdl)
-            self._weights = counts * (k1 + 1) / (counts + held_back[self._chunks])
+            held_back = k1 * (1 - b + b * self._lengths / model.avgdl)
+            self._weights = self._counts * (k1 + 1) / (self._counts + held_back[self._chunks])
+
+    def changed(self, chunks: Sequence[Chunk], *, k1: float, b: float) -> Index | None:
+        """The index of other chunks, of which most are in this one; it is what a new index would be.
+
+        None where that is not so, and a new one is made as fast. Chunks are told apart by their ids; if `chunks` has a
+        method `ids`, no text of a chunk that is here already is read.
+        """
+        change = _change(list(self._ids), self._size, _ids_of(chunks))
+        if change is None:
+            return None
+        fresh = Index([chunks[number] for number in change.new.tolist()], self._analyzer, k1=k1, b=b)
+        index = Index((), self._analyzer)
+        index._ids, index._size = change.ids, len(change.ids)
+        index._lengths = np.zeros(index._size, np.int64)
+        is_kept = change.kept >= 0
+        index._lengths[change.kept[is_kept]] = self._lengths[is_kept]
+        index._lengths[change.new] = fresh._lengths
+        index._merge(self, change.kept, fresh, change.new)
+        index._weigh(k1, b)
+        return index
+
+    def _merge(self, old: Index, kept: NDArray[np.int64], fresh: Index, new: NDArray[np.int64]) -> None:
+        """Take the terms of two indexes, whose chunks have these numbers here; below 0 is one that is gone."""
+        bits = max(1, self._size.bit_length())
+        vocabulary = {term: number for number, term in enumerate(by_number(old._terms))}
+        numbers = [vocabulary.setdefault(term, len(vocabulary)) for term in by_number(fresh._terms)]
+        chunks = kept[old._chunks]
+        is_kept = chunks >= 0
+        of_old = (old._term_of_each()[is_kept] << bits) + chunks[is_kept]
+        of_fresh = (np.array(numbers, np.int64)[fresh._term_of_each()] << bits) + new[fresh._chunks]
+        codes = np.concatenate([of_old, of_fresh])
+        order = np.argsort(codes, kind="stable")  # which is quick where two sorted parts follow each other
+        codes = codes[order]
+        self._counts = np.concatenate([old._counts[is_kept], fresh._counts])[order]
+        self._chunks = (codes & ((1 << bits) - 1)).astype(np.int32)
+        chunks_with_term = np.bincount(codes >> bits, minlength=len(vocabulary))
+        is_used = chunks_with_term > 0
+        self._terms = {term: number for number, term in enumerate(compress(vocabulary, is_used))}
+        self._starts = np.concatenate([[0], np.cumsum(chunks_with_term[is_used])]).astype(np.int64)
+
+    def _term_of_each(self) -> NDArray[np.int64]:
+        """The number of the term that each entry of `_chunks` is about."""
+        return np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
 
     @classmethod
     def from_file(cls, path: Path, analyzer: Analyzer) -> Self:
@@ -75,6 +127,8 @@ class Index:
         try:
             index._terms = Terms(arrays["terms"], arrays["ends"], arrays["numbers"])
             index._chunks, index._starts = arrays["chunks"], arrays["starts"]
+            index._counts, index._lengths = arrays["counts"], arrays["lengths"]
+            index._ids = LinesOf(arrays["ids"])
             index._idf, index._weights = arrays["idf"], arrays["weights"]
         except KeyError as error:
             raise ValueError(f"{path} has no {error}") from error
@@ -88,6 +142,7 @@ class Index:
         """
         arrays = Terms.arrays(self._terms)
         arrays |= {"chunks": self._chunks, "starts": self._starts, "idf": self._idf, "weights": self._weights}
+        arrays |= {"counts": self._counts, "lengths": self._lengths, "ids": LinesOf.array(self._ids)}
         write_arrays(path, self._size, arrays)
 
     def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
@@ -109,6 +164,38 @@ class Index:
                 place = slice(self._starts[number], self._starts[number + 1])
                 scores[self._chunks[place]] += self._idf[number] * self._weights[place]
         return scores
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What becomes of the chunks of an index.
+
+    Attributes:
+        ids: Of the chunks that there are now.
+        kept: The new number of each old chunk, -1 if it is gone.
+        new: The numbers of those that were not there, ascending.
+    """
+
+    ids: list[str]
+    kept: NDArray[np.int64]
+    new: NDArray[np.int64]
+
+
+def _change(old: Sequence[str], size: int, ids: list[str]) -> _Change | None:
+    """The change, or None if it is not worth it: an id is there twice, the order is another, or most chunks are new."""
+    before = {id_: number for number, id_ in enumerate(old)}
+    now = {id_: number for number, id_ in enumerate(ids)}
+    kept = np.array([now.get(id_, -1) for id_ in before], np.int64)
+    new = np.array([number for number, id_ in enumerate(ids) if id_ not in before], np.int64)
+    in_order = bool((np.diff(kept[kept >= 0]) > 0).all())
+    if len(before) != size or len(now) < len(ids) or not in_order or 2 * len(new) > len(ids):
+        return None
+    return _Change(ids, kept, new)
+
+
+def _ids_of(chunks: Sequence[Chunk]) -> list[str]:
+    ids = getattr(chunks, "ids", None)
+    return list(ids()) if callable(ids) else [chunk.id for chunk in chunks]
 
 
 class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types

@@ -72,13 +72,16 @@ class KeywordSearcher(Searcher):
         """How the index of a corpus on disk is kept beside it."""
         settings = self.config.model_dump_json()
         digest = hashlib.sha256(f"{metadata.version('jackfield-keyword-search')} {settings}".encode()).hexdigest()
-        return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index)
+        return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index, self._changed_index)
 
     def _read_index(self, path: Path) -> Index:
         from jackfield_keyword_search.index import Index
         from jackfield_keyword_search.words import Analyzer
 
         return Index.from_file(path, Analyzer(self.config.chinese))
+
+    def _changed_index(self, index: Index, chunks: Sequence[Chunk]) -> Index | None:
+        return index.changed(chunks, k1=self.config.k1, b=self.config.b)
 
 
 def _write_index(index: Index, path: Path) -> None:
