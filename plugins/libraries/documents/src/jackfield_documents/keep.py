@@ -79,8 +79,8 @@ class OnShelf(Generic[V]):
 
     Attributes:
         name: Of the searcher and of all settings that decide what is in the index, as a part of a file's name.
-        read: Reads it; a `ValueError` says that the file is not whole, and it is built anew.
-        write: Writes it to a file that is not there yet.
+        read: Reads it; a `ValueError` says that the file is not whole, and it is built again.
+        write: Writes it to a file that does not exist yet.
         change: Makes the index of some chunks out of one of other chunks; None if building it is better.
     """
 

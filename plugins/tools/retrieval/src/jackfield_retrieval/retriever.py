@@ -55,7 +55,7 @@ class RetrievalResult:
     skipped: tuple[str, ...] = ()
 
     def metadata(self) -> dict[str, object]:
-        """What programs are told of it: `sources`, `hits` with the place that each searcher gave them, and problems."""
+        """What programs get of it: `sources`, `hits` with the place that each searcher gave them, and problems."""
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
         return {
