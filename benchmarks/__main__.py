@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 
-from benchmarks import calls, many, server, start
+from benchmarks import calls, documents, many, server, start
 from benchmarks.measure import Row
 
 
@@ -29,6 +29,7 @@ def main() -> None:
             "history": lambda: calls.history(servers),
             "parallel": lambda: many.parallel_tools(servers, qwen_python),
             "runs": lambda: many.concurrent_runs(servers),
+            "parse": lambda: documents.parsing(qwen_python),
         }
         wanted = options.only.split(",") if options.only else list(rows)
         print(f"{'figure':44} {'ours':>16}  {'beside':34} {'ratio':>6}  target")

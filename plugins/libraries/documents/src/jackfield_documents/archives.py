@@ -64,12 +64,13 @@ class Archive:
         except _FAULTS as error:
             raise DocParserError(f"{source} is damaged or cut off: copy or download it again") from error
         self._entries = {entry.filename: entry for entry in self._zip.infolist()}
+        self._sizes = {name: entry.file_size for name, entry in self._entries.items()}
         self._check_entries(len(data), max_unpacked, max_ratio, max_entries)
 
     @property
     def names(self) -> Mapping[str, int]:
         """The names of the files in it, each with its length in bytes."""
-        return {name: entry.file_size for name, entry in self._entries.items()}
+        return self._sizes
 
     def read(self, name: str) -> bytes:
         """The content of a file in it.

@@ -26,6 +26,7 @@ _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhe
 _HEADING = re.compile(r"heading ([1-9])$")
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$")
 _MOST_SPAN = 63  # columns, which is Word's limit
+_LONGEST_LINK = 300  # characters
 _BULLETS = ("bullet", "none")
 
 
@@ -46,10 +47,10 @@ class DocxParser(Parser):
         package = Package(data, source=source, kind="docx", main="word/")
         root = package.part(package.main)
         etree.strip_elements(root, *_GONE, with_tail=False)
+        _write_links(root, package.relations(package.main))
         reader = _Reader(
             _styles(package.part_beside("styles.xml")),
             _numbering(package.part_beside("numbering.xml")),
-            package.relations(package.main),
             page=None if root.find(f".//{_RENDERED_BREAK}") is None else 1,
         )
         reader.read(root)
@@ -85,7 +86,6 @@ class _Reader:
 
     styles: Mapping[str, _Style]
     numbering: Mapping[tuple[str, int], _Level]
-    relations: Mapping[str, Relation]
     page: int | None
     blocks: list[Block] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
@@ -156,8 +156,6 @@ class _Reader:
         return style, numbering or style.numbering
 
     def _text(self, paragraph: Element) -> str:
-        for link in paragraph.iter(_HYPERLINK):
-            self._link(link)
         parts: list[str] = []
         for node in paragraph.iter(_READ):
             tag = node.tag
@@ -172,16 +170,6 @@ class _Reader:
             else:
                 parts.append(node.text or "")
         return "".join(parts)
-
-    def _link(self, link: Element) -> None:
-        """Write a link as Markdown, into the first of its texts."""
-        relation = self.relations.get(link.get(R + "id") or "")
-        texts = list(link.iter(_T))
-        shown = "".join(text.text or "" for text in texts).strip()
-        if relation and relation.is_external and shown and len(relation.target) <= 300:
-            for text in texts:
-                text.text = ""
-            texts[0].text = f"[{shown}]({relation.target.replace('(', '%28').replace(')', '%29')})"
 
     def _item(self, numbering: tuple[str, int], text: str) -> str:
         number, level = numbering
@@ -202,11 +190,13 @@ class _Reader:
         for row in _inside(table, _TR):
             texts: list[str] = []
             for cell in _inside(row, _TC):
-                properties = cell.find(_W + "tcPr")
-                text = "\n".join(filter(None, (self._text(paragraph) for paragraph in cell.iter(_P))))
-                if properties is not None and _is_merged(properties) and len(texts) < len(above):
+                text = "\n".join(filter(None, [self._text(paragraph) for paragraph in cell.iter(_P)]))
+                is_merged, span = _merging(cell)
+                if is_merged and len(texts) < len(above):
                     text = above[len(texts)]
-                texts += [text, *([""] * (_span(properties) - 1))]
+                texts.append(text)
+                if span > 1:
+                    texts += [""] * (span - 1)
             above = texts
             yield texts
 
@@ -228,6 +218,18 @@ class _Reader:
         self._end_lines()
         if text.strip():
             self.blocks.append(Block(text, kind=kind, level=level, page=page or self.page))
+
+
+def _write_links(root: Element, relations: Mapping[str, Relation]) -> None:
+    """Write links as Markdown, each into the first of its texts."""
+    for link in root.iter(_HYPERLINK):
+        relation = relations.get(link.get(R + "id") or "")
+        texts = list(link.iter(_T))
+        shown = "".join(text.text or "" for text in texts).strip()
+        if relation and relation.is_external and shown and len(relation.target) <= _LONGEST_LINK:
+            for text in texts:
+                text.text = ""
+            texts[0].text = f"[{shown}]({relation.target.replace('(', '%28').replace(')', '%29')})"
 
 
 def _begins_a_page(paragraph: Element) -> bool:
@@ -254,14 +256,17 @@ def _inside(parent: Element, tag: str) -> Iterator[Element]:
             stack.append(iter(child))
 
 
-def _is_merged(properties: Element) -> bool:
-    merge = properties.find(_W + "vMerge")
-    return merge is not None and merge.get(_W + "val") in (None, "continue")
-
-
-def _span(properties: Element | None) -> int:
-    span = None if properties is None else _value(properties, "gridSpan")
-    return min(int(span), _MOST_SPAN) if span and len(span) < 6 and span.isdecimal() and int(span) else 1
+def _merging(cell: Element) -> tuple[bool, int]:
+    """Whether a cell is a part of the one above it, and how many columns it spans."""
+    is_merged, span = False, 1
+    properties = cell.find(_W + "tcPr")
+    for entry in () if properties is None else properties:
+        if entry.tag == _W + "vMerge":
+            is_merged = entry.get(_W + "val") in (None, "continue")
+        elif entry.tag == _W + "gridSpan":
+            value = entry.get(_W + "val") or ""
+            span = max(1, min(int(value), _MOST_SPAN)) if value.isdecimal() and len(value) < 6 else 1
+    return is_merged, span
 
 
 def _title(blocks: list[Block]) -> str:
@@ -286,13 +291,11 @@ def _numbering_of(properties: Element) -> tuple[str, int] | None:
 
 def _styles(root: Element | None) -> dict[str, _Style]:
     """What each style makes of a paragraph; that of '' is the one of paragraphs that name none."""
-    entries = {} if root is None else {entry.get(_W + "styleId") or "": entry for entry in root.iter(_W + "style")}
-    made: dict[str, _Style] = {}
-    for name, entry in entries.items():
-        made[name] = _style(entry, entries)
-        if entry.get(_W + "default") == "1" and entry.get(_W + "type") == "paragraph":
-            made[""] = made[name]
-    return made
+    found = () if root is None else root.iter(_W + "style")
+    entries = {entry.get(_W + "styleId") or "": entry for entry in found if entry.get(_W + "type") == "paragraph"}
+    made = {name: _style(entry, entries) for name, entry in entries.items()}
+    usual = next((name for name, entry in entries.items() if entry.get(_W + "default") == "1"), None)
+    return made if usual is None else {**made, "": made[usual]}
 
 
 def _style(entry: Element, entries: Mapping[str, Element]) -> _Style:
