@@ -6,6 +6,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.
 - `expanding`: which files are meant by names of files, folders and patterns.
 - `parsing`: parsers in processes of their own, with limits.
+- `places`: where each block of a document stands: page, headings, offsets, cells of tables.
 - `chunking`: documents cut into chunks.
 - `budget`: which chunks fit into a request, and how they are shown.
 - `fuse`: one ranking out of several.
@@ -49,6 +50,7 @@ __all__ = [
     "Skipped",
     "WhyNot",
     "best_within",
+    "cells_of",
     "choose",
     "chunk_document",
     "corpus_of",

@@ -11,10 +11,9 @@ from itertools import pairwise
 from jackfield.retrieval import Block, Chunk, Corpus, Document
 from jackfield.tokens import TokenCounter, estimate_tokens
 from jackfield_documents.cutting import cut_to_fit, tail_from_a_sentence
+from jackfield_documents.places import BETWEEN_BLOCKS, places_of
 
-_BETWEEN_BLOCKS = "\n\n"
 _TABLE_RULE = re.compile(r"[\s:|]*+-[\s:|-]*+$")
-_HEADING_CHARS = 200  # of a heading that is carried along with every chunk below it
 
 
 def chunk_document(
@@ -107,7 +106,7 @@ class _Piece:
     page: int | None
     headings: tuple[str, ...]
     kind: str
-    glue: str = _BETWEEN_BLOCKS
+    glue: str = BETWEEN_BLOCKS
     lead: str = ""
 
     @property
@@ -132,16 +131,8 @@ class _Draft:
 
 
 def _pieces(document: Document, cut: _Cut) -> Iterator[_Piece]:
-    page = next((block.page for block in document.blocks if block.page is not None), None)
-    path: tuple[tuple[int, str], ...] = ()
-    for block in document.blocks:
-        if not block.text.strip():
-            continue
-        page = page if block.page is None else block.page
-        if block.kind == "heading":
-            level = max(1, block.level)
-            path = (*(entry for entry in path if entry[0] < level), (level, block.text.strip()[:_HEADING_CHARS]))
-        yield from _pieces_of(block, page, tuple(text for _, text in path), cut)
+    for place in places_of(document):
+        yield from _pieces_of(place.block, place.page, place.headings, cut)
 
 
 def _pieces_of(block: Block, page: int | None, headings: tuple[str, ...], cut: _Cut) -> Iterator[_Piece]:
@@ -153,7 +144,7 @@ def _pieces_of(block: Block, page: int | None, headings: tuple[str, ...], cut: _
         yield _Piece(text, tokens, page, headings, block.kind)
         return
     lead = _table_header(text, cut) if block.kind == "table" else ""
-    glue = _BETWEEN_BLOCKS
+    glue = BETWEEN_BLOCKS
     parts = cut_to_fit(
         text,
         cut.size_with_room,

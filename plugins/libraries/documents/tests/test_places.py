@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.retrieval import Block, Document
+from jackfield_documents import cells_of, pipe_table, places_of, text_of
+
+
+def document(*blocks: Block) -> Document:
+    return Document("x.md", blocks, content_hash="")
+
+
+def test_each_block_has_its_headings_and_its_page() -> None:
+    places = places_of(
+        document(
+            Block("before", page=1),
+            Block("A", kind="heading", level=1, page=1),
+            Block("B", kind="heading", level=2, page=2),
+            Block("text", page=2),
+            Block("C", kind="heading", level=2, page=3),
+            Block("D", kind="heading", level=1, page=3),
+        )
+    )
+    assert [(place.block.text, place.page, place.headings) for place in places] == [
+        ("before", 1, ()),
+        ("A", 1, ("A",)),
+        ("B", 2, ("A", "B")),
+        ("text", 2, ("A", "B")),
+        ("C", 3, ("A", "C")),
+        ("D", 3, ("D",)),
+    ]
+
+
+@given(st.lists(st.text(max_size=6), max_size=8))
+def test_the_offsets_lead_to_the_texts(texts: list[str]) -> None:
+    made = document(*map(Block, texts))
+    whole = text_of(made)
+    places = list(places_of(made))
+    assert [place.block.text for place in places] == [text for text in texts if text.strip()]
+    assert all(whole[place.start :].startswith(place.block.text) for place in places)
+    assert not places or places[-1].start + len(places[-1].block.text) == len(whole)
+
+
+CELLS = st.text(st.sampled_from("ab|\\ \n中"), min_size=1, max_size=5).filter(str.strip)
+
+
+@given(st.integers(1, 4).flatmap(lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)))
+def test_the_cells_of_a_table_are_those_that_were_written(rows: list[list[str]]) -> None:
+    cleaned = [["\n".join(filter(None, map(str.strip, cell.strip().splitlines()))) for cell in row] for row in rows]
+    assert cells_of(Block(pipe_table(rows), kind="table")) == cleaned
+
+
+def test_other_blocks_have_no_cells() -> None:
+    assert cells_of(Block("| a |\n|---|")) == []
