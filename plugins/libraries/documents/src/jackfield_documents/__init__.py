@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jackfield_documents.expanding import Expanded, Skipped, WhyNot, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
     from jackfield_documents.parsing import ParserLimits
+    from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
     from jackfield_documents.tables import pipe_table
 
@@ -44,6 +45,7 @@ __all__ = [
     "OnShelf",
     "ParserLimits",
     "Passage",
+    "Place",
     "RAGConfig",
     "Reading",
     "Shelf",
@@ -64,6 +66,8 @@ __all__ = [
     "is_settled",
     "passages",
     "pipe_table",
+    "places_of",
+    "text_of",
     "why_nothing_reads",
 ]
 
@@ -95,6 +99,10 @@ _HOME = {
     "OnShelf": "keep",
     "Shelf": "keep",
     "ParserLimits": "parsing",
+    "Place": "places",
+    "cells_of": "places",
+    "places_of": "places",
+    "text_of": "places",
     "RAGConfig": "rag_config",
     "pipe_table": "tables",
 }
