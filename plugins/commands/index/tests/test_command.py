@@ -15,6 +15,8 @@ import pytest
 
 from jackfield.cli.main import main
 from jackfield_knowledge import KnowledgeIndex
+from jackfield_testkit.embeddings import embeddings, texts_in
+from jackfield_testkit.server import FakeOpenAI
 
 JACKFIELD = (sys.executable, "-m", "jackfield", "index")
 
@@ -164,3 +166,17 @@ def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(docs: Path, capsys: pyt
     assert "stopped. What was read is kept" in said
     assert 0 < stored < 402
     assert f"{402 - stored} read" in run(capsys, "build", "notes")
+
+
+def test_several_searchers_say_where_each_had_a_hit(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "build", "notes", "docs")
+    with FakeOpenAI() as server, pytest.MonkeyPatch.context() as patch:
+        server.respond(lambda request: embeddings(request, [[1.0, len(t) % 7] for t in texts_in(request)], tokens=1))
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        options = ("--type", "hybrid", "--embedding-model", "openai:m")
+        hits = as_json(capsys, "search", "notes", "high", "water", *options)
+        again = as_json(capsys, "search", "notes", "high", "water", *options)
+    assert hits[0]["ranks"].keys() == {"keyword_search", "vector_search"}
+    assert again == hits
+    assert sum("tides" in str(texts_in(request)).lower() for request in server.requests) == 1  # it was kept

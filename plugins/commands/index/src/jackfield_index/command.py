@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -13,10 +14,9 @@ from jackfield import sync
 from jackfield.errors import JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
 from jackfield.retrieval import Hit, make_searcher, shown_path
-from jackfield_documents import DocumentReader, RAGConfig, why_nothing_reads
+from jackfield_documents import DocumentReader, RAGConfig, fuse, why_nothing_reads
 from jackfield_index.progress import ProgressLine
-from jackfield_knowledge import PREFIX, Built, KnowledgeIndex, index_names
-from jackfield_retrieval.retriever import Retriever
+from jackfield_knowledge import Built, KeptCorpus, KnowledgeIndex, index_names
 
 _EXAMPLES = """\
 examples:
@@ -110,20 +110,28 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
-    KnowledgeIndex(options.name).facts()  # it is there, or an error says which are
     given = {"retrieval_type": options.type, "embedding_model": options.embedding_model}
     settings = {name: value for name, value in given.items() if value is not None}
-    retriever = Retriever(RAGConfig.parse({"top_k": options.limit, **settings}), default_host())
-    found = sync.run(retriever.retrieve(" ".join(options.query), [PREFIX + options.name]))
+    corpus = KnowledgeIndex(options.name).corpus()
+    hits = sync.run(_found(" ".join(options.query), corpus, RAGConfig.parse(settings), limit=options.limit))
     if options.json:
-        _say_json([_hit(hit) for hit in found.hits])
+        _say_json([_hit(hit) for hit in hits])
         return 0
-    for number, hit in enumerate(found.hits, start=1):
+    for number, hit in enumerate(hits, start=1):
         _say(f"{number}. {_place(hit)}  ({', '.join(f'{name} {rank}' for name, rank in hit.ranks.items())})")
         _say(f"   {_excerpt(hit.chunk.text)}")
-    if not found.hits:
+    if not hits:
         _say("nothing found")
     return 0
+
+
+async def _found(query: str, corpus: KeptCorpus, config: RAGConfig, *, limit: int) -> list[Hit]:
+    searchers = {
+        name: make_searcher(name, corpus.settings_for(name, settings), host=default_host())
+        for name, settings in config.searchers.items()
+    }
+    found = await asyncio.gather(*(one.search(query, corpus, limit=limit) for one in searchers.values()))
+    return found[0] if len(found) == 1 else fuse(dict(zip(searchers, found, strict=True)))[:limit]
 
 
 # --- building ---

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, JackfieldError
 from jackfield.retrieval import Chunk, shown_path
 from jackfield_knowledge.places import FILE
 from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
@@ -55,8 +55,11 @@ INSERT INTO facts VALUES ('overlap_chars', '150');
 """
 
 
-class ChangedIndexError(Exception):
+class ChangedIndexError(JackfieldError):
     """The index was changed twice since it was opened: open it again."""
+
+    def __init__(self) -> None:
+        super().__init__("the index was changed twice since it was opened: open it again")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, Knowledge
 
 _KEPT_CORPORA = 8
 _TRIES = 5
-_OF_VECTORS = "vector_search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +209,8 @@ class Retriever:
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
     def _searcher(self, name: str, settings: Mapping[str, object], corpus: Corpus) -> Searcher:
-        if name == _OF_VECTORS and isinstance(corpus, KeptCorpus):
-            # Beside the index, unless the user says where: what was embedded for it once is never embedded again.
-            settings = {"index_path": str(corpus.shelf.folder / "vectors.sqlite"), **settings}
+        if isinstance(corpus, KeptCorpus):
+            settings = corpus.settings_for(name, settings)
         key = (name, settings.get("index_path"))
         if key not in self._searchers:
             self._searchers[key] = make_searcher(name, settings, host=self._host)
