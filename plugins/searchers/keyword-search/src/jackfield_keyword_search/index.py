@@ -99,10 +99,10 @@ class Index:
         is_kept = chunks >= 0
         of_old = (old._term_of_each()[is_kept] << bits) + chunks[is_kept]
         of_fresh = (np.array(numbers, np.int64)[fresh._term_of_each()] << bits) + new[fresh._chunks]
-        codes = np.concatenate([of_old, of_fresh])
-        order = np.argsort(codes, kind="stable")  # which is quick where two sorted parts follow each other
-        codes = codes[order]
-        self._counts = np.concatenate([old._counts[is_kept], fresh._counts])[order]
+        order = np.argsort(of_fresh)
+        places = np.searchsorted(of_old, of_fresh[order])
+        codes = np.insert(of_old, places, of_fresh[order])
+        self._counts = np.insert(old._counts[is_kept], places, fresh._counts[order])
         self._chunks = (codes & ((1 << bits) - 1)).astype(np.int32)
         chunks_with_term = np.bincount(codes >> bits, minlength=len(vocabulary))
         is_used = chunks_with_term > 0
