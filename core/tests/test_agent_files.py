@@ -27,8 +27,12 @@ def test_an_agent_is_the_same_in_every_form(name: str, tmp_path: Path) -> None:
 
 def test_files_are_beside_the_agents_file_and_addresses_are_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
-    file.write_text("llm: openai:m\nfiles: [report.pdf, 'https://example.com/a.pdf']\n")
-    assert load_agent_config(str(file)).files == (str(tmp_path / "report.pdf"), "https://example.com/a.pdf")
+    file.write_text("llm: openai:m\nfiles: [report.pdf, 'https://example.com/a.pdf', 'index:notes', 'x:1']\n")
+    (tmp_path / "note:1.md").touch()
+    beside = str(tmp_path / "report.pdf"), "https://example.com/a.pdf", "index:notes", str(tmp_path / "x:1")
+    assert load_agent_config(str(file)).files == beside
+    file.write_text("llm: openai:m\nfiles: ['note:1.md']\n")
+    assert load_agent_config(str(file)).files == (str(tmp_path / "note:1.md"),)
 
 
 @pytest.mark.parametrize(

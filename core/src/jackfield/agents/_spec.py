@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jackfield.errors import ConfigError
 from jackfield.tracebacks import LocalsForgotten
 
 MAX_FILE_BYTES = 1 << 20
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
 
 
 def load_agent_config(path: str | Path) -> AgentConfig:
@@ -42,7 +44,9 @@ def _config_of(file: Path) -> AgentConfig:
 
 
 def _beside(file: Path, name: str) -> str:
-    return name if "://" in name else str(file.parent / Path(name).expanduser())
+    path = file.parent / Path(name).expanduser()
+    # An address, or something else that says what it is (index:NAME), and not a file that happens to look like it.
+    return name if _SCHEME.match(name) and not path.exists() else str(path)
 
 
 def _parsed(file: Path, text: str) -> Any:
