@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -395,3 +396,56 @@ def test_what_is_in_it_is_for_its_user_alone() -> None:
     folder = KnowledgeIndex("notes").folder
     modes: Mapping[str, int] = {path.name: path.stat().st_mode & 0o077 for path in [folder, *folder.iterdir()]}
     assert set(modes.values()) == {0}
+
+
+# --- files and processes that get in the way ---
+
+
+class Hindered(DocumentReader):
+    """A reader that does something to a file just before it is read."""
+
+    def __init__(self, hinder: Callable[[Path], object]) -> None:
+        super().__init__()
+        self._hinder = hinder
+
+    async def read(self, path: Any) -> Document:
+        if Path(path).name == "b.md":
+            self._hinder(Path(path))
+        return await super().read(path)
+
+
+@pytest.mark.parametrize(
+    ("hinder", "reason"),
+    [
+        (Path.unlink, "b.md does not exist"),
+        (lambda path: path.write_text("other"), "b.md changed while it was read: build again"),
+        (lambda path: path.write_text(""), "b.md is empty"),
+    ],
+)
+def test_a_file_that_vanishes_or_changes_while_it_is_read_is_named_and_comes_in_next_time(
+    hinder: Callable[[Path], object], reason: str
+) -> None:
+    write(a="one", b="two", c="three")
+    built = build("docs", reader=Hindered(hinder))
+    assert list(built.failed.values()) == [next(iter(built.failed.values()))]
+    assert reason in next(iter(built.failed.values()))
+    assert texts() == ["one", "three"]
+    write(b="2")
+    assert build().failed == {}
+    assert texts() == ["one", "2", "three"]
+
+
+def test_an_index_that_another_process_holds_is_an_error_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(a="one")
+    build("docs")
+    monkeypatch.setattr("jackfield_knowledge.store._PATIENCE_S", 0.05)
+    write(a="two")
+    with contextlib.closing(
+        sqlite3.connect(KnowledgeIndex("notes").folder / "index.sqlite", isolation_level=None)
+    ) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert texts() == ["one"]  # reading goes on
+        with pytest.raises(ConfigError, match="index 'notes' is in use by another process: try again"):
+            build()
+    build()
+    assert texts() == ["two"]
