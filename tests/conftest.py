@@ -292,7 +292,7 @@ def shared_environment(
 @pytest.fixture(scope="session")
 def lean(shared_environment: Callable[..., Environment], wheels: Mapping[str, Path]) -> Environment:
     """An environment with the core and its commands (`jackfield[cli]`), for tests that change nothing in it."""
-    needed = [wheels[name] for name in ("jackfield", "jackfield-manage", "jackfield-terminal")]
+    needed = [wheels[name] for name in ("jackfield", "jackfield-manage", "jackfield-documents", "jackfield-terminal")]
     return shared_environment("lean", lambda made: made.install(*needed))
 
 

@@ -98,7 +98,9 @@ async def opened():
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An interpreter that sees the core and this distribution: nobody asks about what is new."""
-    return bare_environment(tmp_path_factory.mktemp("terminal"), ["jackfield", "jackfield-terminal"])
+    return bare_environment(
+        tmp_path_factory.mktemp("terminal"), ["jackfield", "jackfield-documents", "jackfield-terminal"]
+    )
 
 
 @pytest.fixture
