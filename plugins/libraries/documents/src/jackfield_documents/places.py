@@ -52,7 +52,7 @@ def places_of(document: Document) -> Iterator[Place]:
 
 
 def cells_of(block: Block) -> list[list[str]]:
-    """The cells of a table, row by row, the header first; [] for a block that is no table."""
+    """The cells of a table, row by row, the header first; [] for a block that is not a table."""
     if block.kind != "table":
         return []
     header, *rest = block.text.split("\n")

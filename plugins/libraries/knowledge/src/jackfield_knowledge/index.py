@@ -161,7 +161,7 @@ class KnowledgeIndex:
             reader: Reads the files.
             why_not: Which files of folders are left out; see `expand`.
             size_tokens, overlap_chars: How documents are cut, as for `chunk_document`; as before if None. Whoever
-                changes them has everything cut anew.
+                changes them has everything cut again.
             on_progress: Is called after each file, in this task.
 
         Raises:

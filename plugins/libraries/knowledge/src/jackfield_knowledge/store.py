@@ -355,7 +355,7 @@ class Store:
                 raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error
             raise ConfigError(
                 f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is damaged, "
-                f"delete the folder and build it anew"
+                f"delete the folder and build it again"
             ) from error
 
 
