@@ -96,7 +96,8 @@ def test_the_default_chain_is_listed_as_what_it_is_and_can_be_switched_off_and_o
 
     assert state() == "acts by default"
     assert (
-        "acts in every run (the default chain has it)" in command_line("plugins", "why", "processor.truncation").stdout
+        "acts in every run (as part of the default chain)"
+        in command_line("plugins", "why", "processor.truncation").stdout
     )
     for _ in range(2):
         said = command_line("plugins", "disable", "processor.truncation")
@@ -118,7 +119,7 @@ def test_disabling_twice_is_the_same_as_once(command_line: Any, site: Any, form:
     once = choices.read_text()
     assert command_line("plugins", "disable", form).stdout == said
     assert choices.read_text() == once
-    assert "acts only where it is named in code" in said
+    assert "acts only if it is named in code or enabled" in said
 
 
 def test_what_a_users_own_file_enables_is_blocked_or_named(command_line: Any, site: Any) -> None:
@@ -129,4 +130,4 @@ def test_what_a_users_own_file_enables_is_blocked_or_named(command_line: Any, si
     site.remove("acme-noise")
     done = command_line("plugins", "disable", "processor.noise")
     assert done.returncode == 1
-    assert "config.toml: take it out there" in done.stderr
+    assert "config.toml: remove it there" in done.stderr

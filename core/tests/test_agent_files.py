@@ -43,10 +43,10 @@ def test_files_are_beside_the_agents_file_and_addresses_are_where_they_are(tmp_p
         ("agent.yaml", b"- a\n- b\n", "agent.yaml must be a table, with keys such as llm and function_list"),
         ("agent.json", b"{", "agent.json cannot be read: it is not JSON"),
         ("agent.toml", b"llm = ", "agent.toml cannot be read: "),
-        ("agent.yaml", b"name: \xff\n", "agent.yaml is no UTF-8 text: invalid start byte, at byte 6"),
+        ("agent.yaml", b"name: \xff\n", "agent.yaml is not UTF-8 text: invalid start byte, at byte 6"),
         ("agent.txt", b"llm: openai:m\n", "agent.txt: an agent is a .yaml, .toml or .json file"),
-        ("agent.yaml", b"#" * (MIB + 1), "agent.yaml is larger than 1 MiB: that is no agent"),
-        ("agent.yaml", b"lllm: openai:m\n", "unknown key 'lllm'; did you mean 'llm'"),
+        ("agent.yaml", b"#" * (MIB + 1), "agent.yaml is larger than 1 MiB, too large for an agent file"),
+        ("agent.yaml", b"lllm: openai:m\n", "unknown setting 'lllm'; did you mean 'llm'"),
     ],
 )
 def test_what_is_no_agent_is_an_error_that_says_why(

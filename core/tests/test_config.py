@@ -20,10 +20,10 @@ SECRET = "sk-" + "SECRET"
 @pytest.mark.parametrize(
     ("cls", "value", "told"),
     [
-        (LLMConfig, {"model": "m", "modle_type": "x"}, "unknown key 'modle_type'; did you mean 'model_type'"),
+        (LLMConfig, {"model": "m", "modle_type": "x"}, "unknown setting 'modle_type'; did you mean 'model_type'"),
         (LLMConfig, {"model": "m", "generate_cfg": {"tempratur": 1}}, "'generate_cfg.tempratur'; did you mean 'temp"),
         (GenerateConfig, {"top_pp": 1}, "did you mean 'top_p'"),
-        (AgentConfig, {"limits": {"turn": 3}}, "unknown key 'limits.turn'; did you mean 'turns'"),
+        (AgentConfig, {"limits": {"turn": 3}}, "unknown setting 'limits.turn'; did you mean 'turns'"),
         (Limits, {"zzz": 3}, "known: cost, currency, seconds, tokens, tool_calls, turns"),
     ],
 )

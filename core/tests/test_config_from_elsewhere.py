@@ -28,13 +28,13 @@ class Thinks(LLMConfig):
         ("cache_dir", "processors=[{'name': 'cache', 'path': ...}]"),
         ("stream", "chat(stream=...)"),
         ("tool_choice", "function_choice"),
-        ("model", "beside generate_cfg"),
+        ("model", "next to generate_cfg"),
     ],
 )
 def test_a_key_of_generate_cfg_that_stands_elsewhere_says_where(key: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         LLMConfig.parse({"model": "m", "generate_cfg": {key: 1}})
-    assert f"unknown key 'generate_cfg.{key}'" in str(caught.value)
+    assert f"unknown setting 'generate_cfg.{key}'" in str(caught.value)
     assert told in str(caught.value)
     if key != "model":
         with pytest.raises(ConfigError) as caught:
@@ -43,13 +43,13 @@ def test_a_key_of_generate_cfg_that_stands_elsewhere_says_where(key: str, told: 
 
 
 def test_a_key_that_this_backend_has_beside_generate_cfg_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"beside generate_cfg, as in \{'model': ..., 'enable_thinking': ...\}"):
+    with pytest.raises(ConfigError, match=r"next to generate_cfg, as in \{'model': ..., 'enable_thinking': ...\}"):
         Thinks.parse({"model": "m", "generate_cfg": {"enable_thinking": True}})
 
 
 @pytest.mark.parametrize("key", ["temperature", "max_tokens", "fncall_prompt_type"])
 def test_a_key_beside_generate_cfg_that_belongs_into_it_says_so(key: str) -> None:
-    with pytest.raises(ConfigError, match=f"belongs into generate_cfg, .*'generate_cfg': .*{key}"):
+    with pytest.raises(ConfigError, match=f"belongs in generate_cfg, .*'generate_cfg': .*{key}"):
         LLMConfig.parse({"model": "m", key: 1})
 
 

@@ -98,7 +98,7 @@ def test_settings_are_given_as_keywords_as_a_dict_or_as_their_class(kind: Any) -
 
 @every_kind
 def test_what_does_not_fit_is_told_with_the_name_and_without_the_value(kind: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^loud: unknown key 'levle'; did you mean 'level'") as caught:
+    with pytest.raises(ConfigError, match=r"^loud: unknown setting 'levle'; did you mean 'level'") as caught:
         kind(levle=5, api_key="sk-1")
     assert "sk-1" not in str(caught.value)
     with pytest.raises(ConfigError, match=r"^loud: level: "):

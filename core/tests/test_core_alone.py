@@ -124,7 +124,7 @@ def main(arguments): print("evil ran")
     ("rule", "told"),
     [
         ({"JACKFIELD_PLUGINS_BLOCK": "acme"}, "is blocked ('acme' in JACKFIELD_PLUGINS_BLOCK)"),
-        ({"JACKFIELD_PLUGINS": "other"}, "is not in the list of allowed distributions (JACKFIELD_PLUGINS)"),
+        ({"JACKFIELD_PLUGINS": "other"}, "is not in the list of allowed packages (JACKFIELD_PLUGINS)"),
         ({"JACKFIELD_SAFE": "1"}, "in safe mode"),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_value_of_a_wrong_type_is_named_and_never_raises(hook: str, data: st.D
     "name", ["", "a/b", "..", "../x", "a b", "x\x1b[31m", "x\n", "x" * 65, "-x", "ä", "x\0", "a\\b", ".hidden"]
 )
 def test_a_name_that_could_be_a_path_or_a_command_to_a_terminal_is_none(name: str) -> None:
-    assert "is none" in fault_of(tool(name=name))
+    assert "is not a valid name" in fault_of(tool(name=name))
 
 
 @pytest.mark.parametrize("target", ["", "m", "m:", ":T", "m:T:U", "m.n:T()", "m;n:T", "../m:T", "m:T\n", "1m:T"])
@@ -77,7 +77,7 @@ def test_what_no_terminal_or_model_should_be_given_is_refused(values: dict[str, 
 def test_a_schema_that_contains_itself_is_refused() -> None:
     schema: dict[str, Any] = {"type": "object"}
     schema["properties"] = {"x": schema}
-    assert "'parameters' is no JSON" in fault_of(tool(parameters=schema))
+    assert "'parameters' cannot be written as JSON" in fault_of(tool(parameters=schema))
 
 
 def test_a_deep_schema_is_refused_and_not_followed_for_ever() -> None:

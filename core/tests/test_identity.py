@@ -88,7 +88,7 @@ def test_a_distribution_as_an_installer_leaves_it_is_proven(site: Any) -> None:
 def test_metadata_that_another_wheel_brought_prove_nothing(carried: Any) -> None:
     host = carried.host(allow=frozenset({"jackfield-openai"}))
     assert "claimed by evil," in host.unproven(only(host))
-    with pytest.raises(PluginBlockedError, match=r"claimed by evil.*not taken for the jackfield-openai"):
+    with pytest.raises(PluginBlockedError, match=r"claimed by evil.*does not count as the jackfield-openai"):
         says(host)
     assert host.rows() == []
     assert "evil_light" not in sys.modules
@@ -163,8 +163,8 @@ def shared_file(site: Any) -> None:
     ("spoil", "told"),
     [
         (no_record, "has no RECORD"),
-        (other_entry_points, "entry points that are not those"),
-        (other_source, "not as it was installed: acme_light.py"),
+        (other_entry_points, "entry points that differ from those"),
+        (other_source, "was changed after installation: acme_light.py"),
         (shared_file, "shares the file acme_light.py with twin"),
     ],
 )
@@ -178,7 +178,7 @@ def test_what_is_not_proven_may_load_when_it_is_named_and_is_on_no_list(
     assert told in host.unproven(row)
     assert told in " ".join(host.remarks(row))
     assert says(host)
-    with pytest.raises(PluginBlockedError, match="not taken for"):
+    with pytest.raises(PluginBlockedError, match="does not count as"):
         site.host(allow=frozenset({"acme", "twin"})).find("tool", "search")
 
 
@@ -212,7 +212,7 @@ def test_an_editable_distribution_is_proven_for_its_folder(
     monkeypatch.syspath_prepend(str(sources))
     site.add("acme", {"tool.search": "acme_dev"})
     host = site.host()
-    with pytest.raises(BrokenPluginError, match="none of its files"):
+    with pytest.raises(BrokenPluginError, match="not one of its files"):
         says(host)
     make_editable(site, "acme", tmp_path / "a folder")
     host = site.host(allow=frozenset({"acme"}))
@@ -277,7 +277,7 @@ def test_a_blocked_distribution_is_not_reached_by_whoever_lists_its_files_or_non
 @pytest.mark.parametrize("module", ["os", "antigravity", "zipimport", "jackfield.sync"])
 def test_an_entry_point_into_something_that_was_there_before_is_refused(site: Any, module: str) -> None:
     site.add("evil", {"tool.search": module})
-    with pytest.raises(BrokenPluginError, match="none of its files"):
+    with pytest.raises(BrokenPluginError, match="not one of its files"):
         says(site.host())
 
 
@@ -289,7 +289,7 @@ def test_a_module_that_another_folder_shadows_is_not_loaded_for_it(
     first.mkdir()
     (first / "acme_light.py").write_text("raise SystemExit('it ran')")
     monkeypatch.syspath_prepend(str(first))
-    with pytest.raises(BrokenPluginError, match="none of its files"):
+    with pytest.raises(BrokenPluginError, match="not one of its files"):
         says(site.host())
 
 
@@ -301,12 +301,12 @@ def test_what_is_read_is_what_would_run(site: Any) -> None:
     site.add("acme", {"tool.search": "acme.light"}, modules={"acme.light": tool("shown")})
     (newcomer,) = news(site.host(), {}).newcomers
     assert source_file("acme.light") == site.folder / "acme/light.py"
-    assert "does not say" not in description(newcomer, site.host())[0]
+    assert "is not known" not in description(newcomer, site.host())[0]
     package = site.folder / "acme/light"
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('it ran')")
     assert source_file("acme.light") == package / "__init__.py"
-    assert "does not say" in description(newcomer, site.host())[0]
+    assert "is not known" in description(newcomer, site.host())[0]
     shutil.rmtree(package)
     (site.folder / f"acme/light{EXTENSION_SUFFIXES[0]}").write_bytes(b"")
     assert source_file("acme.light") is None
@@ -346,7 +346,7 @@ def test_a_known_name_from_elsewhere_is_remarked_wherever_it_is_shown(site: Any,
     source = source.replace(', description="x"', "")
     site.add("evil", {"llm.openai": "evil_light"}, modules={"evil_light": source})
     (newcomer,) = news(site.host(), {}).newcomers
-    assert "name of a component of jackfield-openai" in "\n".join(description(newcomer, site.host()))
+    assert "same name as a component of jackfield-openai" in "\n".join(description(newcomer, site.host()))
     for words in (
         ["plugins", "list"],
         ["plugins", "info", "openai"],

@@ -502,7 +502,7 @@ def test_content_the_model_does_not_take_is_refused_before_the_backend_is_asked(
     ask = [Message(role, [{"text": "look"}, {kind: "http://x/y"}]), Message("user", "and?")]
     for retries in (0, 2):
         model = scripted(answer("x"), max_retries=retries)
-        with pytest.raises(UnsupportedInputError, match=f"scripted:scripted takes no {kind}"):
+        with pytest.raises(UnsupportedInputError, match=f"scripted:scripted does not take {kind} input"):
             model.chat(ask, stream=False)
         assert model.requests == []
     facts = ModelFacts(images=True, audio=True, video=True)
@@ -809,7 +809,7 @@ def test_a_model_that_cannot_be_made_is_an_error_without_secrets(
 
 def test_a_backend_that_is_no_model_is_broken_and_two_of_one_name_are_ambiguous(site: Any) -> None:
     add_backend(site, "bad-llm", "bad", target="json:JSONDecoder")
-    with pytest.raises(BrokenPluginError, match="json:JSONDecoder is no subclass"):
+    with pytest.raises(BrokenPluginError, match="json:JSONDecoder is not a subclass"):
         get_chat_model("bad:m", host=site.host())
     add_backend(site, "one-llm", "twin")
     add_backend(site, "two-llm", "twin")

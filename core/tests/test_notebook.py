@@ -137,7 +137,7 @@ def test_a_run_that_ended_early_says_why() -> None:
         return ""
 
     paused = FnCallAgent([pay], ScriptedModel([calls(("pay", {}))])).ask("q")
-    assert paused._repr_markdown_().endswith("Waiting for a yes: <code>pay</code>")
+    assert paused._repr_markdown_().endswith("Waiting for approval: <code>pay</code>")
     limited = FnCallAgent([pay], ScriptedModel([answer("a")]), limits={"turns": 1}).ask("q")
     assert limited._repr_markdown_() == "a"
     none = FnCallAgent(llm=ScriptedModel([answer("")])).ask("q")

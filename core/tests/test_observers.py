@@ -74,7 +74,7 @@ def test_one_that_fails_is_silenced_at_the_third_time_and_costs_the_run_and_the_
     assert len(fails.seen) == 3
     faults = [record for record in caplog.records if record.name == "jackfield.observers"]
     assert [record.levelno for record in faults] == [logging.ERROR] * 3
-    assert "told nothing more" in faults[-1].getMessage()
+    assert "gets no more events" in faults[-1].getMessage()
 
 
 def test_runs_at_the_same_time_are_told_apart_by_their_id() -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_is_left_ends_for_an_observer_once() -> None:
     asyncio.run(leave(TextDelta))
     assert kinds_of(sees.seen)[-2:] == ["TextDelta", "RunFailed"]
     last = sees.seen[-1]
-    assert last.event == RunFailed("the run was left before its end", "GeneratorExit")
+    assert last.event == RunFailed("the run was abandoned before it ended", "GeneratorExit")
     assert last.number == len(sees.seen)
     sees.seen.clear()
     asyncio.run(leave(RunFinished))

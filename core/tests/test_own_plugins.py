@@ -119,7 +119,7 @@ def test_registering_twice_is_refused_and_changes_nothing(site: Any) -> None:
     host, offers = site.host(), Offers("one")
     host.register(offers)
     for again, name in ((offers, ""), (Offers("two"), "offers"), (offers, "other")):
-        with pytest.raises(ConfigError, match="registered already"):
+        with pytest.raises(ConfigError, match="already registered"):
             host.register(again, name=name)
     assert host.names("tool") == ["one"]
 
@@ -144,12 +144,12 @@ class Unhashable(Offers):
 @pytest.mark.parametrize(
     ("plugin", "name", "reason"),
     [
-        (object(), "", "answers no hook"),
-        (Offers(), "", "offers nothing"),
+        (object(), "", "has no hooks"),
+        (Offers(), "", "offer nothing"),
         (Offers("a b"), "", "describes .* wrongly"),
         (Offers("x", "x"), "", "2 times"),
-        (Offers("x"), "a/b", "cannot be the name"),
-        (Offers("x"), "a@b", "cannot be the name"),
+        (Offers("x"), "a/b", "is not a valid name"),
+        (Offers("x"), "a@b", "is not a valid name"),
         (Unhashable("x"), "", "has no hash"),
         (module_of("from jackfield.plugins import hook\n@hook.tools\ndef f(): 1 / 0", "bad"), "", "division by zero"),
         (module_of("from jackfield.plugins import hook\n@hook.tools\nasync def f(): ...", "bad"), "", "is async"),
@@ -311,14 +311,14 @@ def test_a_name_of_a_local_file_and_of_a_plugin_is_ambiguous(site: Any, project:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("../outside.py", "leads out of"),
-        ("/etc/passwd.py", "leads out of"),
-        ("sub/../../outside.py", "leads out of"),
+        ("../outside.py", "is outside of"),
+        ("/etc/passwd.py", "is outside of"),
+        ("sub/../../outside.py", "is outside of"),
         ("link.py", "is a link"),
-        ("linked/tools.py", "is a link, or behind one"),
+        ("linked/tools.py", "is a link or is reached through one"),
         ("missing.py", "cannot be read"),
         ("folder.py", "cannot be read"),
-        ("tools.txt", "is no Python file"),
+        ("tools.txt", "is not a Python file"),
         ("large.py", "is larger than 1 MiB"),
     ],
 )
@@ -394,7 +394,7 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
     done = command_line("plugins", "doctor", "my-tools@project")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stdout
-    assert "mend " in done.stdout
+    assert "repair " in done.stdout
     assert command_line("plugins", "list").returncode == 0
 
 
@@ -404,7 +404,7 @@ def test_the_command_line_enables_a_source_and_says_so(site: Any, command_line: 
     for words in (("enable", "tool.acme/*"), ("why", "acme"), ("doctor", "acme")):
         done = command_line("plugins", *words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
-    assert "enabled: asked when nobody else has a name" in command_line("plugins", "list").stdout
+    assert "enabled: asked when no other plugin has a name" in command_line("plugins", "list").stdout
     assert not marker.exists()
     assert command_line("plugins", "disable", "tool.acme/*").returncode == 0
     assert "asked when its address is written" in command_line("plugins", "list").stdout
@@ -477,7 +477,7 @@ def test_a_source_that_is_blocked_or_broken_harms_nobody(site: Any, caplog: pyte
     assert "no server" in caplog.text
     with pytest.raises(BrokenPluginError, match="no server"):
         host.find("tool", "down/read")
-    with pytest.raises(PluginNotFoundError, match=r"'tool\.gone/\*' is enabled, and is not there"):
+    with pytest.raises(PluginNotFoundError, match=r"'tool\.gone/\*' is enabled, but not installed"):
         host.find("tool", "nothing")
 
 

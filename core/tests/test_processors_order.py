@@ -58,14 +58,14 @@ def test_wishes_about_who_is_not_there_or_in_another_phase_count_for_nothing() -
 
 
 def test_a_circle_is_an_error_that_shows_it() -> None:
-    with pytest.raises(ConfigError, match=r"circle: (a → b → a|b → a → b)"):
+    with pytest.raises(ConfigError, match=r"circular: (a → b → a|b → a → b)"):
         in_order([named("a", after=["b"]), named("b", after=["a"])])
 
 
 def test_two_of_one_name_and_an_unknown_phase_are_errors() -> None:
     with pytest.raises(ConfigError, match="two processors are named 'a'"):
         in_order([named("a"), named("a", "output")])
-    with pytest.raises(ConfigError, match="'a': no phase 'middle'; use input, context"):
+    with pytest.raises(ConfigError, match="'a': there is no phase 'middle'; use input, context"):
         in_order([named("a", "middle")])
 
 

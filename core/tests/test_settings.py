@@ -152,7 +152,7 @@ def test_a_switch_that_is_neither_is_an_error_that_names_the_variable(files: Fil
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('blok = ["x"]', "unknown key 'blok'; did you mean 'block'"),
+        ('blok = ["x"]', "unknown setting 'blok'; did you mean 'block'"),
         ('block = "x"', "'block' must be a list of names"),
         ("allow = [1]", "'allow' must be a list of names"),
         ("safe = 1", "'safe' must be true or false"),

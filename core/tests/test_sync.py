@@ -402,7 +402,7 @@ def test_a_loop_that_broke_is_replaced_and_all_who_wait_for_it_get_an_error() ->
         print(len(got), {text[:41] for text in got}, sync.run(answer()))
     """
     lines = in_a_process(script)
-    assert lines in (f"{count} {{'the event loop in the background ended be'}} 42" for count in (2, 3))
+    assert lines in (f"{count} {{'the background event loop ended before th'}} 42" for count in (2, 3))
 
 
 def test_what_a_plain_generator_makes_of_the_items_comes_and_its_error_closes_the_stream() -> None:
@@ -535,7 +535,7 @@ def test_a_blocking_call_inside_the_bridges_own_loop_is_refused() -> None:
         next(sync.iterate(numbers(3)))
 
     for mistake in (wait_for_oneself, iterate_oneself):
-        with pytest.raises(JackfieldError, match="use the async twin"):
+        with pytest.raises(JackfieldError, match="use the async counterpart"):
             sync.run(mistake())
 
 
@@ -831,7 +831,7 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
     """
     told = (
         "no thread for a plain function: all 4 worker threads are held by functions that were given up (timed out or "
-        "cancelled) and still run: give what they wait for a time-out, or restart the process"
+        "cancelled) but still run: set a time-out on what they wait for, or restart the process"
     )
     assert with_few_workers(script) == [told, told, told, told, "['again']"]
 
@@ -896,6 +896,6 @@ def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_han
     finished, nested, held, again = with_few_workers(script)
     assert finished == "300 True"
     for told in (nested, held):
-        assert told.startswith("no thread for a plain function: the machine starts no more of them (")
+        assert told.startswith("no thread for a plain function: the machine cannot start any more (")
         assert "ulimit -u" in told
     assert again == "again"

@@ -215,9 +215,9 @@ def _positional(a: int, /) -> int:
     [
         (_untyped, "parameter 'a' needs a type"),
         (_undocumented, "needs a docstring"),
-        (_starred, "'a' must be one that can be given by name"),
-        (_positional, "'a' must be one that can be given by name"),
-        (lambda: 1, "is no name for a tool"),
+        (_starred, "'a' must be one that can be passed by name"),
+        (_positional, "'a' must be one that can be passed by name"),
+        (lambda: 1, "is not a valid name for a tool"),
     ],
 )
 def test_a_function_that_makes_no_tool_is_an_error_that_says_why(function: Callable[..., Any], told: str) -> None:
@@ -227,7 +227,7 @@ def test_a_function_that_makes_no_tool_is_an_error_that_says_why(function: Calla
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65, "abc\n", "a\nb"])
 def test_a_name_that_some_provider_refuses_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="is no name for a tool"):
+    with pytest.raises(ConfigError, match="is not a valid name for a tool"):
         check_tool_name(name)
 
 
@@ -235,7 +235,7 @@ def test_a_name_that_some_provider_refuses_is_refused(name: str) -> None:
     ("schema", "told"),
     [
         ({"type": "array"}, "type 'object'"),
-        ({"type": "object", "properties": {"a": {"type": "whole"}}}, "no JSON Schema"),
+        ({"type": "object", "properties": {"a": {"type": "whole"}}}, "not a valid JSON Schema"),
         ({"type": "object", "properties": {}, "required": ["a"]}, "requires 'a'"),
     ],
 )

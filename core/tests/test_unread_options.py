@@ -138,7 +138,7 @@ def test_what_settings_name_is_reported_when_the_agent_is_made_if_it_is_not_inst
 
 
 def test_settings_that_name_others_are_checked_when_the_agent_is_made(site: Any) -> None:
-    with pytest.raises(ConfigError, match=r"settings of tool 'acme/look': unknown key 'wey'; did you mean 'way'"):
+    with pytest.raises(ConfigError, match=r"settings of tool 'acme/look': unknown setting 'wey'; did you mean 'way'"):
         create_agent("fncall", function_list=[{"name": "look", "wey": "both"}], host=asking_for_searchers(site))
 
 

@@ -40,7 +40,9 @@ def local_files(folder: Path, given: Iterable[str], owner: Owner) -> tuple[Local
     found = [_local_file(os.path.realpath(folder), one, owner) for one in dict.fromkeys(given)]
     names = [one.name for one in found]
     return tuple(
-        one if names.count(one.name) == 1 else one._replace(fault=f"has the name of another: rename {one.path}")
+        one
+        if names.count(one.name) == 1
+        else one._replace(fault=f"has the same name as another one: rename {one.path}")
         for one in found
     )
 
@@ -75,11 +77,11 @@ def _local_file(folder: str, given: str, owner: Owner) -> LocalFile:
 
 def _fault(folder: str, path: str, given: str) -> str:
     if "\0" in given or not given.endswith(".py"):
-        return f"is no Python file: {given!r:.200}"
+        return f"is not a Python file: {given!r:.200}"
     if not path.startswith(os.path.join(folder, "")):  # noqa: PTH118
-        return f"leads out of {folder}, which a local file may not: {given!r:.200}"
+        return f"is outside of {folder}, where a local file must be: {given!r:.200}"
     if os.path.realpath(path) != path:
-        return f"is a link, or behind one, which a local file may not be: {given!r:.200}"
+        return f"is a link or is reached through one, which is not allowed for a local file: {given!r:.200}"
     return ""
 
 

@@ -97,7 +97,7 @@ def show(markdown: str, messages: Sequence[_Message], *, plain: str) -> None:
     publish({"text/markdown": markdown, "text/plain": plain})
     for number, (media_type, picture) in enumerate(pictures_in(messages)):
         if number == _MOST_PICTURES:
-            note = f"*More than {_MOST_PICTURES} pictures: the rest is in the messages.*"
+            note = f"*More than {_MOST_PICTURES} pictures: the rest are in the messages.*"
             publish({"text/markdown": note, "text/plain": note})
             return
         publish({media_type: base64.b64encode(picture).decode(), "text/plain": "<picture>"})

@@ -1,7 +1,7 @@
 """Typed configurations for models and agents. Plain dicts become these at the border.
 
-An unknown key is an error that names the nearest known one. Options that only one provider knows go, as they are, into
-`extra_body`.
+An unknown setting is an error that names the nearest known one. Options that only one provider
+knows go unchanged into `extra_body`.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ def _without_user(address: str) -> str:
 
 
 ServerAddress = Annotated[str, AfterValidator(_without_user)]
-"""The address of a server in a configuration. One with a user name or a password in it is refused, and not shown."""
+"""The address of a server in a configuration. One with a user name or a password is refused, and never shown."""
 
 Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkeys(headers, HIDDEN))]
-"""Headers in a configuration: their values, which may be keys, are in no dump. Give the field `repr=False`, too."""
+"""Headers in a configuration. Their values may be API keys, so no dump has them; set `repr=False` on the field, too."""
 
 ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(masked)]
-"""Settings in a configuration that somebody else checks: what is named like a secret in them is in no text."""
+"""Settings that are checked elsewhere: values whose names look like a secret's appear in no text."""
 
 
 class Config(BaseModel):
-    """What all configurations share: frozen, and made from dicts with `parse`."""
+    """The base of all configurations: frozen, and made from dicts with `parse`."""
 
     # Built at first use: most programs use two of these classes.
     model_config = ConfigDict(
@@ -111,12 +111,12 @@ class Config(BaseModel):
         """Validate a dict; a configuration is returned as it is, None is the default one.
 
         Raises:
-            ConfigError: A key is unknown or a value does not fit. No value is shown: it may be a secret.
+            ConfigError: A setting is unknown or a value does not fit. No value is shown: it may be a secret.
         """
         if isinstance(value, cls):
             return value
         if value is not None and not isinstance(value, Mapping):
-            raise ConfigError(f"{what or cls.__name__} is a dict, not {type(value).__name__}")
+            raise ConfigError(f"{what or cls.__name__} must be a dict, not {type(value).__name__}")
         try:
             return cls.model_validate(dict(value or {}))
         except ValidationError as error:
@@ -134,48 +134,50 @@ def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
     for problem in error.errors(include_input=False, include_url=False):
         path = ".".join(str(part) for part in problem["loc"]) or "value"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"unknown key {path!r}{_where_it_belongs(problem['loc'], cls)}")
+            lines.append(f"unknown setting {path!r}{_where_it_belongs(problem['loc'], cls)}")
         else:
             lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
     return f"{what}: " + "; ".join(lines)
 
 
 _THINKING = (
-    "with DashScope's own protocol it stands beside generate_cfg, for its compatible servers write "
-    "extra_body={'enable_thinking': ...}, and for vLLM or SGLang "
+    "with DashScope's own protocol, put it next to generate_cfg; for its compatible servers, write "
+    "extra_body={'enable_thinking': ...}, and for vLLM or SGLang, "
     "extra_body={'chat_template_kwargs': {'enable_thinking': ...}}"
 )
-_STREAM = "leave it out: chat(stream=...) says whether an answer is streamed, chat(delta_stream=True) gives what is new"
-_CACHE = "write processors=[{'name': 'cache', 'path': ...}] beside generate_cfg; pip install jackfield-cache"
+_STREAM = (
+    "leave it out: chat(stream=...) decides whether an answer is streamed, chat(delta_stream=True) yields only new text"
+)
+_CACHE = "write processors=[{'name': 'cache', 'path': ...}] next to generate_cfg; pip install jackfield-cache"
 _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
         "enable_thinking": _THINKING,
         "chat_template_kwargs": "write extra_body={'chat_template_kwargs': ...}",
-        "n": "there is one answer to each question: for several, ask with model.batch([...])",
-        "logprobs": "nothing here reads them; extra_body={'logprobs': ...} sends the wish all the same",
-        "top_logprobs": "nothing here reads them; extra_body={'top_logprobs': ...} sends the wish all the same",
+        "n": "each question gets one answer: for several, use model.batch([...])",
+        "logprobs": "they are not read from the answer; extra_body={'logprobs': ...} requests them anyway",
+        "top_logprobs": "they are not read from the answer; extra_body={'top_logprobs': ...} requests them anyway",
         "logit_bias": "write extra_body={'logit_bias': ...}",
         "incremental_output": _STREAM,
         "stream": _STREAM,
         "cache_dir": _CACHE,
         "timeout": "write request_timeout, or deadline for the whole call, retries included",
-        "tools": "an agent has its tools in function_list, a model is given functions",
-        "functions": "an agent has its tools in function_list, a model is given functions",
+        "tools": "an agent takes its tools as function_list, a model takes functions",
+        "functions": "an agent takes its tools as function_list, a model takes functions",
         "tool_choice": "write function_choice: auto, none, required, or the name of a function",
         "max_completion_tokens": "write max_tokens",
     }
 )
-"""Options that stand elsewhere, or have another name: what to write."""
+"""Options that belong elsewhere or have another name here: what to write instead."""
 
 
 def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """The rest of the error's sentence about an unknown key: where it belongs, else what is close to it."""
+    """The rest of the error's sentence about an unknown setting: where it belongs, else what is close to it."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
         if model is not cls and key in cls.model_fields:
-            return f": it stands beside generate_cfg, as in {{'model': ..., {key!r}: ...}}"
+            return f": it belongs next to generate_cfg, as in {{'model': ..., {key!r}: ...}}"
         if model is cls and key in GenerateConfig.model_fields:
-            return f": it belongs into generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
+            return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
     if key in _ELSEWHERE and (model is GenerateConfig or "generate_cfg" in cls.model_fields):
         return f": {_ELSEWHERE[key]}"
     return closest(key, list(model.model_fields))
@@ -191,11 +193,11 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
 
 
 DEFAULT_RETRIES = 2
-"""How often a request is repeated where that may succeed and nobody says otherwise: as often as the SDKs do."""
+"""How often a request is retried by default if that may succeed: as often as the SDKs do."""
 
 
 class GenerateConfig(Config):
-    """How an answer is made. Any of it can be given once for a model and again for a call; the call wins."""
+    """How an answer is made. Each option can be set for a model and again for a call; the call wins."""
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -203,39 +205,49 @@ class GenerateConfig(Config):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = Field(default=None, gt=0)
-    max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens")
+    max_tokens: int | None = Field(default=None, ge=1, description="The maximum length of an answer, in tokens")
     seed: int | None = None
-    stop: tuple[str, ...] = Field(default=(), description="Texts at which the answer ends; one text is a list of one")
+    stop: tuple[str, ...] = Field(
+        default=(), description="Texts at which the answer ends; a single text counts as a list of one"
+    )
     max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a call that failed is repeated, if that may help"
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed call is retried, if that may help"
     )
     max_retry_delay: float = Field(
         default=120.0,
         gt=0,
         allow_inf_nan=False,
-        description="The longest wait before another attempt, in seconds; a server that asks for more gets none",
+        description="The longest wait before a retry, in seconds; if the server asks for more, there is no retry",
     )
-    request_timeout: float | None = Field(default=None, gt=0, description="Seconds the server may be silent")
+    request_timeout: float | None = Field(
+        default=None, gt=0, description="How many seconds the server may send nothing"
+    )
     event_timeout: float | None = Field(
-        default=None, gt=0, description="Seconds without an event, comments or not; unset: ten times request_timeout"
+        default=None,
+        gt=0,
+        description="Seconds without an event, even if comments arrive; unset: ten times request_timeout",
     )
-    deadline: float | None = Field(default=None, gt=0, description="Seconds for the whole call, retries included")
-    lang: Lang | None = Field(default=None, description="Of the texts Jackfield adds; found from the messages if unset")
+    deadline: float | None = Field(default=None, gt=0, description="Seconds for the whole call, including retries")
+    lang: Lang | None = Field(
+        default=None, description="Language of the texts that Jackfield adds; unset: detected from the messages"
+    )
     function_choice: str = Field(default="auto", description="auto, none, required, or the name of a function")
     parallel_function_calls: bool | None = None
     thought_in_content: bool | None = Field(
         default=None,
-        description="unset: <think> at an answer's beginning is reasoning; true: the answer begins inside of it; "
-        "false: it stays in the text",
+        description="unset: <think> at an answer's beginning is reasoning; true: the answer starts inside "
+        "the reasoning; false: it stays in the text",
     )
     fncall_prompt_type: str | None = Field(default=None, description="native, or the name of a call format (nous …)")
-    use_raw_api: bool | None = Field(default=None, description="True: native tool calls, whatever the model's facts")
+    use_raw_api: bool | None = Field(
+        default=None, description="true: use native tool calls, whatever is known about the model"
+    )
     reasoning_effort: str | None = None
     response_format: dict[str, Any] | None = Field(
-        default=None, description="As OpenAI takes it; a pydantic model stands for its schema"
+        default=None, description="In OpenAI's format, or a pydantic model, whose schema is used"
     )
-    extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the provider as it is")
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the provider unchanged")
     extra_headers: Headers = Field(default_factory=dict, repr=False)
 
     @field_validator("stop", mode="before")
@@ -251,7 +263,7 @@ class GenerateConfig(Config):
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
-        """This with what `other` sets put over it; `stop` texts and `extra_body` are joined instead."""
+        """A copy in which the settings of `other` replace these; `stop` texts and `extra_body` are joined instead."""
         if other is None:
             return self
         new = GenerateConfig.parse(other, what="generate_cfg")
@@ -266,20 +278,22 @@ class GenerateConfig(Config):
 
 
 class LLMConfig(Config):
-    """Which model, where, and how to ask it. A backend with settings of its own extends this class."""
+    """Which model, where, and how to ask it. A backend with settings of its own subclasses this."""
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     model_type: str | None = Field(default=None, description="The backend: openai, offline …")
     model_server: ServerAddress | None = Field(
-        default=None, description="As base_url, or a word that the backend knows"
+        default=None, description="The same as base_url, or a name that the backend knows"
     )
-    api_base: ServerAddress | None = Field(default=None, description="As base_url; it wins")
+    api_base: ServerAddress | None = Field(
+        default=None, description="The same as base_url, and takes precedence over it"
+    )
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
-    api_key: SecretStr | None = Field(default=None, description="Better set where secrets are: see the backend")
+    api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets: see the backend's page")
     generate_cfg: GenerateConfig = GenerateConfig()
     processors: tuple[str | ComponentSettings, ...] = Field(
         default=(),
-        description="Names or addresses of processors, or dicts of `name` and settings; besides those enabled",
+        description="Names or addresses of processors, or dicts of `name` and settings; added to the enabled ones",
     )
 
     @field_validator("model", mode="before")
@@ -314,33 +328,35 @@ def checked_list(values: Several, what: str, of: str) -> Several:
 
 
 class Limits(Config):
-    """Where a run ends by itself; None is no limit. The reason is always in `RunFinished.stop_reason`."""
+    """The limits of a run; None means unlimited. If one is reached, `RunFinished.stop_reason` says which."""
 
-    turns: int | None = Field(default=20, ge=1, description="How often the model is asked")
+    turns: int | None = Field(default=20, ge=1, description="How often the model may be asked")
     tool_calls: int | None = Field(default=None, ge=0)
-    tokens: int | None = Field(default=None, ge=1, description="Prompt and completion, summed over all turns")
+    tokens: int | None = Field(default=None, ge=1, description="Prompt and completion tokens, summed over all turns")
     seconds: float | None = Field(default=None, gt=0)
     cost: Decimal | None = Field(default=None, gt=0)
     currency: str = "USD"
 
 
 class AgentConfig(Config):
-    """An agent as data: what a file or a command line says about it."""
+    """An agent as data, as in a file or on a command line."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
-    llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the keys of LLMConfig")
+    llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
     function_list: tuple[str | ComponentSettings, ...] = Field(
         default=(), description="Names or addresses of tools, or dicts of `name` and settings"
     )
     system_message: str = Field(default="", description="Put before the caller's system message")
-    name: str | None = Field(default=None, description="Who it is, for people and for other agents")
+    name: str | None = Field(default=None, description="Its name, for people and for other agents")
     description: str | None = Field(default=None, description="What it does, for other agents")
-    files: tuple[str, ...] = Field(default=(), description="Documents it knows, as paths")
+    files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
     rag_cfg: ComponentSettings | None = Field(
-        default=None, description="How documents are cut and searched, for an agent kind that searches them"
+        default=None, description="How documents are split and searched, for agent kinds that search them"
     )
-    extra_generate_cfg: ComponentSettings | None = Field(default=None, description="Over the model's own generate_cfg")
-    observers: tuple[str, ...] = Field(default=(), description="Names of what is told of every event")
+    extra_generate_cfg: ComponentSettings | None = Field(
+        default=None, description="Overrides the model's own generate_cfg"
+    )
+    observers: tuple[str, ...] = Field(default=(), description="Names of observers, which receive every event")
     limits: Limits = Limits()
 
     def settings_of(self, tool: str) -> dict[str, object]:

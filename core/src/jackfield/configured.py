@@ -1,4 +1,4 @@
-"""How a component gets its settings: one class says what they are, and nobody writes them down again."""
+"""How a component gets its settings: one class defines them, in one place."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def _text_of(path: object) -> object:
 
 
 PathText = Annotated[str, BeforeValidator(_text_of)]
-"""A path in settings: a text, or what `pathlib` makes."""
+"""A path in settings: a string or a `pathlib` path."""
 
 
 class Configured:
-    """What has settings: processors, tools, searchers, parsers, embedders, tokenizers.
+    """A component with settings: processors, tools, searchers, parsers, embedders, tokenizers.
 
     A class states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no
-    `__init__`. One that takes something besides (a clock, `host`) hands the settings on, as `super().__init__(cfg)` or
+    `__init__`. One that takes other arguments (a clock, `host`) passes the settings on, as `super().__init__(cfg)` or
     `super().__init__(**settings)`.
 
     Args:
         cfg: The settings as `config_class` or as a dict.
-        settings: Settings as keywords, over those.
+        settings: Settings as keywords; they override `cfg`.
 
     Attributes:
-        config_class: What the settings are; None for a class that has none, or reads `cfg` in its own way.
-        cfg: The settings as they were given; what is named like a secret is not shown.
-        config: The settings, checked, with their defaults; only where there is a `config_class`.
+        config_class: The class of the settings; None for a component without settings, or one that reads `cfg` itself.
+        cfg: The settings as they were given; values whose names look like a secret's are not shown.
+        config: The settings, checked, with their defaults; only if there is a `config_class`.
 
     Raises:
         ConfigError: A setting is unknown or does not fit. No value is shown.

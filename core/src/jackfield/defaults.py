@@ -1,4 +1,4 @@
-"""What the core asks for where nobody has said: the one place in which it names distributions, and what they offer."""
+"""The core's defaults: the only place in which it names packages, and what they offer."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ DEFAULT_CHAIN = (
     "jackfield-multimodal/multimodal",
     "jackfield-truncation/truncation",
 )
-"""What stands around every model where it is installed and nobody has said otherwise, by full address.
+"""Processors that act around every model if they are installed and nothing else is configured, by full address.
 
 It is the one exception to "installed is not active": without it, a long history or a document in a message would be an
-error in every first program. Policy can block each; a processor of the same name that is named or enabled replaces it.
+error in every first program. Policy can block each; an enabled or explicitly named processor of the same name
+replaces it.
 """
 
 CALL_FORMAT = "nous"
-"""How tools are told to a model that takes none natively."""
+"""How tools are described to a model without native tool calls."""
 
 COMPATIBLE_SERVER = "openai"
-"""The backend for a server of which only the address is known."""
+"""The backend for a server if only its address is known."""
 
 FIRST_BACKEND = "jackfield-openai"
-"""What an installation without a backend is advised to install."""
+"""The package that errors suggest if no backend is installed."""
 
 AGENT_WITH_FILES = "assistant"
-"""The kind of agent that the command line makes where there are documents."""
+"""The kind of agent that the command line makes if there are documents."""
 
 MANAGER = "jackfield-manage"
-"""Whose commands manage the installation.
+"""The package whose commands manage the installation.
 
-Two things hold for it alone, where it is proven to be ours: only a rule that names it keeps it from loading, and its
-commands have their names to themselves.
+If it is proven to be ours, two things apply to it alone: only a rule that names it keeps it from loading, and no other
+package can take the names of its commands.
 """
 
 TERMINAL = "jackfield-terminal"
-"""Whose commands ask agents: `TERMINAL_COMMANDS`, with what they do. Nothing else holds for it than for any plugin."""
+"""The package whose commands, `TERMINAL_COMMANDS`, ask agents. Otherwise it is a plugin like any other."""
 
 TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}

@@ -1,4 +1,4 @@
-"""What a plugin says about what it offers: light, frozen values. Making one imports nothing heavy.
+"""The descriptors with which a plugin describes its components: light, frozen values that import nothing heavy.
 
 `target` names the class as `module:Class`; it is imported when the first one is made.
 """
@@ -12,22 +12,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 Texts = str | Mapping[str, str]
-"""A text, or one for each language: `{"en": …, "zh": …}`."""
+"""A text, or a text for each language: `{"en": …, "zh": …}`."""
 
 
 RequiredBy = Mapping[str, str | list[str] | Mapping[str, list[str]]]
-"""By setting, what it asks for: see `ComponentSpec.required_by`."""
+"""What each setting requires: see `ComponentSpec.required_by`."""
 
 
 def in_language(texts: Texts, lang: str) -> str:
-    """The text in a language, else in English, else the first there is."""
+    """The text in a language, else in English, else the first one."""
     if isinstance(texts, str):
         return texts
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
 
 
 def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
-    """The components that settings ask for; [] if they say nothing of it. See `ComponentSpec.required_by`."""
+    """The components that settings ask for; [] if they ask for none. See `ComponentSpec.required_by`."""
     for setting, required in table.items():
         value = settings.get(setting)
         if value is None:
@@ -63,17 +63,17 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentSpec(metaclass=_Lenient):
-    """What every kind of component says.
+    """The fields that all descriptors share.
 
     Attributes:
         name: As in the entry point, without the kind.
         target: The class, as `module:Class`.
         summary: One line for people.
         config: The class of its settings, as `module:Class`; '' if it has none of its own.
-        secrets: The environment variables it reads keys from.
-        effects: What it does besides answering, of `network`, `files`, `processes`; for people, and for policy.
-        network: The hosts it talks to, where they are known.
-        requires: The components it asks the core for by name, as `kind.name`, besides those its user names.
+        secrets: The environment variables from which it reads API keys.
+        effects: Its effects, of `network`, `files`, `processes`; for people, and for policy.
+        network: The hosts it talks to, if they are known.
+        requires: The components it asks the core for by name, as `kind.name`, in addition to those its user names.
         required_by: The components that its settings ask for. The first of these settings that is given decides: a
             text is the kind of the components that the setting names, a table has the components that each of its
             values stands for, and a list those that are asked for whatever the value is. They must be there when the
@@ -81,7 +81,7 @@ class ComponentSpec(metaclass=_Lenient):
             they are needed.
         check: A function without arguments that says whether this machine has what it needs, as `module:function`; it
             returns a list of texts, one for each thing that is wrong, empty if all is well. `doctor --deep` calls it.
-        extra: What a newer core knows and this one does not. Nobody fills it in: unknown keywords end here.
+        extra: Fields that only a newer core knows. Do not fill it in: unknown keywords end up here.
         made_by: What makes a component out of the target and the descriptor, as `module:Class`; '' if the target is
             what makes it. It is the same for all of one class of descriptors.
     """
@@ -106,11 +106,11 @@ class LLMSpec(ComponentSpec):
     """A backend: a subclass of `jackfield.BaseChatModel`.
 
     Attributes:
-        models: What it offers, where that is a closed set.
+        models: The models it offers, if that is a closed set.
         keys: Settings that only this backend has: a configuration with one of them and no backend means this one.
-        names: What the names of its models look like (`qwen*`): a model's name without a backend means this one. Where
-            several fit, the longest wins. Both count for the distributions that the core knows, and for no others: a
-            plugin cannot draw calls to itself.
+        names: What the names of its models look like (`qwen*`): a model's name without a backend means this one. If
+            several fit, the longest wins. Both only count for the packages that the core knows, so that a plugin cannot
+            draw calls to itself.
     """
 
     models: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class LLMSpec(ComponentSpec):
 
 
 class ToolLike(Protocol):
-    """What `@tool` makes of a function, as far as a descriptor needs it."""
+    """The result of `@tool`, as far as a descriptor needs it."""
 
     name: str
     description: Texts
@@ -146,20 +146,20 @@ def _first_sentence(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolSpec(ComponentSpec):
-    """A tool: a subclass of `jackfield.BaseTool`, or a function that `@tool` has made one. All that a model needs to
-    choose it is here.
+    """A tool: a subclass of `jackfield.BaseTool`, or a function with `@tool`. The descriptor has all that a model
+    needs to choose it.
 
-    Of what is safety-relevant, the stricter of this, of the class and of the settings holds.
+    For everything that is safety-relevant, the strictest of the descriptor, the class and the settings applies.
 
     Attributes:
         description: What it does and when to use it, for the model.
         parameters: JSON Schema of the arguments, an object.
-        needs_approval: Somebody must agree to each call.
+        needs_approval: A person must agree to each call.
         read_only: Calling it changes nothing.
-        concurrent: May run beside other calls of the same turn.
+        concurrent: May run at the same time as other calls of the turn.
         timeout_s: How long one call may take; None for the agent's default.
         file_access: Wants the files of the conversation.
-        raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
+        raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
     """
 
     description: Texts
@@ -181,17 +181,17 @@ class ToolSpec(ComponentSpec):
         requires: tuple[str, ...] = (),
         check: str = "",
     ) -> ToolSpec:
-        """The descriptor that a function with `@tool` has by itself: name, texts, schema and flags.
+        """The descriptor of a function with `@tool`: its name, texts, schema and flags.
 
-        It imports the function with all it needs. That is right for what code registers and for local files; in a light
-        module, `python -m jackfield_testkit.tool_specs PACKAGE` writes in its place what it would give.
+        It imports the function with all it needs. That is fine for plugins registered in code and for local files; for
+        a light module, `python -m jackfield_testkit.tool_specs PACKAGE` writes the descriptor instead.
 
         Args:
             target: The tool, or where it is, as `module:name`.
-            secrets, network, requires, check: As in `ComponentSpec`: the function does not say them.
+            secrets, network, requires, check: As in `ComponentSpec`; the function does not have them.
 
         Raises:
-            TypeError: The target is no tool.
+            TypeError: The target is not a tool.
         """
         found: Any = target
         if isinstance(target, str):
@@ -229,14 +229,14 @@ class SearcherSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield.retrieval.Parser`. It is chosen by these, before it is imported.
+    """A parser: `jackfield.retrieval.Parser`. It is chosen by these fields, before it is imported.
 
     Attributes:
         extensions: Lower case, without the dot.
         media_types: As in HTTP: `application/pdf`.
-        magic: What files of this type begin with.
-        in_process_bytes: Files up to this size are parsed without a process of their own, which spares its start. Only
-            for parsers whose work and memory are a few times the length of a file, whatever is in it.
+        magic: The first bytes of files of this type.
+        in_process_bytes: Files up to this size are parsed without a separate process, which saves its start. Only
+            for parsers whose work and memory are a few times the length of a file, whatever its content.
     """
 
     extensions: tuple[str, ...] = ()
@@ -250,8 +250,8 @@ class ProcessorSpec(ComponentSpec):
     """A processor: `jackfield.processors.Processor`.
 
     Attributes:
-        phase: Where in the chain: `input`, `context`, `format`, `transport` or `output`.
-        after, before: Names of processors of the same phase that are outside, or inside of it.
+        phase: The place in the chain: `input`, `context`, `format`, `transport` or `output`.
+        after, before: Names of processors of the same phase that are outside of it, or inside.
     """
 
     phase: str = "context"
@@ -270,7 +270,7 @@ class PostprocessorSpec(ProcessorSpec):
     """A processor that only changes the answer: `target` makes a `StreamTransform` for a `ChatRequest`.
 
     Attributes:
-        phase: As of any processor, and `output` if it is not given.
+        phase: As for any processor; `output` by default.
     """
 
     made_by: ClassVar[str] = "jackfield.processors:FunctionPostprocessor"
@@ -298,4 +298,4 @@ class EmbedderSpec(ComponentSpec):
 
 
 class ObserverSpec(ComponentSpec):
-    """An observer of run events; it acts only when enabled by name."""
+    """An observer of run events; it is only active if enabled by name."""

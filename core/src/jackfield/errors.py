@@ -4,26 +4,26 @@
 JackfieldError
 ├── ConfigError                   change the configuration
 │   └── MissingSecretError            set the named variable
-├── PluginError                   install, choose or mend a plugin
+├── PluginError                   install, choose or repair a plugin
 │   ├── PluginNotFoundError           install it, or correct the name
 │   ├── AmbiguousPluginError          write distribution/name
 │   ├── PluginBlockedError            change the policy
-│   ├── BrokenPluginError             mend or remove the distribution
-│   └── IncompatiblePluginError       up- or downgrade the distribution or the core
+│   ├── BrokenPluginError             repair or remove the package
+│   └── IncompatiblePluginError       upgrade or downgrade the package or the core
 ├── ModelServiceError             what went wrong while a model was asked; `retryable` says if waiting can help
 │   ├── ModelRequestError             change the request
-│   │   ├── UnsupportedInputError         the model takes no such content; nothing was sent
+│   │   ├── UnsupportedInputError         the model does not take such content; nothing was sent
 │   │   ├── ContextLengthError            shorten the history
 │   │   ├── ContentFilterError            change the content
 │   │   └── ModelNotFoundError            correct the model's name
-│   ├── ModelAuthError                correct the key or its rights
+│   ├── ModelAuthError                correct the API key or its permissions
 │   ├── RateLimitedError              wait `retry_after_s`
 │   ├── ModelOverloadedError          wait and retry
 │   ├── ModelConnectionError          check the address or the network, then retry
 │   ├── ModelTimeoutError             allow more time, then retry
-│   ├── ModelResponseError            the server answered what no client can read
-│   └── InvalidAnswerError            ask otherwise, or another model: its answers are not the data that was asked for
-├── ToolServiceError              tell the model: its text is written for it
+│   ├── ModelResponseError            the server sent an answer that cannot be read
+│   └── InvalidAnswerError            rephrase, or ask another model: none of its answers is the data that was asked for
+├── ToolServiceError              pass it to the model: the text is written for it
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
 │   └── DocParserError                leave out or replace the named document
@@ -52,15 +52,15 @@ def _restored(error_class: type[JackfieldError], args: tuple[object, ...], facts
 
 
 class ConfigError(JackfieldError, ValueError):
-    """A setting is wrong; the message names the key and what is allowed."""
+    """A setting is wrong; the message names the setting and what is allowed."""
 
 
 class MissingSecretError(ConfigError):
-    """A key or token is needed and not set; `variable` is the environment variable to set."""
+    """An API key or token is needed but not set; `variable` is the environment variable to set."""
 
     def __init__(self, variable: str, *, needed_by: str) -> None:
         super().__init__(
-            f"{needed_by} needs a key: set the environment variable {variable}, "
+            f"{needed_by} needs an API key: set the environment variable {variable}, "
             f"or write it under [secrets] in the user configuration file"
         )
         self.variable = variable
@@ -75,7 +75,7 @@ class PluginNotFoundError(PluginError, LookupError):
 
 
 class AmbiguousPluginError(PluginError):
-    """Two distributions offer the name; the message lists the address of each."""
+    """Two packages offer the name; the message lists the address of each."""
 
 
 class PluginBlockedError(PluginError):
@@ -83,11 +83,11 @@ class PluginBlockedError(PluginError):
 
 
 class BrokenPluginError(PluginError):
-    """A plugin is installed, but loading it failed or it does not keep the contract."""
+    """A plugin is installed, but it failed to load or does not keep the contract."""
 
 
 class IncompatiblePluginError(PluginError):
-    """A plugin was made for another major of the plugin API."""
+    """A plugin was made for another major version of the plugin API."""
 
 
 class ModelServiceError(JackfieldError):
@@ -98,7 +98,7 @@ class ModelServiceError(JackfieldError):
         code: The provider's own error code, if it gave one.
         status: The HTTP status, if there was one.
         retry_after_s: How long the server asks to wait, in seconds; None if it did not say.
-        request_id: The provider's id of the request, for its support.
+        request_id: The provider's id of the request, to quote to its support.
         partial_text: The text that had arrived before the failure.
     """
 
@@ -130,7 +130,7 @@ class ModelRequestError(ModelServiceError):
 
 
 class UnsupportedInputError(ModelRequestError):
-    """The model takes no content of this kind; nothing was sent."""
+    """The model does not take content of this kind; nothing was sent."""
 
 
 class ContextLengthError(ModelRequestError):
@@ -142,11 +142,11 @@ class ContentFilterError(ModelRequestError):
 
 
 class ModelNotFoundError(ModelRequestError):
-    """The server knows no model of this name."""
+    """The server does not know a model of this name."""
 
 
 class ModelAuthError(ModelServiceError):
-    """The key is wrong, expired or has no right to this model."""
+    """The API key is wrong, expired or not allowed to use this model."""
 
 
 class RateLimitedError(ModelServiceError):
@@ -174,22 +174,22 @@ class ModelTimeoutError(ModelServiceError):
 
 
 class ModelResponseError(ModelServiceError):
-    """The server sent what is not the protocol."""
+    """The server sent something that is not part of the protocol."""
 
     retryable = True
 
 
 class InvalidAnswerError(ModelServiceError):
-    """The model was asked for data, and none of its answers fits; `partial_text` is the last one.
+    """The model was asked for data, but none of its answers fits; `partial_text` is the last one.
 
-    `usage` is what all of them cost: a `jackfield.Usage`, or None.
+    `usage` is the total cost of all of them: a `jackfield.Usage`, or None.
     """
 
     usage: object = None
 
 
 class ToolServiceError(JackfieldError):
-    """A tool could not do its work; the text is read by the model, so it says what to do instead."""
+    """A tool could not do its work; the model reads the text, so it says what to do instead."""
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
@@ -210,7 +210,7 @@ class DocParserError(ToolServiceError):
 
 
 class LimitReachedError(JackfieldError):
-    """A limit set by the caller ended the work; `limit` is its name."""
+    """The work was ended by a limit that the caller set; `limit` is its name."""
 
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)

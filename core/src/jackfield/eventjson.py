@@ -28,10 +28,10 @@ def event_to_json(event: Event, *, whole: bool = True) -> Json:
 
     Args:
         event: Any event of a model or a run.
-        whole: With the fields that have their default, too; what is kept does not need them.
+        whole: Include fields that have their default value.
 
     Raises:
-        ValueError: The event holds what JSON has no form for, which `data` and `metadata` of plugins may.
+        ValueError: The event holds a value that cannot be written as JSON, as `data` and `metadata` of plugins may.
     """
     kind: type = type(event)
     told: Json = {"event": kind.__name__}
@@ -46,7 +46,7 @@ def run_event_to_json(event: RunEvent) -> Json:
     """An event of a run with its place, as one object.
 
     Raises:
-        ValueError: The event holds what JSON has no form for.
+        ValueError: The event holds a value that cannot be written as JSON.
     """
     return {name: getattr(event, name) for name in _PLACE} | event_to_json(event.event)
 
@@ -55,7 +55,7 @@ def model_event_from_json(told: object) -> ModelEvent:
     """The event of a model that an object stands for; a field that is missing has its default.
 
     Raises:
-        ValueError: The object is no event of a model: its name, a field or a value's type is not one that there is.
+        ValueError: The object is not an event of a model: its name, a field or the type of a value is unknown.
     """
     event: ModelEvent = _read(told, _model_events())
     return event
@@ -65,7 +65,7 @@ def event_from_json(told: object) -> Event:
     """The event that an object stands for, of a model or a run; a field that is missing has its default.
 
     Raises:
-        ValueError: The object is no event: its name, a field or a value's type is not one that there is.
+        ValueError: The object is not an event: its name, a field or the type of a value is unknown.
     """
     event: Event = _read(told, _all_events())
     return event
@@ -75,7 +75,7 @@ def run_event_from_json(told: object) -> RunEvent:
     """The event of a run that an object with a place stands for.
 
     Raises:
-        ValueError: The object is no event, or has no place.
+        ValueError: The object is not an event, or has no place.
     """
     rest = _object(told).copy()
     place = {name: rest.pop(name) for name in _PLACE if name in rest}
@@ -108,7 +108,7 @@ def _plain(value: object) -> object:
             return [_plain(entry) for entry in value]
         case Mapping() if all(isinstance(name, str) for name in value):
             return {name: _plain(entry) for name, entry in value.items()}
-    raise ValueError(f"a value of type {type(value).__name__} has no form in JSON")
+    raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

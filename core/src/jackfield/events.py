@@ -65,12 +65,12 @@ class ModelFinished:
     """The answer is complete: exactly one, and the last event of a model.
 
     Attributes:
-        reason: Why, in a word that is the same for all providers.
+        reason: Why it ended, in a term that is the same for all providers.
         model: The model that answered, as the provider names it.
         response_id: The provider's id of the answer.
         created: When, in seconds since 1970, UTC.
-        data: What the backend needs back with this answer in a later request; opaque to everybody else.
-        provider_reason: The word that the provider has for the reason; '' if it has none. For people and logs: no
+        data: Data that the backend needs back with this answer in a later request; opaque to everybody else.
+        provider_reason: The provider's own term for the reason; '' if it has none. For people and logs: no
             program should compare it.
     """
 
@@ -83,7 +83,7 @@ class ModelFinished:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the model did not end here of its own will: a call in the answer may be half a call."""
+        """Whether the answer was cut off: a call in it may be incomplete."""
         return self.reason not in ("stop", "tool_calls")
 
 
@@ -115,9 +115,9 @@ class HistoryTrimmed:
 
 @dataclass(frozen=True, slots=True)
 class PluginEvent:
-    """What a plugin has to say that no other event says.
+    """Something that a plugin reports and for which there is no other event.
 
-    `name` begins with the plugin's distribution. A text in `data["note"]` is shown to people as it is.
+    `name` begins with the plugin's distribution. A text in `data["note"]` is shown to people unchanged.
     """
 
     name: str
@@ -205,11 +205,11 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """These calls wait for somebody's yes; the run ends with `approval_needed` and can be taken up with `resume`.
+    """These calls need approval; the run ends with `approval_needed` and can be continued with `resume`.
 
     Attributes:
         calls: As the model wrote them.
-        call_ids: Their ids, in the same order: `resume={call id: True}` is a yes.
+        call_ids: Their ids, in the same order: `resume={call id: True}` approves a call.
     """
 
     calls: tuple[FunctionCall, ...]
@@ -218,7 +218,7 @@ class ApprovalNeeded:
 
 @dataclass(frozen=True, slots=True)
 class ResponseReplaced:
-    """The run's response so far is exactly this: from agents that write whole lists instead of deltas."""
+    """The whole response of the run so far: from agents that yield whole lists instead of deltas."""
 
     messages: tuple[Message, ...]
 
@@ -245,7 +245,7 @@ class RunFinished:
 class RunFailed:
     """The run ended with an error, which is raised after this event.
 
-    Observers also see it, and nobody else, where a run was left before its end; `kind` is then `GeneratorExit` or
+    If a run is abandoned before it ends, only observers see this event; `kind` is then `GeneratorExit` or
     `CancelledError`.
     """
 

@@ -1,4 +1,4 @@
-"""Every hook: who answers it, when it is called, and what it returns.
+"""Every hook: what it is for, when it is called, and what it returns.
 
 An author imports this module as `hook` and decorates a plain function without arguments:
 
@@ -10,9 +10,9 @@ def tools() -> list[ToolSpec]:
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 ```
 
-A hook does no work and returns light values; it is called once for each plugin that answers it, when somebody names one
-of the components that the plugin declares. Nothing that flows (a delta, a result) passes through one. Each component of
-a list needs an entry point `kind.name`; `kind.*` declares whatever the hook returns when it is asked.
+A hook does no work and returns light values; it is called once for each plugin that answers it, when one of
+the components that the plugin declares is asked for. Nothing that flows (a delta, a result) passes through one. Each
+component of a list needs an entry point `kind.name`; `kind.*` declares whatever the hook returns when it is asked.
 
 From this file follow the kinds, which of them are stable, the descriptor of each, and what a target must be. A new kind
 is a function here, its descriptor, and the package with its contract.
@@ -218,7 +218,7 @@ def commands() -> list[CommandSpec]:
 
 
 HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values()) if isinstance(one, Hook)}
-"""Every hook, by its name."""
+"""Every hook, by name."""
 
 
 def hooks_of(kind: str) -> list[Hook[Any]]:
@@ -227,11 +227,11 @@ def hooks_of(kind: str) -> list[Hook[Any]]:
 
 
 KINDS: Mapping[str, Hook[Any]] = {one.kind: hooks_of(one.kind)[0] for one in HOOKS.values()}
-"""Every kind, with its own hook."""
+"""Every kind, with its hook."""
 
 
 def unknown_hook(name: str) -> str:
-    """What to say of a hook that there is not."""
+    """The error text for an unknown hook."""
     from jackfield.settings import near
 
     close = near(name, list(HOOKS))

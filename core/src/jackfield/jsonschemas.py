@@ -1,4 +1,4 @@
-"""JSON Schema, draft 2020-12: does a value fit, and what providers want of a schema that holds an answer."""
+"""JSON Schema, draft 2020-12: check values, and adapt schemas of answers to what providers accept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_LOOKED_AT = 100  # of the misfits; each of a million entries may be one
 
 
 class UnresolvableReferenceError(ValueError):
-    """A schema refers to what is not in it; nothing is ever fetched."""
+    """A schema refers to something outside of it; nothing is ever fetched."""
 
 
 class SchemaChecker:
@@ -71,7 +71,7 @@ def _identity(value: object) -> Hashable:
 
 
 def fault_of_schema(schema: Schema) -> str:
-    """Why a dict is no JSON Schema, '' if it is one."""
+    """Why a dict is not a valid JSON Schema, '' if it is."""
     from jsonschema import Draft202012Validator, SchemaError
 
     try:

@@ -16,12 +16,12 @@ _MAX_TOKENS = 50_000  # that are looked at one by one: less than a tenth of a se
 def loads_lenient(text: str) -> object:
     """Parse JSON as models write it: with raw newlines, single quotes, trailing commas, a code fence around it.
 
-    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Else it is mended
-    where what was meant is clear; nothing is guessed: not where a string ends that has quotes in it, nor what was cut
-    off. The text is one value, and NaN and Infinity are none. Work and memory grow as the length of the text does.
+    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Otherwise it is
+    repaired if the meaning is clear. Nothing is guessed: not the end of a string with quotes in it, nor anything that
+    was cut off. The text is one value; NaN and Infinity are not accepted. Work and memory grow linearly with the text.
 
     Raises:
-        ValueError: The text is no JSON and cannot be mended, or is too long or too deep to try.
+        ValueError: The text is not JSON and cannot be repaired, or is too long or too deep to try.
     """
     unfenced = _without_fence(text)
     try:
@@ -36,17 +36,17 @@ def loads_lenient(text: str) -> object:
     if not unfenced.lstrip().startswith(("{", "[")):
         raise ValueError(f"not JSON: {first_error}") from first_error
     if len(unfenced) > MAX_REPAIR_CHARS:
-        raise ValueError(f"not JSON, and too long to be mended: {first_error}") from first_error
+        raise ValueError(f"not JSON, and too long to be repaired: {first_error}") from first_error
     try:
         return _Mender(unfenced).only_value()
     except _TooDeepError:
         raise
     except ValueError as error:
-        raise ValueError(f"not JSON, and not to be mended ({error}): {first_error}") from first_error
+        raise ValueError(f"not JSON, and cannot be repaired ({error}): {first_error}") from first_error
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is JSON without any mending, but for raw control characters in strings."""
+    """Whether a text is JSON without any repair, except for raw control characters in strings."""
     try:
         _shallow(_strictly(text), text)
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ class _TooDeepError(ValueError):
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
@@ -174,7 +174,7 @@ class _Mender:
             if kind not in ("string", "word"):
                 raise ValueError(f"a name is missing before {text!r}")
             if self._take() != ("mark", ":"):
-                raise ValueError(f"no colon follows the name {text[:40]!r}")
+                raise ValueError(f"there is no colon after the name {text[:40]!r}")
             yield _unescaped(text) if kind == "string" else text, self._value(depth + 1)
             self._end_entry()
 
@@ -199,7 +199,7 @@ class _Mender:
             if self._next == _END:
                 raise ValueError("it was cut off after a comma")
         elif self._next not in (_END, ("mark", "}"), ("mark", "]")):
-            raise ValueError(f"no comma stands before {self._next[1][:40]!r}")
+            raise ValueError(f"there is no comma before {self._next[1][:40]!r}")
 
     def _take(self) -> _Token:
         token = self._next
@@ -213,13 +213,13 @@ def _tokens(text: str) -> Iterator[_Token]:
         found = _TOKEN.match(text, place)
         if found is None:
             if text[place:].strip():
-                raise ValueError(f"a string has no end, or there is a sign that means nothing, at {place}")
+                raise ValueError(f"a string is not closed, or there is an unexpected character, at {place}")
             break
         place = found.end()
         kind = found.lastgroup or ""
         yield (kind if kind in ("mark", "word") else "string"), found[kind]
     else:
-        raise ValueError("it is too long to be mended")
+        raise ValueError("it is too long to be repaired")
     yield _END
 
 

@@ -1,7 +1,7 @@
-"""What is said: messages, their parts, and what a model's answer cost.
+"""Messages, their parts, and what a model's answer cost.
 
-These are values. Nothing in Jackfield changes a message it was given; a changed message is a new one. They accept and
-give plain dicts, because many callers keep their histories as JSON.
+These are values. Jackfield never changes a message; a changed message is a new one. Plain dicts can be used instead of
+them, and they can be turned into dicts, because many callers keep their histories as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FUNCTION: Literal["function"] = "function"
 
 ItemKind = Literal["text", "image", "file", "audio", "video"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "other"]
-"""Why an answer ended, in the same words for all providers.
+"""Why an answer ended, in the same terms for all providers.
 
 `stop`: the model ended by itself, or at a stop text. `tool_calls`: it ended by itself, and waits for tools. `length`:
 it was cut off at its longest. `content_filter`: the provider's inspection kept the rest back, or the model refused.
@@ -107,7 +107,7 @@ class FunctionCall(DictCompatibleModel):
         """The arguments as a dict; an empty text is an empty dict.
 
         Raises:
-            ToolArgumentError: The text is no JSON object.
+            ToolArgumentError: The text is not a JSON object.
         """
         if not self.arguments.strip():
             return {}
@@ -120,7 +120,7 @@ class FunctionCall(DictCompatibleModel):
         return value
 
     def add_argument(self, key: str, value: object) -> FunctionCall:
-        """A new call with one argument more (or replaced)."""
+        """A new call with one argument added or replaced."""
         return FunctionCall(self.name, dumps({**self.get_parsed_arguments(), key: value}))
 
 
@@ -157,7 +157,7 @@ class ContentItem(DictCompatibleModel):
 
     @property
     def value(self) -> Any:
-        """The one thing that is set."""
+        """The value that is set."""
         return self.get_type_and_value()[1]
 
     def get_type_and_value(self) -> tuple[ItemKind, Any]:
@@ -173,7 +173,7 @@ class ContentItem(DictCompatibleModel):
         return self.type in ("image", "audio", "video")
 
     def get_file_extension(self) -> str:
-        """The lower-case extension of the path or URL without its dot; '' for text, `data:` URIs and none."""
+        """The lower-case extension of the path or URL, without its dot; '' for text, `data:` URIs and no extension."""
         kind, value = self.get_type_and_value()
         if kind == "text" or not isinstance(value, str) or value.startswith("data:"):
             return ""
@@ -182,7 +182,7 @@ class ContentItem(DictCompatibleModel):
 
 
 def basename_of(location: str) -> str:
-    """The last part of a path or URL, percent-decoded: what a reader knows a file by.
+    """The last part of a path or URL, percent-decoded: the name that a reader knows.
 
     It is for display only. A decoded name may hold separators: never open it.
     """
@@ -202,7 +202,7 @@ def _path_and_host(location: str) -> tuple[str, str]:
 
 
 class Origin(BaseModel):
-    """Where a message came from: what its own backend needs back, and every other backend leaves alone.
+    """Where a message came from: data that its own backend needs back, and every other backend ignores.
 
     `data` is opaque (a signature over a model's reasoning, a provider's item id).
     """
@@ -218,7 +218,7 @@ class Message(DictCompatibleModel):
     """One message of a conversation.
 
     A model's tool calls are one assistant message each; the result of a call is a `function` message with the tool's
-    name. `extra["function_id"]` ties the two together. `extra` is for the caller's own data, too; no backend sends it.
+    name. `extra["function_id"]` ties the two together. `extra` is also for the caller's own data; no backend sends it.
     """
 
     role: Role
@@ -240,7 +240,7 @@ class Message(DictCompatibleModel):
     def _check_role(cls, role: object) -> object:
         if role not in _ROLES:
             hint = "; the result of a tool is 'function' here" if role == "tool" else ""
-            raise ValueError(f"{role!r} is no role: use one of {', '.join(_ROLES)}{hint}")
+            raise ValueError(f"{role!r} is not a valid role: use one of {', '.join(_ROLES)}{hint}")
         return role
 
     @field_validator("content", mode="before")
@@ -260,7 +260,7 @@ class Message(DictCompatibleModel):
 
     @property
     def items(self) -> list[ContentItem]:
-        """The content as items, whichever way it was written; none for an empty text."""
+        """The content as items, however it was written; no items for an empty text."""
         if isinstance(self.content, str):
             return [ContentItem(text=self.content)] if self.content else []
         return self.content
@@ -272,7 +272,7 @@ class Message(DictCompatibleModel):
         return None if value is None else str(value)
 
     def is_multimodal(self) -> bool:
-        """Whether anything but text is in the content."""
+        """Whether the content has anything other than text."""
         return not isinstance(self.content, str) and any(item.text is None for item in self.content)
 
     def get_text_content(self) -> str:
@@ -295,7 +295,7 @@ class Message(DictCompatibleModel):
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]
 Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
-"""What can be asked: a text, a message, or a whole conversation, oldest first."""
+"""What a model can be asked: a text, a message, or a whole conversation, oldest first."""
 _KEYS = frozenset(Message.model_fields)
 # `dict` first: whether something is a Mapping is asked in Python, and a history is long.
 _MAPPINGS = (dict, Mapping)
@@ -305,7 +305,7 @@ def as_message(value: MessageLike) -> Message:
     """A message from a message or a dict.
 
     Raises:
-        ValueError: The dict is no message; the text names the key.
+        ValueError: The dict is not a valid message; the text names the key.
     """
     if not isinstance(value, dict) and isinstance(value, Message):
         return value
@@ -321,13 +321,13 @@ def as_message(value: MessageLike) -> Message:
 
 
 def as_messages(values: Messages) -> tuple[Message, ...]:
-    """Messages from a text, which the user says, from one message or dict, or from several; a message stays what it is.
+    """Messages from a text (a user's message), from one message or dict, or from several; messages stay unchanged.
 
     Dicts may also be OpenAI's: a `tool` message becomes a `function` message, a `developer` one the system's, and an
     assistant's `tool_calls` one message each; their ids are kept.
 
     Raises:
-        ValueError: A dict is no message; the text names the key.
+        ValueError: A dict is not a valid message; the text names the key.
     """
     if isinstance(values, str):
         return (Message(USER, values),)
@@ -415,10 +415,10 @@ def _item_from_openai(part: object) -> object:
         case {"type": "file", "file": {"file_data": str(uri)}}:
             return {"file": uri}
         case {"type": "file", "file": {"file_id": _}}:
-            raise ValueError("a file that stands at a provider ('file_id') cannot be sent: give its data or its path")
+            raise ValueError("a file stored at a provider ('file_id') cannot be sent: pass its data or its path")
         case {"type": str(kind)}:
             raise ValueError(
-                f"a message part of type {kind!r} has no counterpart here: use text, image_url, input_audio, video_url "
+                f"a message part of type {kind!r} is not supported: use text, image_url, input_audio, video_url "
                 f"or file, or the keys {', '.join(_ITEM_KINDS)}"
             )
     return part
@@ -434,7 +434,7 @@ def want_dicts(values: Messages) -> bool:
 
 
 def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
-    """The history with a text in its system message, before or after what is there; a new message if there is none."""
+    """The history with a text added to its system message, before or after its text; a new message if there is none."""
     if not text:
         return tuple(history)
     for index, message in enumerate(history):
@@ -452,13 +452,17 @@ def _joined(content: str | list[ContentItem], text: str, *, first: bool) -> str 
 
 
 class Usage(DictCompatibleModel):
-    """What answers cost. `cost` is None where no price is known; it is never guessed."""
+    """What answers cost. `cost` is None if no price is known; it is never guessed."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
     total_tokens: int = Field(default=0, ge=0)
-    cached_tokens: int = Field(default=0, ge=0, description="Part of prompt_tokens that the provider had in a cache")
-    cache_write_tokens: int = Field(default=0, ge=0, description="Part of prompt_tokens that it put into the cache")
+    cached_tokens: int = Field(
+        default=0, ge=0, description="Part of prompt_tokens that the provider read from its cache"
+    )
+    cache_write_tokens: int = Field(
+        default=0, ge=0, description="Part of prompt_tokens that the provider wrote to its cache"
+    )
     reasoning_tokens: int = Field(default=0, ge=0, description="Part of completion_tokens spent on reasoning")
     cost: Decimal | None = None
     currency: str | None = None
@@ -471,7 +475,7 @@ class Usage(DictCompatibleModel):
         return self
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum. One unknown cost makes the sum's cost unknown; two currencies do, too.
+        """The sum. If one cost is unknown, or the currencies differ, the cost of the sum is unknown.
 
         An empty usage adds nothing, so it can start a sum.
         """
@@ -495,7 +499,7 @@ class Usage(DictCompatibleModel):
 
 
 class ModelResponse(DictCompatibleModel):
-    """One whole answer of a model, for those who want one object.
+    """One whole answer of a model, as one object.
 
     `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own word for `finish_reason`.
     """

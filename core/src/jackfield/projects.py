@@ -1,9 +1,9 @@
-"""The project's file: where it is found, and what of it counts.
+"""The project's file: where it is found, and which parts of it apply.
 
 `[tool.jackfield]` of a `pyproject.toml` comes from whoever wrote the project, so it may only narrow what plugins may
-do. What it would switch on, set, prefer or order counts after a yes (`jackfield trust`) that is bound to the file's
-place, to what the table says and to what is in the files that it names as plugins; any change of these takes the yes
-back.
+do. What it would switch on, set, prefer or order only applies after the user has agreed (`jackfield trust`). Agreement is
+bound to the file's place, to the table and to the content of the files that it names as plugins; any change of these
+withdraws it.
 
 This module imports the standard library only, as `settings` does.
 """
@@ -31,13 +31,13 @@ _told: set[tuple[Path, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a project's file says of Jackfield.
+    """The Jackfield settings in a project's file.
 
     Attributes:
         path: The file.
         table: Its `[tool.jackfield]`.
-        content: The hash of the table and of its local files that a yes is bound to.
-        answer: Whether somebody said yes to it; `changed` is a yes to something else that stood there.
+        content: The hash of the table and of its local files, to which agreement is bound.
+        answer: Whether the user agreed to it; `changed` means that the user agreed to an earlier version.
         foreign: It belongs to another user, who is not the administrator.
         local: The local files that it names.
     """
@@ -51,34 +51,34 @@ class Project:
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
-        """What counts without being asked about; nothing of what another user wrote."""
+        """The settings that apply without asking; none from a file of another user."""
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
     def denying(self) -> Mapping[str, object]:
-        """What narrows, whoever wrote it."""
+        """The settings that narrow, whoever wrote them."""
         return _part(self.table, NARROWING)
 
     @property
     def asking(self) -> Mapping[str, Any]:
-        """What counts after a yes."""
+        """The settings that apply after the user has agreed."""
         return _part(self.table, ASKING)
 
     @property
     def agreed(self) -> Mapping[str, object]:
-        """What of `asking` counts."""
+        """The part of `asking` that applies."""
         return self.asking if self.answer == "yes" else {}
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """The keys that do not count."""
+        """The settings that do not apply."""
         if self.answer == "yes":
             return ()
         return tuple(self.table if self.foreign else self.asking)
 
     @property
     def remark(self) -> str:
-        """What does not count, why, and what to do about it, in one line that a terminal can show; '' if all counts."""
+        """What does not apply, why, and what to do about it, in one line safe for a terminal; '' if all applies."""
         if not self.ignored:
             return ""
         keys = ", ".join(self.ignored)
@@ -94,7 +94,7 @@ class Project:
         )
 
     def tell(self) -> None:
-        """Log, once in a process, what does not count."""
+        """Log, once in a process, what does not apply."""
         if self.ignored and (self.path, self.content) not in _told:
             _told.add((self.path, self.content))
             import logging
@@ -131,7 +131,7 @@ def read_file(path: Path) -> tuple[bytes, bool]:
         owners = {os.fstat(file.fileno()).st_uid, path.lstat().st_uid}
         raw = file.read(_MAX_FILE_BYTES + 1)
     if len(raw) > _MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is larger than 4 MiB, so it is no project's file")
+        raise ConfigError(f"{path} is larger than 4 MiB, too large for a project's file")
     return raw, hasattr(os, "geteuid") and not owners <= {0, os.geteuid()}
 
 
@@ -146,14 +146,14 @@ def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> 
 
 
 def trust_file(folder: Path, path: Path) -> Path:
-    """Where a yes for a project's file is kept: a file for each, so that two who answer at once do not meet."""
+    """The file that records agreement to a project's file: one for each, so that two answers at once do not collide."""
     import hashlib
 
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
 
 
 def answer_for(folder: Path, path: Path, content: str) -> Answer:
-    """What somebody said to a project's file; `folder` is where that is kept."""
+    """The user's answer about a project's file; `folder` is where answers are kept."""
     try:
         raw = trust_file(folder, path).read_bytes()
     except OSError:

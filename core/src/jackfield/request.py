@@ -11,7 +11,7 @@ from jackfield.config import GenerateConfig, Lang
 from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, ItemKind, Message
 
 GenerateOptions: TypeAlias = GenerateConfig | Mapping[str, Any] | None
-"""How to answer, over what the model is configured with."""
+"""Options for an answer; they override the model's configuration."""
 
 FunctionSchema: TypeAlias = Mapping[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
@@ -27,10 +27,10 @@ class ModelFacts:
     Attributes:
         context_tokens: The longest prompt and answer together, in tokens; None if unknown.
         native_tools: Takes function schemas and gives back structured calls.
-        images, audio, video, files: Takes content of this kind; a file is a document. One that is not taken is told by
-            its name.
-        json_schema: Can be held to a JSON Schema.
-        reasoning: Gives its reasoning apart from the answer.
+        images, audio, video, files: Takes content of this kind; a file is a document. Content that is
+            not taken is replaced by its name.
+        json_schema: Can be made to follow a JSON Schema.
+        reasoning: Returns its reasoning separately from the answer.
         thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
         tokenizer: The name of the tokenizer that counts for it; '' if none is known.
     """
@@ -47,7 +47,7 @@ class ModelFacts:
     tokenizer: str = ""
 
     def takes(self, kind: ItemKind) -> bool:
-        """Whether the model takes content of this kind; a file is told by its name if it does not."""
+        """Whether the model takes content of this kind; a file is replaced by its name if it does not."""
         match kind:
             case "image":
                 return self.images
@@ -66,11 +66,11 @@ class ChatRequest:
         model: The model's name, as its server knows it.
         messages: The history, oldest first; at most one system message, at the front.
         functions: The tools the model may call.
-        config: How to answer.
+        config: Options for the answer.
         lang: The language of texts that Jackfield adds.
         metadata: For processors that talk to each other, by distribution name; no backend sends it.
         facts: What the model can do, for processors that must know; a backend has its own.
-        server: Who is asked: the backend, and after an `@` the host of its server if that is configured.
+        server: The server's name: the backend, and after an `@` the host of its server if that is configured.
     """
 
     model: str

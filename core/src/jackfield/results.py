@@ -30,7 +30,7 @@ from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
 Output = type[T] | Mapping[str, Any] | None
-"""What data an answer is to be: a type that pydantic can validate, or a JSON Schema; None for text."""
+"""The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
 
 SOURCES = "sources"
 """Where a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
@@ -42,7 +42,7 @@ class Source:
 
     Attributes:
         location: A path, a URL or a name, as the plugin that showed it has it.
-        page: Which page of it, from 1; None where there are none, or several.
+        page: Which page of it, from 1; None if it has no pages, or several are meant.
     """
 
     location: str
@@ -80,17 +80,17 @@ _NOT_YET = "the result is there when all events have been read"
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(Generic[T]):
-    """What a model or an agent answered. `print` shows its text, a notebook all of it.
+    """The result of asking a model or an agent. `print` shows its text, a notebook all of it.
 
     Attributes:
-        messages: What was said: the model's answers, its calls, and their results.
-        history: The whole conversation: what was asked, and `messages`. `ask(…, history=result.history)` goes on.
-        usage: What it cost, in tokens and, where the price is known, in money.
+        messages: The new messages: the model's answers, its calls, and their results.
+        history: The whole conversation: the question and `messages`. To continue: `ask(…, history=result.history)`.
+        usage: What it cost, in tokens and, if the price is known, in money.
         stop_reason: Why it ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
-        finish_reason: Why the model's last answer ended; `length` says that it was cut off.
-        sources: What the model was shown of documents and pages, in order, each once.
-        waiting: The calls that wait for a yes, by their ids: `ask([], history=result.history, resume={id: True})`.
-        run_id: The run's, as in its events; '' for a model by itself.
+        finish_reason: Why the model's last answer ended; `length` means that it was cut off.
+        sources: The documents and pages that the model was shown, in order, each once.
+        waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
+        run_id: The run's id, as in its events; '' for a model without an agent.
         seconds: How long it took.
     """
 
@@ -126,7 +126,7 @@ class RunResult(Generic[T]):
 
     @property
     def cost(self) -> Decimal | None:
-        """What it cost in money, in `usage.currency`; None where the price is not known."""
+        """What it cost in money, in `usage.currency`; None if the price is not known."""
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class RunResult(Generic[T]):
         if self.sources:
             parts.append("Sources: " + "; ".join(escaped(str(source)) for source in self.sources))
         if self.waiting:
-            parts.append("Waiting for a yes: " + ", ".join(code(call.name) for call in self.waiting.values()))
+            parts.append("Waiting for approval: " + ", ".join(code(call.name) for call in self.waiting.values()))
         elif self.stop_reason != "finished":
             parts.append(f"*The run ended early: {self.stop_reason.replace('_', ' ')}.*")
         return "\n\n".join(part for part in parts if part)
@@ -171,7 +171,7 @@ class RunResult(Generic[T]):
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:
-    """The text of an assistant's messages that stand behind the last call and the last result."""
+    """The text of an assistant's messages after the last call and the last result."""
     last: list[str] = []
     for message in reversed(messages):
         if message.role != ASSISTANT or message.function_call:

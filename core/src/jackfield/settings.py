@@ -285,7 +285,7 @@ def enabled_form(name: str) -> str:
     asks = component == "*" and distribution and kind.isidentifier() and kind not in ENABLED_KINDS
     if not asks and (kind not in ENABLED_KINDS or component in ("", "*")):
         kinds = " or ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
-        raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds act when they are named in code")
+        raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds are used by naming them in code")
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
@@ -367,7 +367,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "prefer": _TEXTS,
     "settings": _TABLES,
 }
-"""What each key of a file must be."""
+"""What the value of each setting in a file must be."""
 _USERS_KEYS = {**_KEYS, "secrets": _TEXTS}
 
 
@@ -377,10 +377,10 @@ def _checked(
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
     if "secrets" in table and "secrets" not in keys:
-        raise ConfigError(f"{where} has secrets: others can read a project. Move them to the user's config.toml")
+        raise ConfigError(f"{where} has secrets, but others can read a project: move them to the user's config.toml")
     for key, value in table.items():
         if key not in keys:
-            raise ConfigError(f"{where}: unknown key {key!r}{closest(key, keys)}")
+            raise ConfigError(f"{where}: unknown setting {key!r}{closest(key, keys)}")
         wanted, fits = keys[key]
         if not fits(value):
             raise ConfigError(f"{where}: {key!r} must be {wanted}")
@@ -388,7 +388,7 @@ def _checked(
 
 
 def closest(name: str, known: Collection[str]) -> str:
-    """The rest of an error's sentence: what is close to `name`, else what there is, eight names at most."""
+    """The rest of an error's sentence: the names close to `name`, else the known names, eight at most."""
     close = near(name, known)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"

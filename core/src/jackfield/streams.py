@@ -33,7 +33,7 @@ class closing(Generic[T]):  # noqa: N801 - used like the standard library's `acl
 
 
 class CancelToken:
-    """Stops what waits from another task or thread; a run then ends by itself, with a valid history."""
+    """Stops a run from another task or thread; the run then ends by itself, with a valid history."""
 
     def __init__(self) -> None:
         self._cancelled = False
@@ -42,11 +42,11 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has asked the run to stop."""
+        """Whether the run was asked to stop."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Ask the run to stop; from any thread, and as often as one likes."""
+        """Ask the run to stop; from any thread, and as often as you like."""
         with self._lock:
             self._cancelled = True
             waits = list(self._waits.items())

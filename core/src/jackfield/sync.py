@@ -5,7 +5,7 @@ runs an event loop, started at first use. A stream is pumped by one task (it ope
 into a bounded queue, which the caller's thread drains in batches, so that many events cost one hop.
 
 It works under a running event loop, too (in a notebook, in a web handler), because the loop is another thread's. It
-works after a fork: the child starts its own. Nothing that runs on the loop can end it; if it breaks all the same,
+works after a fork: the child starts its own. Nothing that runs on the loop can end it; if it breaks anyway,
 whoever waits gets an error, and the next call starts another one.
 """
 
@@ -34,9 +34,9 @@ U = TypeVar("U")
 P = ParamSpec("P")
 
 MAX_WORKERS = 256
-"""How many worker threads run at once; those that only wait for the bridge do not count."""
+"""How many worker threads run at once, not counting those that only wait for the bridge."""
 IDLE_S = 10.0
-"""How long a worker thread is kept without work, in seconds."""
+"""How long an idle worker thread is kept, in seconds."""
 
 _QUEUE_LIMIT = 1024  # events a slow consumer may lag behind before the producer waits
 _CLOSING_S = 5.0  # how long who leaves waits for work that takes its time to end
@@ -65,7 +65,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Stream(Iterator[U]):
-    """The items of an async generator, for a thread that waits for each of them.
+    """The items of an async generator, for synchronous code.
 
     Nothing runs before the first `next`. `close`, or the end of a `with`, cancels what still runs and waits until it is
     closed, 5 seconds at most. A stream that is merely dropped, as by a `for` that is left early, is cancelled just as
@@ -321,7 +321,7 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     and keeps its thread, but not the process.
 
     Raises:
-        JackfieldError: There is no thread for it, and none will be free: the machine starts no more of them, or all
+        JackfieldError: There is no thread for it, and none will be free: the machine cannot start any more, or all
             are held by functions that were given up. It has not run, and never will.
     """
     loop = asyncio.get_running_loop()
@@ -342,10 +342,10 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
 
 async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `in_worker`; who asks for the same while it runs waits for that one call, in whatever event loop.
+    """As `in_worker`, but the same call is made only once at a time: others wait for it, in any event loop.
 
-    For what is opened or loaded at first use, and kept by the function itself. The arguments are hashable. Who is
-    cancelled stops no other. An error is everybody's, and the next call tries again.
+    For anything that is opened or loaded at first use, and kept by the function itself. The arguments are hashable.
+    Cancelling one caller does not stop the others. All get the same error, and the next call tries again.
     """
     asked = (function, args, *sorted(kwargs.items()))
     process = _this_process()
@@ -376,11 +376,11 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
         try:
             function()
         except BaseException:  # noqa: BLE001 - there is nobody to raise it to
-            _log.warning("work in the background failed", exc_info=True)
+            _log.warning("background work failed", exc_info=True)
 
     def arrive(result: None, refusal: BaseException | None) -> None:
         if refusal is not None:
-            _log.warning("work in the background was not done: %s", refusal)
+            _log.warning("background work was not done: %s", refusal)
         _settle(over, result, refusal)
 
     _this_process().workers.submit(_Job(work, arrive))
@@ -523,8 +523,8 @@ class _Workers:
         except (RuntimeError, MemoryError) as error:
             self._working.discard(worker)
             problem = JackfieldError(
-                f"no thread for a plain function: the machine starts no more of them ({error}), and none of "
-                f"{len(self._working)} worker threads will be free: raise the limit of threads (ulimit -u, or the "
+                f"no thread for a plain function: the machine cannot start any more ({error}), and none of the "
+                f"{len(self._working)} worker threads will become free: raise the limit of threads (ulimit -u, or the "
                 f"container's), or run less at once"
             )
             problem.__cause__ = error
@@ -534,8 +534,9 @@ class _Workers:
 
     def _all_given_up(self) -> JackfieldError:
         return JackfieldError(
-            f"no thread for a plain function: all {MAX_WORKERS} worker threads are held by functions that were given "
-            f"up (timed out or cancelled) and still run: give what they wait for a time-out, or restart the process"
+            f"no thread for a plain function: all {MAX_WORKERS} worker threads are held by functions that were "
+            f"given up (timed out or cancelled) but still run: set a time-out on what they wait for, or "
+            f"restart the process"
         )
 
     def _somebody_will_be_free(self) -> bool:
@@ -622,7 +623,7 @@ class _Background:
         except RuntimeError as error:
             self.loop.close()
             raise JackfieldError(
-                f"no thread for the event loop: the machine starts no more of them ({error}); raise the limit of "
+                f"no thread for the event loop: the machine cannot start any more ({error}); raise the limit of "
                 f"threads (ulimit -u, or the container's), or run less at once"
             ) from error
         atexit.register(self._at_exit)
@@ -663,7 +664,7 @@ class _Background:
                 with contextlib.suppress(KeyboardInterrupt, SystemExit):
                     self.loop.run_forever()
         except BaseException:  # noqa: BLE001 - whatever broke it, those who wait get an error below
-            _log.exception("the event loop in the background broke; the next call starts another one")
+            _log.exception("the background event loop broke; the next call starts another one")
         finally:
             self.has_ended = True
             with contextlib.suppress(Exception):  # it is broken, and may not close either
@@ -689,7 +690,7 @@ class _Background:
 
 
 def _lost() -> JackfieldError:
-    return JackfieldError("the event loop in the background ended before this was done (the log says why): ask again")
+    return JackfieldError("the background event loop ended before this was done (the log says why): ask again")
 
 
 class _Process:
@@ -728,5 +729,5 @@ def _background_for(work: Awaitable[Any] | AsyncIterator[Any]) -> _Background:
         work.close()
     raise JackfieldError(
         "a blocking call was made inside Jackfield's own event loop, where it would wait for itself: "
-        "in an `async def` tool or agent use the async twin (arun, astream, acomplete)"
+        "in an `async def` tool or agent, use the async counterpart (arun, astream, acomplete)"
     )

@@ -1,4 +1,4 @@
-"""How many tokens a text has: what a tokenizer promises, and an estimate that needs no vocabulary."""
+"""How many tokens a text has: the contract of tokenizers, and an estimate that needs no vocabulary."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Tokenizer(ABC):
     writes `<|im_end|>` has written ten characters.
 
     Attributes:
-        name: As models' facts name it.
+        name: Its name in models' facts.
         exact: Whether counts are those of the vocabulary; if not, they are estimates.
     """
 
@@ -73,7 +73,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens; bytes that are no UTF-8, as at a cut character, become U+FFFD.
+        """The text of tokens; bytes that are not UTF-8, as at a cut character, become U+FFFD.
 
         Raises:
             ValueError: The vocabulary has no such id.

@@ -41,11 +41,11 @@ def test_what_is_local_depends_on_the_schemes_a_server_knows() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "of no known type"),
-        (b"root:x:0:0:root:/root:/bin/bash\n", "of no known type"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "of no known type"),
-        (b"%PDF-1.7\n\0", "of no known type"),
-        (WAV, "is audio/wav, and should be an image"),
+        (b"", "of an unknown type"),
+        (b"root:x:0:0:root:/root:/bin/bash\n", "of an unknown type"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "of an unknown type"),
+        (b"%PDF-1.7\n\0", "of an unknown type"),
+        (WAV, "is audio/wav, but should be an image"),
     ],
 )
 def test_a_file_that_is_no_image_is_refused_by_its_last_name_only(tmp_path: Path, content: bytes, told: str) -> None:
@@ -72,7 +72,7 @@ def test_a_file_that_is_too_large_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_a_data_uri_of_another_kind_is_refused() -> None:
-    with pytest.raises(UnsupportedInputError, match="is no image"):
+    with pytest.raises(UnsupportedInputError, match="is not an image"):
         address_of("data:audio/wav;base64,AA==", "image")
 
 

@@ -105,8 +105,8 @@ def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:
     with pytest.raises(ConfigError, match="processors"):
         made(host, processors="marking")
     model = made(host)
-    with pytest.raises(ConfigError, match="where it is made"):
+    with pytest.raises(ConfigError, match="when you make it"):
         get_chat_model(model, processors=[Second()])
     model.ask("q")
-    with pytest.raises(RuntimeError, match="asked already"):
+    with pytest.raises(RuntimeError, match="already been asked"):
         model._take_processors([Second()], add=True)

@@ -1,4 +1,4 @@
-"""Ask an agent, and hold what came of it. Functions over `astream`, and methods of agents."""
+"""Ask an agent, and get one result. Functions over `astream`, and methods of agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunOptions(TypedDict, total=False):
     deps: object
     attempts: int
     knowledge: object
-    """For kinds that know documents; of other options of its own, a kind documents how they are passed."""
+    """For kinds that work with documents. A kind's own documentation says how its other options are passed."""
 
 
 class _Agent(Protocol):
@@ -103,7 +103,7 @@ async def aask(
     history: Sequence[MessageLike] = (),
     **options: Unpack[RunOptions],
 ) -> RunResult[Any]:
-    """As `ask`, where an event loop runs."""
+    """The same as `ask`, for code in an event loop."""
     async with stream(agent, messages, output=output, history=history, **options) as events:
         async for _ in events:
             pass
@@ -136,17 +136,17 @@ def ask(
     history: Sequence[MessageLike] = (),
     **options: Unpack[RunOptions],
 ) -> RunResult[Any]:
-    """Ask, and wait for all that comes of it.
+    """Ask, and wait for the result.
 
     Args:
         messages: A question, a message, or a whole conversation, oldest first.
-        output: What data the answer is to be: a pydantic model or any type that pydantic can validate, or a JSON
+        output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
             Schema; `result.output` has it. None for text.
-        history: What was said before, as `RunResult.history` has it.
-        options: Of the run, as for `astream`.
+        history: The conversation so far, as in `RunResult.history`.
+        options: Options of the run, as for `astream`.
 
     Raises:
-        ConfigError: The agent has no such option, or `output` is not such a thing.
+        ConfigError: The agent has no such option, or `output` is neither a type nor a JSON Schema.
         InvalidAnswerError: None of its answers is the data that was asked for.
         JackfieldError: The run failed.
     """

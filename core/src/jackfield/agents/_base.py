@@ -1,4 +1,4 @@
-"""What an agent is: a model, tools and a way to use them, run as a stream of events."""
+"""The base of all agents: a model, tools and a way to use them, run as a stream of events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from jackfield.tools._schema import check_tool_name
 from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
-LEFT_TEXT = "the run was left before its end"
+LEFT_TEXT = "the run was abandoned before it ended"
 
 
 class AgentOptions(TypedDict, total=False):
@@ -58,7 +58,7 @@ class AgentOptions(TypedDict, total=False):
 
 
 class Agent:
-    """What every agent kind extends: it writes `_events`, or in Qwen-Agent's way `_run`.
+    """The base class of every agent kind: a subclass defines `_events`, or `_run` as in Qwen-Agent.
 
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
 
@@ -67,19 +67,19 @@ class Agent:
             its class, or a typed function.
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
-        name, description: Who it is, for people and for other agents.
-        files: Documents it knows, as paths.
-        limits: Where its runs end.
+        name, description: What it is called and what it does, for people and for other agents.
+        files: Paths of the documents it can use.
+        limits: The limits of its runs.
         approve: Asked before each call of a tool that needs approval, with the call as it will be made; without it
-            such a run pauses. Only True is a yes; an exception is a no, and its text the reason.
-        extra_generate_cfg: Options for its model, over the model's own.
-        tool_timeout_s: For tools that set none themselves.
+            such a run pauses. Only True allows a call; an exception refuses it, with its text as the reason.
+        extra_generate_cfg: Options for its model; they override the model's own.
+        tool_timeout_s: The time-out for tools that set none themselves.
         workspace: Where its tools write files.
-        observers: What is told of every event: names of installed ones, or observers; besides those enabled.
+        observers: Observers, or names of installed ones, that get every event, in addition to the enabled ones.
         host: Where names are looked up.
 
     Raises:
-        ConfigError: Two tools have one name, or something is no tool.
+        ConfigError: Two tools have the same name, or an entry is not a tool.
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
@@ -105,7 +105,7 @@ class Agent:
         host: PluginHost | None = None,
     ) -> None:
         if type(self)._events is Agent._events and type(self)._run is Agent._run:
-            raise TypeError(f"{type(self).__name__} must write `_events` or `_run`")
+            raise TypeError(f"{type(self).__name__} must define `_events` or `_run`")
         with LocalsForgotten():  # a key may be among them
             self.host = host or default_host()
             self.llm = None if llm is None else get_chat_model(llm, host=self.host)
@@ -148,25 +148,26 @@ class Agent:
         attempts: int = 3,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
-        """Run, and give every event as it happens, with its place; `stream` gives the events alone, and the result.
+        """Run, and yield every event as it happens, with its place; `stream` yields plain events, and has the result.
 
         Args:
             messages: A question, or the conversation, oldest first. Where it ends in calls without results, as that of
                 a paused run does, the run pauses at them again, unless `resume` is set.
             lang: Of the texts the agent adds; from the messages if None.
-            cancel: Stops the run from another task or thread; it then ends with `cancelled` and a valid history.
-            resources: Where tools keep what they open, if it is to outlive the run; the caller closes it.
+            cancel: Stops the run from another task or thread; the run then ends with `cancelled` and a valid history.
+            resources: Where tools keep what they open, if it should outlive the run; the caller closes it.
             resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
                 True, what somebody has said to them: `{call id: True or False}`.
-            approve: In place of the agent's own, for this run.
-            deps: What the caller's own tools need, a connection or who asks: they find it in `ToolContext.deps`.
-            output: What data the answer is to be: a pydantic model or any type that pydantic can validate, or a JSON
+            approve: Replaces the agent's own, for this run.
+            deps: Anything that the caller's own tools need, such as a connection or the user: they find it in
+                `ToolContext.deps`.
+            output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
                 Schema. An answer that does not fit is sent back with the reasons.
-            attempts: How often the model may answer before it must have given that data.
-            options: For the agent kind, which names them in `run_options`.
+            attempts: How often the model may answer until the data fits.
+            options: Options of the agent kind, which names them in `run_options`.
 
         Raises:
-            ConfigError: The agent kind has no such option, or `output` is not such a thing.
+            ConfigError: The agent kind has no such option, or `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: None of the answers is the data that was asked for.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
@@ -266,7 +267,7 @@ class Agent:
         return sync.stream(self.astream(messages, **options), lists)
 
     def run_nonstream(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
-        """As `arun`, for a thread that waits."""
+        """The same as `arun`, for synchronous code."""
         return sync.run(self.arun(messages, **options))
 
     # What one holds: functions over `astream`.

@@ -1,4 +1,4 @@
-"""What a subclass of `Agent` written in Qwen-Agent's way finds in it: functions over its run, model and tools."""
+"""Methods for subclasses of `Agent` that are written for Qwen-Agent: functions over its run, model and tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make an agent of a kind that the core or a plugin has."""
+"""Make an agent of a kind that the core or a plugin offers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallA
 
 
 class CreateOptions(AgentOptions, total=False):
-    """What `create_agent` takes: the options of every agent, and those that configurations of agents have.
+    """The options of `create_agent`: those of every agent, and those of agent configurations.
 
-    A kind may take more; its class says with which types: `from jackfield_assistant import Assistant`.
+    A kind may have more options; its class has their types: `from jackfield_assistant import Assistant`.
     """
 
     function_list: Iterable[ToolEntry] | None
@@ -50,10 +50,10 @@ def create_agent(
         kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig`, also
             as a dict.
         host: Where names are looked up.
-        options: What the kind's class takes; over those of a configuration.
+        options: Options of the kind's class; they override those of a configuration.
 
     Raises:
-        ConfigError: A key does not fit.
+        ConfigError: A setting does not fit.
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
     with LocalsForgotten():  # a key may be among them
@@ -68,11 +68,11 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
             return create_agent(config.agent, host=host, **{**given, **options})
         except PluginNotFoundError as error:
             lacking = " ".join(_lacking(config, host))
-            more = f"{error}. All that this agent lacks: pip install {lacking}"
+            more = f"{error}. To install everything that this agent is missing: pip install {lacking}"
             raise PluginNotFoundError(more if " " in lacking else str(error)) from error
     agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
-        raise BrokenPluginError(f"agent kind {kind!r} is no subclass of jackfield.Agent")
+        raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
     agent = agent_class(host=host, **options)
     if agent.files and kind in _CORE_KINDS and not any(one.safety().file_access for one in agent.function_map.values()):

@@ -29,7 +29,7 @@ class RunTools:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for somebody's yes to these calls."""
+    """Wait for approval of these calls."""
 
     calls: tuple[PlannedCall, ...]
 
@@ -59,10 +59,10 @@ def decide(
         history: All messages so far. Where it ends in calls without results, these come first.
         spent: What the run has used.
         limits: What it may use.
-        needs_approval: Names of tools whose calls must wait for a yes.
+        needs_approval: Names of tools whose calls must wait for approval.
         resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
             history can write a call.
-        answered: Ids of such calls for which somebody has said yes or no.
+        answered: Ids of such calls that were approved or refused.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:

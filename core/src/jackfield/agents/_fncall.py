@@ -1,4 +1,4 @@
-"""The two agents every other builds on: one answer, and answers with tools."""
+"""The two basic agents: one answer, and answers with tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has spent, and where it must end."""
+"""What a run has used, and when it must end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Spent:
 
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """The limit that forbids to ask a model once more, or None.
+    """The limit that forbids another request to a model, or None.
 
     Raises:
         ConfigError: There is a cost limit, but the price of what was used is not known, or is in another currency.
@@ -40,7 +40,7 @@ def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
     if limits.cost is not None and spent.turns:
         if spent.usage.cost is None or spent.usage.currency != limits.currency:
             raise ConfigError(
-                f"a cost limit of {limits.cost} {limits.currency} is set, but what this model costs in "
+                f"a cost limit of {limits.cost} {limits.currency} is set, but the price of this model in "
                 f"{limits.currency} is not known: limit tokens instead"
             )
         if spent.usage.cost >= limits.cost:

@@ -98,7 +98,7 @@ def _after(spent: Spent, event: Event) -> Spent:
 
 def _no_answer(attempts: int, problem: str, end: RunFinished) -> InvalidAnswerError:
     error = InvalidAnswerError(
-        f"the agent gave no answer that fits, in {attempts} attempts: {problem}",
+        f"the agent gave no answer that fits, after {attempts} attempts: {problem}",
         partial_text=text_of_answer(end.messages),
     )
     error.usage = end.usage

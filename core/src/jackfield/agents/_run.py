@@ -48,18 +48,18 @@ class Run:
 
     Attributes:
         id: The run's.
-        messages: What the run began with: the caller's messages, the agent's system message put in.
+        messages: The messages that the run began with: the caller's, with the agent's system message.
         lang: The language of texts the agent adds.
-        limits: Where it must end.
-        context: What its tools are given.
-        config: Options for the model, over its own.
+        limits: The limits of the run.
+        context: The context that its tools get.
+        config: Options for the model; they override its own.
         cancel: Stops it from outside.
-        approve: Asked before calls that need approval, in place of the agent's own.
+        approve: Asked before calls that need approval, instead of the agent's own.
         resume: Calls without results at the end of `messages` are to be run.
-        answers: What somebody has said to such calls, by their ids.
-        spent: What it has used already, as one that goes on with another has.
+        answers: The decisions about such calls, by their ids.
+        spent: What it has already used, if it continues another run.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
-        options: What the caller passed to `run` besides, for the agent kind.
+        options: Other options that the caller passed to `run`, for the agent kind.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -89,11 +89,11 @@ class Run:
 
 
 class Response(list[Any]):
-    """What a run answered: a list of messages, or of dicts where the caller sent dicts, which knows why the run ended.
+    """The response of a run: a list of messages, or of dicts if the caller sent dicts, with the reason why it ended.
 
     Attributes:
         stop_reason: Why, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None while it still runs.
-        usage: What all turns cost; None while it still runs.
+        usage: The usage of all turns; None while it still runs.
     """
 
     stop_reason: StopReason | None = None

@@ -16,10 +16,10 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is
 
 
 def load_agent_config(path: str | Path) -> AgentConfig:
-    """Read an agent from a YAML, TOML or JSON file. The files that it names are beside it.
+    """Read an agent from a YAML, TOML or JSON file. Paths in it are relative to its folder.
 
     Raises:
-        ConfigError: The file cannot be read, or a key of it does not fit.
+        ConfigError: The file cannot be read, or one of its settings does not fit.
     """
     with LocalsForgotten():  # a key may be among them
         return _config_of(Path(path))
@@ -85,9 +85,9 @@ def text_of(file: Path) -> str:
         raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         # Without the cause, which carries all of the text: a key may be in it.
-        raise ConfigError(f"{file} is no UTF-8 text: {error.reason}, at byte {error.start}") from None
+        raise ConfigError(f"{file} is not UTF-8 text: {error.reason}, at byte {error.start}") from None
     except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
         raise ConfigError(f"{str(file)!r} is not the name of a file") from error
     if text is None:
-        raise ConfigError(f"{file} is larger than 1 MiB: that is no agent")
+        raise ConfigError(f"{file} is larger than 1 MiB, too large for an agent file")
     return text

@@ -1,4 +1,4 @@
-"""The command line: what commands of plugins may use of it, too. `main` is its beginning."""
+"""The command line, and what plugin commands may use of it. It starts in `main`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of all our commands: it says what is wrong before how it would be right."""
+"""The parser of all our commands: its errors say what is wrong first, then how to get help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ USAGE_ERROR = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """As `argparse` has it, with errors of two lines, in which nothing is written that a terminal obeys.
+    """An `argparse` parser with errors of two lines, without control characters.
 
     It measures the terminal only for a help text.
     """

@@ -1,4 +1,4 @@
-"""`jackfield plugins list`: what is installed, and whether it may load. All else about plugins is the manager's."""
+"""`jackfield plugins list`: what is installed, and whether it may load. The manager has the rest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COLUMNS = ("kind", "name", "distribution", "version", "state")
 def add_list_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `list`, and its handler."""
     parser.add_argument(
-        "--kind", choices=tuple(KINDS), metavar="KIND", help="only those of a kind: llm, tool, searcher …"
+        "--kind", choices=tuple(KINDS), metavar="KIND", help="only plugins of this kind: llm, tool, searcher …"
     )
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=list_plugins)
 
 
@@ -33,7 +33,7 @@ def list_plugins(options: argparse.Namespace) -> int:
 
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
-    """Every component, or those of a kind, with what a line of the list says of it."""
+    """Every component, or those of a kind, with its line in the list."""
     stands = standings(host)
     return [(row, _facts(row, host, stands.get(row))) for row in host.catalog.rows if kind in (None, row.kind)]
 
@@ -45,11 +45,11 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
         return
     if not rows:
         what = f"plugins of the kind {kind!r}" if kind else "plugins"
-        print(f"No {what} are installed. To see what there is: jackfield plugins search {kind or ''}".rstrip())
+        print(f"No {what} are installed. To see what is available: jackfield plugins search {kind or ''}".rstrip())
     columns = [*COLUMNS, *(column for column in (rows[0] if rows else ()) if column not in COLUMNS)]
     print_table(columns, [[row[column] for column in columns] for row in rows])
     if not kind and not host.rows("llm"):  # not `names`: local files would be asked
-        print(f"A model's backend is the first thing to have: pip install {FIRST_BACKEND}")
+        print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
     for problem in host.problems():
         sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
 
@@ -72,7 +72,7 @@ def state_of_source(row: Row, host: PluginHost) -> str:
     if not row.is_installed:
         return "asked when a name is looked up"
     is_enabled = f"{row.kind}.{row.address}" in host.settings.enabled
-    return "enabled: asked when nobody else has a name" if is_enabled else "asked when its address is written"
+    return "enabled: asked when no other plugin has a name" if is_enabled else "asked when its address is written"
 
 
 def state_of(stands: Standing | None) -> str:
@@ -85,7 +85,7 @@ def state_of(stands: Standing | None) -> str:
 def _borrowed_name(row: Row) -> list[str]:
     """A remark, if a name that one of ours has is offered by somebody else."""
     owner = known_distribution(row.kind, row.name)
-    return [f"has the name of {owner}'s"] if owner not in (None, row.distribution) else []
+    return [f"has the same name as {owner}'s"] if owner not in (None, row.distribution) else []
 
 
 def _problem_facts(problem: Problem) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How commands print: tables, JSON, and nothing that a terminal would obey."""
+"""How commands print: tables and JSON, without control characters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def printable(text: str) -> str:
-    """A line of metadata, which comes from anybody, as a terminal may have it."""
+    """A line of metadata, which anybody may have written, made safe for a terminal."""
     return shown_name(text)
 
 

@@ -1,4 +1,4 @@
-"""What others say, in a form that no terminal obeys and no eye is deceived by.
+"""Show untrusted text so that it cannot control the terminal or deceive its reader.
 
 Models, servers, files and plugins name things and write texts; a terminal would take some of their characters for
 orders (escape sequences), hide others, or turn lines round. Here each of these becomes its code, as Python writes it.
@@ -27,7 +27,7 @@ _KEYCAPS = "0123456789#*"
 
 
 def shown_text(text: str, before: str = "") -> str:
-    """A text of several lines as a terminal may have it.
+    """A text of several lines, made safe for a terminal.
 
     Joiners and variation selectors stay behind what they can join or vary: a letter that is not ASCII, a symbol. Behind
     anything else they are only hidden.
@@ -44,7 +44,7 @@ def shown_text(text: str, before: str = "") -> str:
 
 
 def shown_name(text: str) -> str:
-    """A name, or a line, as a terminal may have it: two that differ look different. A line feed is a code, too."""
+    """A name, or a line, made safe for a terminal: two that differ look different. A line feed becomes a code, too."""
     if text.isascii() and text.isprintable():
         return text
     shown = text if text.isascii() else _unseen().sub(lambda match: _code(match[0]), text)
@@ -78,7 +78,7 @@ def _code(char: str) -> str:
 
 
 class Terminal:
-    """A stream to a terminal, on which only `styled` writes characters that it obeys."""
+    """A stream to a terminal, on which only `styled` writes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -107,7 +107,7 @@ class Terminal:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Have everything that is printed go through `Terminal` where it reaches one, and never fail by its encoding."""
+    """Send everything printed to a terminal through `Terminal`, so that it never fails because of an encoding."""
     before = sys.stdout, sys.stderr
     for stream in before:
         reconfigure = getattr(stream, "reconfigure", None)
@@ -122,7 +122,7 @@ def guarded() -> Iterator[None]:
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Give a plugin's command the streams as they are: it may draw, and is trusted to."""
+    """Give a plugin's command the original streams: it may draw, and is trusted to."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (getattr(stream, "_stream", stream) for stream in before)
     try:

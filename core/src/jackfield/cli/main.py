@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
+    """Run a command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     return reported(lambda: _run(given))
 
 
 def reported(command: Callable[[], int]) -> int:
-    """Run something as a command: what it prints harms no terminal, and its errors become a line and an exit code."""
+    """Run something as a command: its output is safe for a terminal, and its errors become a line and an exit code."""
     with guarded():
         return _exit_code(command)
 
@@ -149,8 +149,8 @@ def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> in
         raise ConfigError(_absence_of_manager(command, arguments, host))
     if doubt := host.unproven(row):
         raise PluginBlockedError(
-            f"{MANAGER} {doubt}; so it is not taken for what manages an installation: "
-            f"pip install --force-reinstall {MANAGER}. To run it all the same: jackfield {address}"
+            f"{MANAGER} {doubt}, so it is not trusted to manage this installation: "
+            f"pip install --force-reinstall {MANAGER}. To run it anyway: jackfield {address}"
         )
     return _call(host.find("command", address), arguments, host)
 
@@ -168,7 +168,8 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
             raise
         cause = f"{type(error).__name__}: {error}"
         raise BrokenPluginError(
-            f"{row.name}: its plugin failed ({cause}). Tell its authors; jackfield --trace {row.name} … shows where"
+            f"{row.name}: its plugin failed ({cause}). Report this to its authors; "
+            f"jackfield --trace {row.name} … shows where it failed"
         ) from error
     return code if isinstance(code, int) else 0
 
@@ -177,7 +178,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
     from jackfield.plugins._known import install_hint
 
     if command in TERMINAL_COMMANDS:
-        return f"'jackfield {command}' is not in the core: {TERMINAL} has it. Install it: pip install {TERMINAL}"
+        return f"'jackfield {command}' is not part of the core. Install it: pip install {TERMINAL}"
     near = closest(command, list(dict.fromkeys([*_OWN_COMMANDS, *TERMINAL_COMMANDS, *names])))
     return f"there is no command {command!r}{near}{install_hint('command', command)}"
 
@@ -187,7 +188,7 @@ def _absence_of_manager(command: str, arguments: Sequence[str], host: PluginHost
     others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
     other = f". A command of another package has the same name: {', '.join(others)}" if others else ""
     return (
-        f"{typed!r:.200} is not in the core: {MANAGER} has the commands that manage an installation. "
+        f"{typed!r:.200} is not part of the core: the commands that manage an installation come with {MANAGER}. "
         f"Install it: pip install {MANAGER}{other}"
     )
 
@@ -210,20 +211,22 @@ def _parser(given: Sequence[str]) -> Parser:
         description="A panel of sockets for LLM agents.",
         epilog=(
             f"{' and '.join(TERMINAL_COMMANDS)} come with {TERMINAL}. Plugins add commands of their own:\n"
-            "`jackfield plugins list --kind command` has them."
+            "`jackfield plugins list --kind command` shows them."
         ),
     )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
-    policy = parser.add_argument_group("which plugins may load (before the command; over environment and files)")
-    policy.add_argument("--plugins", metavar="A,B", help="only these distributions")
-    policy.add_argument("--block", metavar="A,B", help="never these")
-    policy.add_argument("--no-plugins", action="store_true", help="none at all")
-    policy.add_argument("--strict", action="store_true", help="any problem with a plugin is an error")
-    policy.add_argument("--trace", action="store_true", help="tell every load, with its time")
+    policy = parser.add_argument_group(
+        "which plugins may load (before the command; these override the environment and files)"
+    )
+    policy.add_argument("--plugins", metavar="A,B", help="load only these packages")
+    policy.add_argument("--block", metavar="A,B", help="never load these")
+    policy.add_argument("--no-plugins", action="store_true", help="load no plugins at all")
+    policy.add_argument("--strict", action="store_true", help="treat any problem with a plugin as an error")
+    policy.add_argument("--trace", action="store_true", help="report each plugin that is loaded, and how long it took")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name, help_ in TERMINAL_COMMANDS.items():
         commands.add_parser(name, help=help_)  # only to be listed: they are run as commands of a plugin
-    plugins = commands.add_parser("plugins", help="what is installed, and whether it may load")
+    plugins = commands.add_parser("plugins", help="list what is installed, and whether it may load")
     if "plugins" in given:
         _add_plugin_actions(plugins)
     return parser
@@ -234,7 +237,7 @@ def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
 
     parser.epilog = f"All other commands about plugins come with {MANAGER}:\n  pip install {MANAGER}"
     parser.set_defaults(handler=_list_plugins, kind=None, json=False)
-    listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="all plugins")
+    listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="list all plugins")
     add_list_options(listing)
 
 

@@ -1,4 +1,4 @@
-"""Models: what a backend extends, and how one is made and asked."""
+"""Models: the base class of backends, and how a model is made and asked."""
 
 from jackfield.models._base import BaseChatModel, BlockingChatModel, load_processors, name_of_server
 from jackfield.models._batch import Asked

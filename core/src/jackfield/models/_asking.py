@@ -51,7 +51,7 @@ async def aask(
     attempts: int = 3,
     config: GenerateOptions = None,
 ) -> RunResult[Any]:
-    """As `ask`, where an event loop runs."""
+    """The same as `ask`, for code in an event loop."""
     asked = (*as_messages(history), *as_messages(messages))
     began = time.monotonic()
     data: Any = None
@@ -106,14 +106,14 @@ def ask(
 
     Args:
         messages: A question, a message, or a whole conversation, oldest first.
-        output: What data the answer is to be, as for `aparse`; `result.output` has it. None for text.
-        history: What was said before, as `RunResult.history` has it.
+        output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
+        history: The conversation so far, as in `RunResult.history`.
         attempts: How often it is asked, at most, for data that fits.
         config: Options for this answer, over those of the model.
 
     Raises:
         InvalidAnswerError: None of its answers is the data that was asked for.
-        ConfigError: `output` is not a type, nor a JSON Schema.
+        ConfigError: `output` is neither a type nor a JSON Schema.
         ModelServiceError: The model could not answer.
     """
     return sync.run(aask(model, messages, output=output, history=history, attempts=attempts, config=config))
@@ -133,13 +133,13 @@ async def aparse(
     Args:
         messages: The history, or one question.
         wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
-        way: How the model is held to it; by its facts if None.
-        attempts: How often it is asked, at most; what does not fit is sent back with the reasons.
+        way: How the model is made to follow it; chosen by its facts if None.
+        attempts: How often it is asked, at most; an answer that does not fit is sent back with the reasons.
         config: Options for this answer, over those of the model.
 
     Raises:
         InvalidAnswerError: None of its answers fits.
-        ConfigError: `wanted` is no such thing.
+        ConfigError: `wanted` is neither a type nor a JSON Schema.
         ModelServiceError: The model could not answer.
     """
     history = as_messages(messages)
@@ -158,18 +158,18 @@ def parse(
     attempts: int = 3,
     config: GenerateOptions = None,
 ) -> Structured[T]:
-    """As `aparse`."""
+    """The same as `aparse`, for synchronous code."""
     return sync.run(aparse(model, messages, wanted, way=way, attempts=attempts, config=config))
 
 
 async def abatch(
     model: Model, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> list[BatchAnswer]:
-    """The answers to independent requests, in their order; in the place of one that failed is its error.
+    """The answers to independent requests, in the order of the requests; for one that failed, its error.
 
     Args:
         requests: Each a question, a history, or an `Asked`.
-        concurrency: How many are on their way at once.
+        concurrency: How many are sent at the same time.
     """
     by_number = {number: answer async for number, answer in answers(model, requests, concurrency=concurrency)}
     return [by_number[number] for number in range(len(by_number))]
@@ -178,12 +178,12 @@ async def abatch(
 def batch(
     model: Model, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> list[BatchAnswer]:
-    """As `abatch`."""
+    """The same as `abatch`, for synchronous code."""
     return sync.run(abatch(model, requests, concurrency=concurrency))
 
 
 def abatch_as_completed(
     model: Model, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
-    """As `abatch`, each with the number of its request (from 0), as they come; for more than fits into memory."""
+    """As `abatch`, but yields each answer as it comes, with the number of its request (from 0); for large batches."""
     return answers(model, requests, concurrency=concurrency)

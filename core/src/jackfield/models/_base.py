@@ -39,14 +39,14 @@ NATIVE = "native"
 
 
 class BaseChatModel(ABC):
-    """What a backend extends.
+    """The base class of backends.
 
-    A backend sets `backend`, states `facts` and writes `stream`. It makes no connection and imports no SDK before the
+    A backend sets `backend` and `facts` and defines `stream`. It makes no connection and imports no SDK before the
     first call. One instance serves many calls at once, from any thread and any event loop.
 
     Args:
         config: Which model, where, and how.
-        processors: The whole chain but for the call format, in place of the configured processors and `Retry`.
+        processors: The whole chain except for the call format, instead of the configured processors and `Retry`.
         host: Where processors and call formats are looked up.
     """
 
@@ -76,9 +76,9 @@ class BaseChatModel(ABC):
 
     @property
     def server_name(self) -> str:
-        """Who is asked, for limits, prices and caches: the backend, and the host of its server where one is set.
+        """The server's name for limits, prices and caches: the backend, and the host of its server if one is set.
 
-        A backend that also takes an address from the environment says that here.
+        A backend that also takes an address from the environment overrides this.
         """
         return name_of_server(self.backend, self.config.server_url)
 
@@ -90,13 +90,13 @@ class BaseChatModel(ABC):
         """
 
     async def aclose(self) -> None:
-        """Close what calls opened; the model may be used again and opens it anew. Who extends it calls it, too."""
+        """Close what calls opened; the model may be used again, and reopens it. An override must call this one."""
         for processor in self._own_processors or ():
             await processor.aclose()
 
     @property
     def address(self) -> str:
-        """The model by its backend and its name there, `openai:gpt-x`."""
+        """The model's backend and its name there, `openai:gpt-x`."""
         return f"{self.backend}:{self.config.model}"
 
     # --- asking ---
@@ -113,7 +113,7 @@ class BaseChatModel(ABC):
         """The events of one answer, after all processors.
 
         Raises:
-            ValueError: The request makes no sense: two system messages, a chosen function that is not there.
+            ValueError: The request makes no sense: two system messages, a chosen function that does not exist.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang)
         return self._chain(request)(request)
@@ -175,7 +175,7 @@ class BaseChatModel(ABC):
     # --- the chain ---
 
     def call_format_name(self, config: GenerateConfig) -> str:
-        """How tools are told to this model: `native`, or the name of a call format; from the configuration, else
+        """How tools are described to this model: `native`, or the name of a call format; from the configuration, else
         the facts."""
         if config.use_raw_api:
             return NATIVE
@@ -214,7 +214,7 @@ class BaseChatModel(ABC):
         """
         with self._chains_lock:
             if self._own_processors is not None:
-                raise RuntimeError(f"{self.address} has been asked already: its processors stand")
+                raise RuntimeError(f"{self.address} has already been asked, so its processors can no longer change")
             if add:
                 self._more_processors = tuple(processors)
             else:
@@ -252,7 +252,7 @@ class BaseChatModel(ABC):
         refused = next((item.type for item in acceptable.items if not self.facts.takes(item.type)), None)
         if refused:
             raise UnsupportedInputError(
-                f"{self.address} takes no {refused}: use a model that does, or leave it out",
+                f"{self.address} does not take {refused} input: use a model that does, or leave it out",
                 backend=self.backend,
             )
         return acceptable
@@ -265,7 +265,7 @@ class BaseChatModel(ABC):
     def _load_call_format(self, name: str) -> CallFormat:
         made = self.host.load("call_format", name)()
         if not isinstance(made, CallFormat):
-            raise BrokenPluginError(f"call format {name!r} is no jackfield.processors.CallFormat")
+            raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
         return made
 
     def __repr__(self) -> str:
@@ -273,7 +273,7 @@ class BaseChatModel(ABC):
 
 
 def processors_of(entries: Sequence[Processor | str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
-    """The processors that a caller gives or names, and no others.
+    """Only the processors that a caller passes or names.
 
     Raises:
         ConfigError: An entry has no name, or settings that do not fit.
@@ -290,7 +290,7 @@ def _named(entry: str | Mapping[str, Any], host: PluginHost) -> tuple[Row, Mappi
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
     if not isinstance(name, str):
-        raise ConfigError("a processor given as a dict needs 'name', besides its settings")
+        raise ConfigError("a processor given as a dict needs a 'name' next to its settings")
     return host.find("processor", name), cfg
 
 
@@ -299,7 +299,7 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
 
     Raises:
         ConfigError: An entry has no name, or settings that do not fit.
-        PluginError: One is not installed, or cannot be loaded. It may protect somebody: nothing is left out.
+        PluginError: One is not installed, or cannot be loaded. It may be there for protection, so none is skipped.
     """
     chosen = dict(_named(entry, host) for entry in entries)
     for one in acting(host, "processor", named=chosen):
@@ -308,7 +308,7 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
 
 
 class BlockingChatModel(BaseChatModel):
-    """A backend whose SDK blocks: it writes `stream_blocking`, which runs in a worker thread."""
+    """A backend whose SDK blocks: it defines `stream_blocking`, which runs in a worker thread."""
 
     @abstractmethod
     def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
@@ -339,15 +339,15 @@ class BlockingChatModel(BaseChatModel):
 
 
 def name_of_server(backend: str, url: str | None) -> str:
-    """A server by its backend and its host, without what keys may be in: `openai@127.0.0.1:8000`.
+    """A server's backend and host, without the parts that may hold API keys: `openai@127.0.0.1:8000`.
 
     Raises:
-        ConfigError: The address is no URL.
+        ConfigError: The address is not a valid URL.
     """
     try:
         host = urlsplit(url or "").netloc.rpartition("@")[2]
     except ValueError:
-        raise ConfigError("the address of the server is no URL: write http://host:port/path") from None
+        raise ConfigError("the address of the server is not a valid URL: write http://host:port/path") from None
     return f"{backend}@{host}" if host else backend
 
 
@@ -362,7 +362,7 @@ def _unwrapped(function: FunctionSchema) -> FunctionSchema:
     """A function's schema out of the `{"type": "function", "function": …}` that OpenAI puts around it."""
     inner = function.get("function", function)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise ConfigError("a function needs a 'name', besides 'description' and 'parameters'")
+        raise ConfigError("a function needs a 'name', next to 'description' and 'parameters'")
     return inner
 
 
@@ -370,4 +370,4 @@ def _check_choice(choice: str, functions: Sequence[FunctionSchema]) -> None:
     names = [function["name"] for function in functions]
     if choice not in ("auto", "none", "required", *names):
         listed = ", ".join(("auto", "none", "required", *names))
-        raise ConfigError(f"function_choice {choice!r} is none of the choices: {listed}")
+        raise ConfigError(f"function_choice {choice!r} is not one of the choices: {listed}")

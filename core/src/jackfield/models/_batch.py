@@ -1,4 +1,4 @@
-"""Many requests at once: so many at a time, answers in the order of the requests, an error costs its own only."""
+"""Many requests: some at a time, answers in the order of the requests, and an error affects only its own request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_CONCURRENCY = 16
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request of a batch that needs more than messages. `config` is for this one, over the model's."""
+    """One request of a batch that needs more than messages. `config` is for this request, and overrides the model's."""
 
     messages: Messages
     functions: Sequence[FunctionSchema] = ()
@@ -29,16 +29,16 @@ BatchRequest: TypeAlias = Messages | Asked
 """A question, or a history, or a history with its own tools and options."""
 
 BatchAnswer: TypeAlias = ModelResponse | JackfieldError
-"""The answer, or why there is none."""
+"""The answer, or the error that came instead."""
 
 
 async def answers(
     model: Model, requests: Iterable[BatchRequest], *, concurrency: int
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
-    """Each request's number, from 0, and its answer, as they come.
+    """Each request's number, from 0, and its answer, as soon as it arrives.
 
-    Requests are taken from the iterable only as they are sent, so it may be long, or be made as it goes. Closing the
-    generator cancels what is on its way.
+    Requests are taken from the iterable only as they are sent, so it may be long, or be produced on the fly. Closing
+    the generator cancels running requests.
 
     Raises:
         ConfigError: `concurrency` is less than 1.
@@ -71,7 +71,7 @@ async def _answer(model: Model, request: BatchRequest) -> BatchAnswer:
     try:
         history = as_messages(asked.messages)
     except ValueError as error:
-        return ConfigError(f"a message of this request is none: {error}")
+        return ConfigError(f"a message of this request is not valid: {error}")
     try:
         return await model.acomplete(history, asked.functions, config=asked.config)
     except JackfieldError as error:

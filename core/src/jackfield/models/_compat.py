@@ -65,8 +65,8 @@ def chat(  # noqa: PLR0917 - Qwen-Agent's signature
         messages: The history; not empty.
         functions: The tools the model may call.
         stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
-        delta_stream: Of a stream, only what is new instead of all so far; it is never retried after its first item.
-        extra_generate_cfg: Options for this call, over those of the model.
+        delta_stream: Stream only what is new instead of all so far; it is never retried after its first item.
+        extra_generate_cfg: Options for this call; they override the model's.
 
     Raises:
         ValueError: There are no messages.
@@ -144,7 +144,7 @@ def quick_chat(model: Model, prompt: str) -> str:
 def quick_chat_oai(
     model: Model, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """As OpenAI's clients speak: its messages and tools in, its growing responses out, as dicts."""
+    """Ask in the form of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
     history = as_messages(messages)
     functions = [tool.get("function", tool) for tool in tools or ()]
     answer = _fold_of(model)

@@ -41,7 +41,7 @@ def hint_for_backend(backend: str, model: str, names: Sequence[str]) -> str:
         configured = {"model_type": COMPATIBLE_SERVER, "model": shown, "model_server": backend}
         address = _SERVERS[backend]
         typed = f"; on the command line -m {COMPATIBLE_SERVER}:{shown} --base-url {address}" if address else ""
-        return f"{backend!r} is a server and no backend: write {configured}{typed}"
+        return f"{backend!r} is a server, not a backend: write {configured}{typed}"
     return ""
 
 

@@ -32,21 +32,21 @@ def get_chat_model(
 
     Args:
         cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model, which
-            is returned. It is not changed. Without a backend, a setting that only one known backend has means that one
-            (`azure_endpoint`), else a server's address one that speaks Chat Completions, else a model's name one whose
-            models are named so (`qwen-plus`).
-        processors: What stands around the model, each a processor, a name, or a dict with `name` and settings: in place
-            of all that would stand there, retries included; or with `add`, besides it.
+            is returned. It is not changed. Without a backend, the backend follows from a setting that only one known
+            backend has (`azure_endpoint`), else from a server's address (Chat Completions), else from the model's name
+            (`qwen-plus`).
+        processors: The processors around the model, each a processor, a name, or a dict with `name` and settings. They
+            replace all others, including retries; with `add`, they are added to them.
         add: See `processors`.
-        host: Which plugins there are; the installed ones if None.
+        host: Where plugins are looked up; the installed ones if None.
 
     Raises:
-        ConfigError: The backend is not named, or a key does not fit. Values are not shown: one may be a secret.
+        ConfigError: The backend is not named, or a setting does not fit. Values are not shown: one may be a secret.
         PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
     if isinstance(cfg, BaseChatModel):
         if processors is not None:
-            raise ConfigError("this model has its processors: give them where it is made")
+            raise ConfigError("this model already exists with its processors: pass them when you make it")
         return cfg
     with LocalsForgotten():  # a key may be among them
         host = host or default_host()
@@ -63,18 +63,18 @@ def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseCha
     if not values.get("model") and len(spec.models) == 1:
         values["model"] = spec.models[0]
     if not values.get("model"):
-        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; no model is the default")
+        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; there is no default model")
     model_class = host.load("llm", backend)
     if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
-        raise BrokenPluginError(f"backend {backend!r}: {spec.target} is no subclass of jackfield.BaseChatModel")
+        raise BrokenPluginError(f"backend {backend!r}: {spec.target} is not a subclass of jackfield.BaseChatModel")
     return model_class(values, host=host.handed_to(host.find("llm", backend)))
 
 
 def backend_of(cfg: str | Mapping[str, Any] | LLMConfig, names: Sequence[str]) -> str:
-    """The backend that a configuration asks for; `names` are those that a text without a colon may mean.
+    """The backend that a configuration asks for; `names` are the backends that a text without a colon may mean.
 
     Raises:
-        ConfigError: It names none, and none follows from what it says.
+        ConfigError: It does not name one, and none follows from its settings.
     """
     return _split(cfg, names)[0]
 
@@ -84,7 +84,7 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
     values = _as_values(cfg, names)
     backend = values.get("model_type") or _implied_backend(values, names)
     if not isinstance(backend, str):
-        raise ConfigError(f"model_type is the name of a backend, not {type(backend).__name__}")
+        raise ConfigError(f"model_type must be the name of a backend, not {type(backend).__name__}")
     if hint := hint_for_backend(backend, str(values.get("model") or ""), names):
         raise ConfigError(hint)
     return backend, values
@@ -93,19 +93,19 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(cfg, str):
         if cfg.startswith(("http://", "https://")):
-            raise ConfigError("an address alone names no model: give a dict with 'model' and 'base_url'")
+            raise ConfigError("an address does not say which model: pass a dict with 'model' and 'base_url'")
         backend, colon, model = cfg.partition(":")
         if colon and cfg not in names and _looks_like_an_address(cfg):
             raise ConfigError(
-                "an address alone names no model, and begins with http:// or https://: give a dict with 'model' and "
-                "'base_url'"
+                "an address does not say which model, and must begin with http:// or https://: pass a dict with "
+                "'model' and 'base_url'"
             )
         return {"model_type": backend.strip(), "model": model.strip()} if colon or cfg in names else {"model": cfg}
     if isinstance(cfg, LLMConfig):
         return {name: getattr(cfg, name) for name in cfg.model_fields_set}
     if isinstance(cfg, Mapping):
         return dict(cfg)
-    raise ConfigError(f"a model is 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
+    raise ConfigError(f"a model must be 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
 
 
 def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     backend, colon, _ = model.partition(":")
     installed = some_of(names) or f"none; try pip install {FIRST_BACKEND}"
     if colon and backend:
-        raise ConfigError(f"with a dict, name the backend apart: model_type={backend!r}. Installed: {installed}")
+        raise ConfigError(f"in a dict, name the backend separately: model_type={backend!r}. Installed: {installed}")
     if claimed := backend_of_model(model):
         return claimed
     if is_server(server := values.get("model_server")):

@@ -31,7 +31,7 @@ class _Call:
 
 
 class Fold:
-    """Gathers events. `messages()` may be asked at any time; what it gave never changes afterwards.
+    """Gathers events. `messages()` may be called at any time; its result never changes afterwards.
 
     The messages of an answer are, in this order: its reasoning (in a message of its own, without content), its text and
     media, and one message for each call. A call shows once its name is known; one without an id gets its number in the
@@ -123,7 +123,7 @@ class Fold:
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
 
     def check_complete(self, model: str) -> None:
-        """Raise if the stream ended before the answer did: what is there is then only a part of it.
+        """Raise if the stream ended before the answer did, so that only a part of it arrived.
 
         Args:
             model: Whose answer it is, for the error.

@@ -1,7 +1,7 @@
-"""Images, audio and video that stand in files: read, looked at, and made fit for a request.
+"""Images, audio and video in files: read, checked, and prepared for a request.
 
-What a file is, its first bytes say; its name is only asked where they say nothing. A file that is not of the kind it is
-sent as is refused, so a wrong path cannot carry a private text to a provider. Only messages of the user, and of the
+The first bytes of a file decide what it is; its name only counts if they do not tell. A file that is not of the kind it
+is sent as is refused, so a wrong path cannot carry a private text to a provider. Only messages of the user, and of the
 system, may name files at all.
 """
 
@@ -128,7 +128,7 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
     """A file that should be an image, audio or video.
 
     Args:
-        path: Where it is. It is named in errors by its last part only.
+        path: Where it is. Errors show only the last part.
         kind: `image`, `audio` or `video`.
         max_bytes: The largest file that the server takes.
 
@@ -152,7 +152,7 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
         media_type = _type_by_name(path, content)
     if not media_type.startswith(f"{kind}/"):
         raise UnsupportedInputError(
-            f"the file {_shown(path)} is {media_type or 'of no known type'}, and should be {_A_KIND[kind]}: "
+            f"the file {_shown(path)} is {media_type or 'of an unknown type'}, but should be {_A_KIND[kind]}: "
             "convert it, or leave it out"
         )
     return Media(media_type, content)
@@ -170,7 +170,7 @@ def media_type_of(head: bytes) -> str:
 def address_of(
     value: str, kind: str, *, max_bytes: int = MAX_FILE_BYTES, remote: Sequence[str] = ("http", "https")
 ) -> str:
-    """What a server is told: a URL or `data:` URI as it is, a file as a `data:` URI.
+    """What is sent to a server: a URL or `data:` URI unchanged, a file as a `data:` URI.
 
     Raises:
         UnsupportedInputError: As `read_media`, or a `data:` URI says that it is something else.
@@ -180,13 +180,13 @@ def address_of(
         return read_media(path, kind, max_bytes=max_bytes).data_uri
     if value[:5].lower() == "data:" and not value[5:].lower().startswith(f"{kind}/"):
         raise UnsupportedInputError(
-            f"a data: URI that begins {value[:30]!r} is no {kind}: write data:{kind}/…;base64,…"
+            f"a data: URI that begins {value[:30]!r} is not {_A_KIND[kind]}: write data:{kind}/…;base64,…"
         )
     return value
 
 
 def notes_of(items: Sequence[ContentItem]) -> list[str]:
-    """What is said in place of items that a message cannot carry: their kind and name; texts are left out."""
+    """Notes in place of items that a message cannot carry: their kind and name; texts are left out."""
     return [f"[{item.type}: {_name_of(item.value)}]" for item in items if item.text is None]
 
 

@@ -1,4 +1,4 @@
-"""Try again what can succeed: by the class of the error, never by its text."""
+"""Retry what can succeed: decided by the class of the error, never by its text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jackfield.streams import Interrupted, closing, interruptible
 
 MAX_BACKOFF_S = 60.0
 MAX_DELAY_S = 120.0
-"""The longest wait that a server may ask for, in seconds, unless a caller says otherwise."""
+"""The longest wait that a server may ask for, in seconds, unless the caller sets another one."""
 RATE_LIMIT_FLOOR_S = 2.0
 ONLY_BEFORE_OUTPUT = (
     "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
@@ -34,8 +34,8 @@ ONLY_BEFORE_OUTPUT = (
 _NOT_THE_ANSWER = (PluginEvent, RetryScheduled, HistoryTrimmed, UsageReported)
 
 _TOO_LONG = (
-    "the server asks for a wait of {asked:g} s, longer than max_retry_delay={most:g}: it was not asked again; "
-    "raise that, ask another model, or come back later"
+    "the server asks for a wait of {asked:g} s, longer than max_retry_delay={most:g}, so there was no retry; "
+    "raise that setting, ask another model, or try again later"
 )
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -46,8 +46,8 @@ def delay_s(error: ModelServiceError, attempt: int, *, jitter: float, max_delay_
     """How long to wait before attempt `attempt + 1`, in seconds; None if the server asks for longer than one may.
 
     It doubles from half a second up to a minute. What the server asks for is a lower bound; without it, a rate limit
-    waits at least two seconds. A server that asks for more than `max_delay_s` is neither waited for nor asked earlier
-    than it wants: how long we wait is not for a stranger to choose.
+    waits at least two seconds. If a server asks for more than `max_delay_s`,
+    there is no retry.
 
     Args:
         error: How the last attempt ended.
@@ -74,10 +74,10 @@ async def asked_again(
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> T:
-    """Ask something of a server that is no model (embeddings …), and again where that may succeed, as `Retry` does.
+    """Send a request that is not for a chat model (embeddings …), and retry it if that may succeed, as `Retry` does.
 
     Raises:
-        ModelServiceError: Of the last attempt.
+        ModelServiceError: The error of the last attempt.
     """
     attempt = 1
     while True:
@@ -103,10 +103,10 @@ def _wait_before_another(error: ModelServiceError, attempt: int, config: Generat
 
 
 class Retry(Processor):
-    """Repeats a failed call up to `max_retries` times (2 if nobody says otherwise), inside `deadline` seconds.
+    """Repeats a failed call up to `max_retries` times (2 by default), within `deadline` seconds.
 
-    Before a repetition, it says so (`RetryScheduled`), and when some of the answer was already out, that it is void
-    (`StreamReset`). An error that waiting cannot mend is raised at once, and so is one whose wait would pass the
+    It announces each retry (`RetryScheduled`), and withdraws the part of an answer that was already passed on
+    (`StreamReset`). An error that waiting cannot repair is raised at once, and so is one whose wait would pass the
     deadline, or for which the server asks for a longer one than `max_retry_delay`: its `retry_after_s` says how long.
     The error of the last attempt is raised as it was.
     """

@@ -18,22 +18,22 @@ from jackfield.streams import closing
 from jackfield.tags import Tags
 
 STOPPED = "jackfield.stopped"
-"""The name of the event that says at which stop word an answer was ended here, and not by its server."""
+"""The name of the event that reports the stop word at which an answer was ended here, rather than by the server."""
 
 
 async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
     """The events of an answer, up to the first of some texts in its text, whether or not the server knows of them.
 
-    Nothing that was shown is taken back: of the text, only what may be the beginning of a stop word waits for more. At
+    Text that was shown is never taken back: only what may be the beginning of a stop word is held back. At
     a stop word the stream inside is closed, so that the server stops, and the answer ends with `STOPPED`, which has the
     word as `stop`, and `ModelFinished("stop")`. A server that is left in the middle reports no usage.
 
-    Reasoning and the arguments of native calls are not looked at. A call that begins after the stop word is dropped;
+    Reasoning and the arguments of native calls are not searched. A call that begins after the stop word is dropped;
     one that began before it is read to its end, and with it the answer, of which nothing else is shown.
 
     Args:
-        words: At least one, and none of them empty.
-        events: What comes from inside.
+        words: At least one, none of them empty.
+        events: The events of the answer.
     """
     answer = _Answer(words)
     async with closing(events):

@@ -1,7 +1,7 @@
 """Answers that are data: asked for in the way the model can, validated, and sent back with reasons if they do not fit.
 
-Three ways, by the model's facts unless one is chosen: its server holds it to a schema (`native`), it calls a tool whose
-arguments are the answer (`tool`), or it is told the schema (`prompt`).
+Three ways, chosen by the model's facts unless you choose one: the server enforces a schema (`native`), the model calls
+a tool whose arguments are the answer (`tool`), or the prompt contains the schema (`prompt`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Structured(Generic[T]):
     """An answer that fits.
 
     Attributes:
-        value: It, as the class that was asked for; as plain JSON values if that was a JSON Schema.
+        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
         response: The model's last response, with the usage of all attempts.
         attempts: How often the model was asked.
     """
@@ -88,7 +88,7 @@ async def structured(
 def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usage) -> InvalidAnswerError:
     cut = " (it was cut off: raise max_tokens)" if response.finish_reason == "length" else ""
     error = InvalidAnswerError(
-        f"{response.model or 'the model'} gave no answer that fits, asked {attempts} times: {problem}{cut}",
+        f"{response.model or 'the model'} gave no answer that fits; it was asked {attempts} times: {problem}{cut}",
         partial_text=response.get_content(),
     )
     error.usage = usage
@@ -107,14 +107,14 @@ class MisfitError(Exception):
 
 
 class Form(Generic[T]):
-    """What an answer must look like, and how it is read."""
+    """The form that an answer must have, and how it is read."""
 
     def __init__(self, wanted: type[T] | Mapping[str, Any]) -> None:
         self._adapter: Any = None
         self._checker: SchemaChecker | None = None
         if isinstance(wanted, Mapping):
             if fault := fault_of_schema(wanted):
-                raise ConfigError(f"what is wanted is not a valid JSON Schema: {fault}")
+                raise ConfigError(f"the schema for the answer is not a valid JSON Schema: {fault}")
             self.schema = dict(wanted)
             self._checker = SchemaChecker(self.schema)
         else:
@@ -124,7 +124,7 @@ class Form(Generic[T]):
                 self._adapter = TypeAdapter(wanted)
                 self.schema = self._adapter.json_schema()
             except (PydanticUserError, TypeError) as error:
-                raise ConfigError(f"{wanted!r} is not a type that JSON can be read into: {error}") from error
+                raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {error}") from error
         # Servers and tools take objects only; anything else travels as the one property of one.
         self.is_object = self.schema.get("type") == "object"
 
@@ -141,7 +141,7 @@ class Form(Generic[T]):
         """The value of an answer.
 
         Raises:
-            MisfitError: It is no JSON, or does not fit.
+            MisfitError: It is not JSON, or does not fit.
         """
         value = _json_in(text)
         if not self.is_object and isinstance(value, dict) and set(value) == {"value"}:
@@ -171,10 +171,10 @@ class Form(Generic[T]):
 
 
 def form_of(wanted: type[T] | Mapping[str, Any] | Form[T]) -> Form[T]:
-    """How data is read; what is that already is returned.
+    """A function that reads data; a value that already has the type is returned.
 
     Raises:
-        ConfigError: `wanted` is neither a type that JSON can be read into, nor a JSON Schema.
+        ConfigError: `wanted` is neither a type that can be read from JSON nor a JSON Schema.
     """
     return wanted if isinstance(wanted, Form) else Form(wanted)
 
@@ -231,12 +231,12 @@ def _sent_back(response: ModelResponse, problem: str, lang: Lang) -> Message:
 
 
 def asking_text(schema: Mapping[str, Any], lang: Lang) -> str:
-    """What a model is asked that is to answer with an object of this schema."""
+    """The prompt for a model that should answer with an object of this schema."""
     return _PROMPT[lang].format(schema=dumps(schema))
 
 
 def sent_back_text(problem: str, lang: Lang) -> str:
-    """What a model is asked whose answer does not fit."""
+    """The prompt for a model whose answer does not fit."""
     return _SENT_BACK[lang].format(problem=problem[:_MOST_SHOWN_CHARS])
 
 

@@ -27,8 +27,8 @@ Place = Literal["before", "thought", "gap", "answer"]
 class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
     """The events of an answer, the thoughts that its text begins with as reasoning.
 
-    As soon as it is clear that there are none, or that they have ended, it stands aside: every other event then costs
-    one call of a function. Events that are no thoughts pass as they are, and in their order.
+    As soon as it is clear that there are none, or that they have ended, it only passes events on: each one then costs
+    one call of a function. Events that are not thoughts pass unchanged, in order.
 
     Args:
         events: What a backend gives.
@@ -137,7 +137,7 @@ class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
 
 
 class ThoughtSplitter:
-    """Splits one answer. Only what stands at its very beginning is a thought: a tag further on is text.
+    """Splits one answer. Only text at the very beginning is a thought: a tag further on is text.
 
     Blank lines at either end of a thought, and those between it and the answer, belong to neither.
 

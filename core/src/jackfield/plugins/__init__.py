@@ -1,4 +1,4 @@
-"""What authors of plugins import, and how plugins are found.
+"""The API for plugin authors, and how plugins are found.
 
 A light module (the one an entry point names) imports the standard library and this package, nothing else: nothing heavy
 is loaded before it is used.

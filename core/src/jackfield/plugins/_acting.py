@@ -66,7 +66,7 @@ def standing(row: Row, host: PluginHost) -> Standing:
     """The same for one component, of whichever kind."""
     if row.kind in ENABLED_KINDS:
         return _standings_of(host, row.kind)[row]
-    return Standing(row, "", host.why_not(row) or "may load when it is named")
+    return Standing(row, "", host.why_not(row) or "may be loaded by name")
 
 
 def acting_by_default(host: PluginHost) -> frozenset[str]:
@@ -109,7 +109,7 @@ def _standing(row: Row, enabled_as: str, taken: Collection[str], host: PluginHos
         return _by_settings(row, enabled_as, host)
     if _is_default(row):
         return _of_default_chain(row, taken, host)
-    return Standing(row, "", "acts only where it is named in code, or when it is enabled")
+    return Standing(row, "", "acts only if it is named in code or enabled")
 
 
 def _by_settings(row: Row, name: str, host: PluginHost) -> Standing:
@@ -125,8 +125,8 @@ def _is_default(row: Row) -> bool:
 def _of_default_chain(row: Row, taken: Collection[str], host: PluginHost) -> Standing:
     if row.name in taken:
         return Standing(
-            row, "", f"would act by default, and gives way to another {row.name!r}, which is enabled or named"
+            row, "", f"would act by default, but another {row.name!r} is enabled or named and takes its place"
         )
     if doubt := host.unproven(row):
         return Standing(row, "", f"would act by default, but {doubt}")
-    return Standing(row, "default chain", "acts in every run (the default chain has it)")
+    return Standing(row, "default chain", "acts in every run (as part of the default chain)")

@@ -154,7 +154,7 @@ def _misspelt(text: str, location: str) -> Iterator[Problem]:
     for group, offered in entries.items():
         if group.startswith("jackfield") or difflib.SequenceMatcher(None, group.lower(), GROUP).ratio() > _NEAR:
             listed = ", ".join(repr(entry) for entry in offered[:8])
-            text = f"has {listed} in the group {group!r:.80}, which nobody reads: did its authors mean {GROUP!r}?"
+            text = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {GROUP!r}?"
             yield Problem(name, text, location)
 
 
@@ -174,7 +174,9 @@ def _take(raw: bytes, location: str, seen: dict[str, str], rows: list[Row], prob
     name, _, version = stem.partition("-")
     distribution = _NAME_SEPARATORS.sub("-", name).lower()
     if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
-        problems.append(Problem(repr(name)[1:81], f"is no distribution's name and version: {stem[:120]!r}", location))
+        problems.append(
+            Problem(repr(name)[1:81], f"is not a valid name and version of a package: {stem[:120]!r}", location)
+        )
         return
     if distribution in seen:
         # The first on the path is the one that imports find.
@@ -242,10 +244,10 @@ def _fault_of_entry(line: str, entry: str, target: str) -> str:
     kind, dot, name = entry.partition(".")
     module, colon, attribute = target.partition(":")
     if dot and colon and _TARGET.match(module):
-        return f"names the object {attribute!r:.80} for {entry}, and must name a module: {entry} = {module}"
+        return f"names the object {attribute!r:.80} for {entry}, but must name a module: {entry} = {module}"
     if dot and _NAME.match(kind) and _COMPONENT.match(name) and _TARGET.match(target):
         return ""
-    return f"entry_points.txt has a line that is none: {line[:200]!r}"
+    return f"entry_points.txt has an invalid line: {line[:200]!r}"
 
 
 def _read_elsewhere(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:

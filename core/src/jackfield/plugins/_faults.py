@@ -37,22 +37,22 @@ def _fault_of_types(spec: ComponentSpec) -> str:
 
 def _fault_of_names(spec: ComponentSpec) -> str:
     if not _NAME.fullmatch(spec.name):
-        return f"the name {spec.name[:80]!r} is none: use letters, digits, '_', '-' and '.', at most 64"
+        return f"{spec.name[:80]!r} is not a valid name: use at most 64 letters, digits, '_', '-' and '.'"
     for name in _TARGET_FIELDS:
         value = getattr(spec, name)
         if not _TARGET.fullmatch(value) and (value or name == "target"):
-            return f"{name!r} is {value[:80]!r}, and must be 'module:name'"
+            return f"{name!r} must be 'module:name', not {value[:80]!r}"
     if spec.required_by and not spec.config:
-        return "'required_by' is about settings, and 'config' does not say which class they have"
+        return "'required_by' is about settings, but 'config' does not name their class"
     for variable in spec.secrets:
         if not _VARIABLE.fullmatch(variable):
-            return f"the secret {variable[:80]!r} is no name of an environment variable"
+            return f"the secret {variable[:80]!r} is not a valid name of an environment variable"
     return ""
 
 
 def _fault_of_texts(spec: ComponentSpec) -> str:
     if len(spec.summary) > MAX_SUMMARY_CHARS:
-        return f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit a line"
+        return f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit in a line"
     description = getattr(spec, "description", "")
     texts = {"description": description} if isinstance(description, str) else dict(description)
     shown = {"summary": spec.summary, **{f"host {host[:80]!r}": host for host in spec.network}, **texts}
@@ -60,7 +60,7 @@ def _fault_of_texts(spec: ComponentSpec) -> str:
         if len(text) > MAX_TEXT_CHARS:
             return f"{what} has {len(text)} characters; the limit is {MAX_TEXT_CHARS}"
         if not all(char.isprintable() or char in "\n\t" for char in text):
-            return f"{what} has a character that cannot be shown, such as an escape sequence"
+            return f"{what} contains a character that cannot be shown, such as an escape sequence"
     return ""
 
 
@@ -71,7 +71,7 @@ def _fault_of_schema(spec: ComponentSpec) -> str:
     try:
         size = len(json.dumps(dict(parameters)))
     except (TypeError, ValueError, RecursionError) as error:
-        return f"'parameters' is no JSON: {error}"
+        return f"'parameters' cannot be written as JSON: {error}"
     if size > MAX_SCHEMA_BYTES:
         return f"'parameters' is {size} bytes of JSON; no model takes more than {MAX_SCHEMA_BYTES}"
     return ""
@@ -127,6 +127,9 @@ _FITS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
         "a table with texts as keys",
         lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
     ),
-    "RequiredBy": ("a table of kinds, of lists of components, or of such lists by value", _are_required_by),
-    "Texts": ("a text, or a table with one for each language", _is_text_in_languages),
+    "RequiredBy": (
+        "a table with, for each setting, a kind, a list of components, or such lists by value",
+        _are_required_by,
+    ),
+    "Texts": ("a text, or a table with a text for each language", _is_text_in_languages),
 }

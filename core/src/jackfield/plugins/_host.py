@@ -1,6 +1,6 @@
-"""The host: finds plugins by name, loads them, and keeps the fault of each to itself.
+"""The host: finds plugins by name, loads them, and keeps a fault in one from affecting others.
 
-Four levels, each reached only by who asks for it: the name (metadata), the descriptor (the light module is imported),
+Four levels, each reached only when needed: the name (metadata), the descriptor (the light module is imported),
 the class (its SDK is imported), the live thing (its constructor is called).
 """
 
@@ -27,14 +27,14 @@ class PluginHost(Loading):
     """The plugins of one application.
 
     Readers see an immutable catalog; plugins are imported outside of any lock, each at most once; a plugin that fails
-    to load fails again with the same error, and only for who asks for it. A host may be pickled: in another process it
-    has the same policy, and finds the plugins that are there.
+    to load fails again with the same error, and only for those who ask for it. A host may be pickled: in another
+    process it has the same policy, and finds the plugins that are installed there.
 
     Args:
         settings: What may load; read from the environment and the files if None.
-        paths: Where distributions are looked for, in place of `sys.path`.
+        paths: Where distributions are looked for, instead of `sys.path`.
 
-    Both can be read, and not changed.
+    Both are read-only.
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
@@ -45,29 +45,29 @@ class PluginHost(Loading):
         return (_made_again, (self.settings, self.paths, modules_by_name(self._own.items())))
 
     def register(self, plugin: object, *, name: str = "") -> str:
-        """Let a module or an object offer what it answers to hooks, as if it was installed. Its hooks are asked now.
+        """Register a module or an object as a plugin, as if it were installed. Its hooks are called now.
 
-        Policy holds for it as for others. A name that somebody else offers, too, is ambiguous.
+        Policy applies to it as to others. A name that another plugin also offers is ambiguous.
 
         Args:
-            plugin: What has functions or methods that are decorated with `hook.tools` and its kin.
-            name: What it is called; that of the module or the class if left out.
+            plugin: It has functions or methods that are decorated with `hook.tools` or another hook.
+            name: The plugin's name; by default that of the module or the class.
 
         Returns:
-            What it has in place of a distribution's name: `NAME@code`.
+            The name that it has instead of a distribution's: `NAME@code`.
 
         Raises:
-            ConfigError: It is registered already, or another of its name is; or it answers no hook.
-            BrokenPluginError: What it answers cannot be used.
+            ConfigError: It, or another plugin of the same name, is already registered; or it has no hooks.
+            BrokenPluginError: Its hooks return something that cannot be used.
         """
         own_name = name_in_code(plugin, name)
         with self._lock:
             if own_name in self._own:
-                raise ConfigError(f"{own_name} is registered already: give another name, or unregister it first")
+                raise ConfigError(f"{own_name} is already registered: choose another name, or unregister it first")
             if getattr(type(plugin), "__hash__", None) is None:
-                raise ConfigError(f"{own_name} cannot be registered: a {type(plugin).__name__} has no hash")
+                raise ConfigError(f"{own_name} cannot be registered, because a {type(plugin).__name__} has no hash")
             if any(one.plugin is plugin for one in self._own.values()):
-                raise ConfigError(f"{plugin!r:.200} is registered already, by another name")
+                raise ConfigError(f"{plugin!r:.200} is already registered under another name")
             self._own = {**self._own, own_name: Registered(plugin)}
         try:
             rows = self._rows_in_code(plugin, own_name)
@@ -80,7 +80,7 @@ class PluginHost(Loading):
         return own_name
 
     def unregister(self, name: str) -> None:
-        """Take back what `register` did; `name` is what it gave. What was made of it goes on.
+        """Undo `register`; `name` is what that returned. Components that were already made keep working.
 
         Raises:
             ConfigError: Nothing of that name is registered.
@@ -100,13 +100,13 @@ class PluginHost(Loading):
     def _rows_in_code(self, plugin: object, own_name: str) -> tuple[Row, ...]:
         rows = self.offered_by(row_in_code(plugin, own_name, ANY, ANY))
         if not rows:
-            raise ConfigError(f"{own_name} answers no hook, or offers nothing: decorate a function with @hook.tools")
+            raise ConfigError(f"{own_name} has no hooks, or they offer nothing: decorate a function with @hook.tools")
         for row in rows:
             self._any_spec(row)
         return tuple(rows)
 
     def refresh(self, settings: Settings | None = None) -> None:
-        """Look again at what is installed; what is loaded stays loaded. Rules may be given anew."""
+        """Look again at what is installed; what is loaded stays loaded. New rules can be passed."""
         importlib.invalidate_caches()
         with self._lock:
             self.settings = settings or self.settings
@@ -158,7 +158,7 @@ _default_lock = threading.Lock()
 
 
 def default_host() -> PluginHost:
-    """The host that is used where none is given: the plugins installed beside the core."""
+    """The host that is used by default: the plugins installed with the core."""
     global _default  # noqa: PLW0603 - made at first use, and never needed by who passes a host of their own
     if _default is None:
         with _default_lock:

@@ -59,32 +59,32 @@ class Identities:
         for file in _origins(row.module):
             others = [name for name in self._listing(file) if name != row.distribution]
             if record is not None and not _is_own(file, row.location, record, editable):
-                whose = f"a file of {others[0]}" if others else "none of its files"
-                return f"names the module {row.module}, which Python would take from {file.path}, {whose}"
+                whose = f"which is a file of {others[0]}" if others else "which is not one of its files"
+                return f"names the module {row.module}, which Python would load from {file.path}, {whose}"
             denied = next((name for name in others if record is None or is_denied(name)), None)
             if denied:
-                return f"names the module {row.module}, which is in the files of {denied}"
+                return f"names the module {row.module}, which is one of the files of {denied}"
         return ""
 
     def _doubt(self, row: Row) -> str:
         record = self._record(row.location)
         site, _, metadata = row.location.rpartition("/")
         if record is None:
-            return "has no RECORD, so nothing proves whose it is"
+            return "has no RECORD, so nothing proves who it belongs to"
         if not _has_hash(read_file(f"{row.location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
-            return "has entry points that are not those it was installed with"
+            return "has entry points that differ from those it was installed with"
         claims = self._claimed(site)
         if metadata in claims:
-            return f"is claimed by {_name_of(claims[metadata])}, whose RECORD lists these metadata as its own"
+            return f"is claimed by {_name_of(claims[metadata])}, whose RECORD lists this metadata as its own"
         for other, claimant in claims.items():
             if claimant == metadata:
-                return f"lists the metadata of {_name_of(other)} in its RECORD, as if they were its own"
+                return f"lists the metadata of {_name_of(other)} in its RECORD as its own"
         editable = _editable_folder(row.location)
         for file in _origins(row.module):
             if not _is_own(file, row.location, record, editable):
-                return f"would have Python import {file.path}, which is none of its files"
+                return f"would make Python import {file.path}, which is not one of its files"
             if not editable and not _has_hash(read_file(file.path), record[file.relative]):
-                return f"has a file that is not as it was installed: {file.relative}"
+                return f"has a file that was changed after installation: {file.relative}"
             others = [name for name in self._listing(file) if name != row.distribution]
             if others:
                 return f"shares the file {file.relative} with {', '.join(others)}"

@@ -24,7 +24,7 @@ def files_of_import(module: str) -> list[tuple[str, int]]:
 
 
 def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[ModuleSpec]:
-    """What Python's import system finds for the packages of a module and for itself; empty if one is not there."""
+    """What Python's import system finds for the packages of a module and for itself; empty if one is missing."""
     found: list[ModuleSpec] = []
     where = None if paths is None else list(paths)
     parts = module.split(".")

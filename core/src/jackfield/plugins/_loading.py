@@ -108,7 +108,9 @@ class Loading(Names):
         offers = self._answers(row, row.kind)
         meant = [spec for spec in offers if spec.name == row.name]
         if len(meant) > 1:
-            raise BrokenPluginError(f"{row.distribution} describes {row.id} {len(meant)} times; tell its authors")
+            raise BrokenPluginError(
+                f"{row.distribution} describes {row.id} {len(meant)} times; report this to its authors"
+            )
         for spec in meant:
             fault = fault_of(spec)
             if fault:
@@ -117,7 +119,7 @@ class Loading(Names):
         offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
         raise BrokenPluginError(
             f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
-            f"(it offers: {offered}); tell its authors, or: pip uninstall {row.distribution}"
+            f"(it offers: {offered}); report this to its authors, or: pip uninstall {row.distribution}"
         )
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
@@ -179,7 +181,7 @@ class Loading(Names):
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
-                return _broken(row, "its hooks do not fit", error)
+                return _broken(row, "its hooks are not valid", error)
         return name
 
     def _plugin_of(self, row: Row) -> object:
@@ -196,7 +198,9 @@ class Loading(Names):
                     raise _broken(row, f"{file.path} cannot be run", error) from error
         foreign = self._identity.foreign(row, self._is_denied)
         if foreign:
-            raise BrokenPluginError(f"{row.address} {foreign}. It is not loaded; pip uninstall {row.distribution}")
+            raise BrokenPluginError(
+                f"{row.address} {foreign}. It is not loaded; remove it: pip uninstall {row.distribution}"
+            )
         return self._import(row, row.module)
 
     def _is_denied(self, distribution: str) -> bool:
@@ -233,7 +237,7 @@ class Loading(Names):
 
         Raises:
             ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
-            PluginError: As `load_row`, and BrokenPluginError if what is made is no `base`.
+            PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
         """
         with LocalsForgotten():  # a key may be among them
             return self._made(row, cfg, base)
@@ -252,7 +256,7 @@ class Loading(Names):
         except Exception as error:
             raise _broken(row, f"making {row.id} failed", error) from error
         if not isinstance(made, base):
-            raise BrokenPluginError(f"{row.distribution}: {row.id} is no {base.__module__}.{base.__name__}")
+            raise BrokenPluginError(f"{row.distribution}: {row.id} is not a {base.__module__}.{base.__name__}")
         return made
 
     def _made_by(self, row: Row) -> Any:
@@ -284,7 +288,7 @@ class Loading(Names):
             if other.module.partition(".")[0] == package != row.module.partition(".")[0] and (
                 reason := why_not(other, self.settings)
             ):
-                raise PluginBlockedError(f"{row.address} is made of {target}, and {other.address} {reason}")
+                raise PluginBlockedError(f"{row.address} uses {target}, but {other.address} {reason}")
         module = self._import(row, module_name)
         try:
             return getattr(module, attribute)
@@ -333,7 +337,7 @@ def _again(error: PluginError) -> PluginError:
 
 def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:
     cause = f"{type(error).__name__}: {_text_of(error)}".strip().rstrip(":")
-    advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Mend it ({row.location})"
+    advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Fix it ({row.location})"
     return BrokenPluginError(
         f"{row.distribution} is broken, {what} ({cause}). {advice}; everything else works without it"
     )

@@ -113,8 +113,8 @@ class Names(ABC):
     def why_not(self, row: Row) -> str:
         """Why a component may not load, or '' if it may; the sentence goes on after its name.
 
-        A list of what is allowed names distributions, so it lets in what is proven to be of one of them. What is proven
-        to be the manager's is what mends an installation, so only a rule that names it keeps that from loading.
+        A list of what is allowed names distributions, so it lets in what is proven to be of one of them. The
+        manager repairs an installation, so if it is proven to be ours, only a rule that names it keeps it from loading.
         """
         reason = why_not(row, self.settings) or (self._fault_of_local(row) if self.settings.local else "")
         if reason and row.distribution == MANAGER and not self.unproven(row):
@@ -123,7 +123,7 @@ class Names(ABC):
             return reason
         doubt = self.unproven(row)
         return doubt and (
-            f"{doubt}; so it is not taken for the {row.distribution} that is allowed "
+            f"{doubt}, so it does not count as the {row.distribution} that is allowed "
             f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
         )
 
@@ -140,7 +140,7 @@ class Names(ABC):
     def remarks(self, row: Row) -> list[str]:
         """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
         owner = known_distribution(row.kind, row.name)
-        borrowed = f"has the name of a component of {owner}, and is of {row.distribution}"
+        borrowed = f"has the same name as a component of {owner}, but comes from {row.distribution}"
         return [*([borrowed] if owner not in (None, row.distribution) else []), *filter(None, [self.unproven(row)])]
 
     @property
@@ -208,8 +208,8 @@ class Names(ABC):
         it is enabled, and nobody else offers the name.
 
         Raises:
-            PluginNotFoundError: Nobody offers it.
-            PluginBlockedError, IncompatiblePluginError: It is there, but may not load.
+            PluginNotFoundError: No plugin offers it.
+            PluginBlockedError, IncompatiblePluginError: It is installed, but may not load.
             AmbiguousPluginError: Several distributions offer it.
         """
         rules = self.settings.unnarrowed or self.settings
@@ -281,9 +281,9 @@ class Names(ABC):
         sources = {f"{kind}.{row.address}" for row in self.sources(kind) if row.is_installed}
         enabled = {name for name in self.settings.enabled if name.startswith(f"{kind}.") and name.endswith("/*")}
         for name in sorted(sources - enabled):
-            yield f". {name} was not asked: write its whole address, or enable {name!r}"
+            yield f". {name} was not asked: write its full address, or enable {name!r}"
         for name in sorted(enabled - sources):
-            yield f". {name!r} is enabled, and is not there to be asked"
+            yield f". {name!r} is enabled, but not installed"
 
     def _silent(self, kind: str, address: str) -> list[Problem]:
         """Who would offer it, if the group of entry points was not misspelt."""
@@ -302,6 +302,6 @@ def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
 def _ambiguity(kind: str, name: str, rows: list[Row]) -> str:
     addresses = " or ".join(repr(row.address) for row in rows)
     return (
-        f"{kind} {name!r} is offered by {len(rows)} distributions: write {addresses}; "
+        f"{kind} {name!r} is offered by {len(rows)} packages: write {addresses}; "
         f'or prefer one, in your config.toml: [prefer] "{kind}.{name}" = "{rows[0].distribution}"'
     )

@@ -38,7 +38,7 @@ def name_in_code(plugin: object, name: str) -> str:
     given = name or (plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__name__)
     normal = re.sub(r"[-_.]+", "-", given).strip("-").lower()
     if not re.fullmatch(r"[a-z0-9-]{1,64}", normal):
-        raise ConfigError(f"{given[:80]!r} cannot be the name of a plugin: give one of letters, digits, '-' and '_'")
+        raise ConfigError(f"{given[:80]!r} is not a valid name for a plugin: use letters, digits, '-' and '_'")
     return f"{normal}@code"
 
 
@@ -83,15 +83,15 @@ def modules_by_name(registered: Iterable[tuple[str, Registered]]) -> tuple[tuple
     """What another process can register again: the names of plugins, each with that of its module.
 
     Raises:
-        ConfigError: One is no module that can be imported.
+        ConfigError: One is not a module that can be imported.
     """
     found = []
     for own_name, one in registered:
         module = one.plugin
         if not isinstance(module, ModuleType) or sys.modules.get(module.__name__) is not module:
             raise ConfigError(
-                f"a host with {own_name} cannot be pickled: what was registered is no module that can be imported. "
-                f"Register a module, or register it again in the other process"
+                f"a host with {own_name} cannot be pickled: the registered object is not a module that can be "
+                f"imported. Register a module, or register it again in the other process"
             )
         found.append((own_name.removesuffix("@code"), module.__name__))
     return tuple(found)

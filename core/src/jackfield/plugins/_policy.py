@@ -10,18 +10,18 @@ from jackfield.settings import Settings, near
 def why_not(row: Row, settings: Settings) -> str:
     """Why a component may not load, or '' if it may; the sentence goes on after its name."""
     if row.api != API:
-        return f"is made for plugin API v{row.api}, and this core has v{API}"
+        return f"is made for plugin API v{row.api}, but this core has v{API}"
     if row.kind not in KINDS and (row.is_installed or not row.is_source):
         close = near(row.kind, KINDS)
         meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
-        return f"is of the kind {row.kind!r}, which this core does not know{meant}"
+        return f"is of kind {row.kind!r}, which this core does not know{meant}"
     if settings.safe:
         return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
     for name in (row.distribution, row.id, row.address) if settings.block else ():
         if name in settings.block:
             return f"is blocked ({name!r} in {settings.origins.get(f'block:{name}', '`block`')})"
     if settings.allow is not None and row.distribution not in settings.allow:
-        return f"is not in the list of allowed distributions ({settings.origins.get('allow', '`allow`')})"
+        return f"is not in the list of allowed packages ({settings.origins.get('allow', '`allow`')})"
     return ""
 
 

@@ -21,8 +21,8 @@ Spec = TypeVar("Spec", bound=ComponentSpec)
 _WITHOUT_SENSE = {
     "wrapper": "wraps the answers of other plugins; each plugin answers for itself",
     "hookwrapper": "wraps the answers of other plugins; each plugin answers for itself",
-    "tryfirst": "asks to be called first; what plugins offer has no order",
-    "trylast": "asks to be called last; what plugins offer has no order",
+    "tryfirst": "asks to be called first, but plugins have no order",
+    "trylast": "asks to be called last, but plugins have no order",
 }
 
 

@@ -1,4 +1,4 @@
-"""Processors: what stands between a caller and a backend."""
+"""Processors, which act between a caller and a backend."""
 
 from jackfield.processors._base import (
     CallFormat,

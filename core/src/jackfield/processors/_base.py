@@ -1,4 +1,4 @@
-"""What stands between a caller and a backend: processors, and call formats.
+"""Processors and call formats, which act between a caller and a backend.
 
 A processor wraps one model call. Its two easy forms are a `Preprocessor`, which changes the request, and a
 `Postprocessor`, which changes the stream. The law for all of them: cutting the stream elsewhere never changes the
@@ -19,7 +19,7 @@ from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
 
 Phase = Literal["input", "context", "format", "transport", "output"]
-"""Where in the chain, from the caller inwards; `output` is the outermost again, for what looks at finished answers."""
+"""The place in the chain, from the caller inwards; `output` is outermost again, for finished answers."""
 
 CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 
@@ -27,12 +27,12 @@ CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 class Processor(Configured, ABC):
     """Wraps a model call. One instance serves all calls of a model, also at once: state belongs into `around`.
 
-    What it has as settings is said by `config_class`; see `Configured`.
+    `config_class` defines its settings; see `Configured`.
 
     Attributes:
         name: Unique in a chain; what `after` and `before` of others refer to.
-        phase: Where in the chain it stands.
-        after, before: Names of processors of the same phase that come outside of, or inside of this one.
+        phase: Its place in the chain.
+        after, before: Names of processors of the same phase that come outside of this one, or inside.
     """
 
     name: ClassVar[str]
@@ -45,7 +45,7 @@ class Processor(Configured, ABC):
         """Answer the request, usually by passing it (changed) to `call_next` and its events (changed) on."""
 
     async def aclose(self) -> None:
-        """Close what calls opened; the processor may be used again and opens it anew."""
+        """Close what calls opened; the processor may be used again, and reopens it."""
 
     def wrap(self, call_next: CallNext) -> CallNext:
         """`around`, bound to what comes next. The chain is made of these, once."""
@@ -57,7 +57,7 @@ class Preprocessor(Processor):
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request to send instead; the same object if nothing is to change."""
+        """The request to send instead; the same object if nothing changes."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Pass the prepared request on."""
@@ -68,7 +68,7 @@ class StreamTransform(Protocol):
     """Rewrites one stream, event by event. It may hold text back, but must let go of all of it at `ModelFinished`."""
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """What to pass on for `event`: nothing, the event, or others."""
+        """The events to pass on for `event`: none, the event, or others."""
 
 
 class Postprocessor(Processor):
@@ -88,7 +88,7 @@ class Postprocessor(Processor):
 async def transformed(
     events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
 ) -> AsyncIterator[ModelEvent]:
-    """A stream rewritten by a transform; after a `StreamReset` a new transform goes on."""
+    """A stream rewritten by a transform; after a `StreamReset`, a new transform continues."""
     transform = start()
     async with closing(events):
         async for event in events:
@@ -130,7 +130,7 @@ def _place(processor: Processor, spec: ProcessorSpec) -> None:
 
 
 class CallFormat(ABC):
-    """Tool calls as text, for models without native ones: how to say it, and how to read it.
+    """Tool calls as text, for models without native ones: how to write and how to read them.
 
     Formats read incrementally, each character once. A native call that arrives while a format is active is honoured:
     its deltas pass through, with indices that do not collide with those of calls found in the text.
@@ -140,7 +140,7 @@ class CallFormat(ABC):
 
     @abstractmethod
     def render(self, request: ChatRequest) -> ChatRequest:
-        """The request with its tools and tool traffic written as text; it has no `functions` any more.
+        """The request with its tools and tool traffic written as text, and without `functions`.
 
         It is called for every request, also one without functions: the history may hold calls.
         """

@@ -36,7 +36,7 @@ def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list
             places.
 
     Raises:
-        ConfigError: Two have one name, a phase is unknown, or `after` and `before` go round in a circle.
+        ConfigError: Two have the same name, a phase is unknown, or `after` and `before` form a circle.
     """
     return [placed.processor for placed in placed_in_order(processors, order)]
 
@@ -49,7 +49,7 @@ def placed_in_order(processors: Iterable[Processor], order: Sequence[str] = ()) 
             raise ConfigError(f"two processors are named {processor.name!r} in one chain: leave one out")
         if processor.phase not in get_args(Phase):
             raise ConfigError(
-                f"processor {processor.name!r}: no phase {processor.phase!r}; use {', '.join(get_args(Phase))}"
+                f"processor {processor.name!r}: there is no phase {processor.phase!r}; use {', '.join(get_args(Phase))}"
             )
         by_name[processor.name] = processor
     chain: list[Placed] = []
@@ -67,7 +67,7 @@ def _placed_inside(members: Sequence[Processor], listed: frozenset[str]) -> list
         sorter.prepare()
     except CycleError as error:
         circle = " → ".join(error.args[1])
-        raise ConfigError(f"the order of processors is a circle: {circle}; leave one out, or set `order`") from None
+        raise ConfigError(f"the order of processors is circular: {circle}; leave one out, or set `order`") from None
     placed: list[Placed] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

@@ -1,4 +1,4 @@
-"""Documents and search: what parsers, embedders and searchers promise, and the values that go between them.
+"""Documents and search: the contracts of parsers, embedders and searchers, and the values they exchange.
 
 Parsers import this package in processes of their own, so it loads little.
 """

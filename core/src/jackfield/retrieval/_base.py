@@ -1,4 +1,4 @@
-"""Documents, chunks, hits: the values of retrieval, and what parsers and searchers promise."""
+"""Documents, chunks, hits: the values of retrieval, and the contracts of parsers and searchers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Block:
 
 
 def shown_path(path: str) -> str:
-    """A path or URL that can be sent and shown: bytes that are no UTF-8, and what cannot be seen, are escaped."""
+    """A path or URL that can be sent and shown: bytes that are not UTF-8, and invisible characters, are escaped."""
     text = path.encode("utf-8", "backslashreplace").decode()
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
@@ -188,4 +188,4 @@ class Embedder(Configured, ABC):
         """
 
     async def aclose(self) -> None:
-        """Close what calls opened; the embedder may be used again and opens it anew."""
+        """Close what calls opened; the embedder may be used again, and reopens it."""

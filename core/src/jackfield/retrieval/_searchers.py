@@ -20,12 +20,12 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
         host: Where it is looked up, and where it looks up others.
 
     Raises:
-        PluginError: It is not installed, cannot be loaded, or is no searcher.
+        PluginError: It is not installed, cannot be loaded, or is not a searcher.
         ConfigError: A setting does not fit.
     """
     made_by = host.load("searcher", name)
     with LocalsForgotten():  # a key may be among them
         made = made_by(dict(cfg or {}), host=host) if takes_host(made_by) else made_by(dict(cfg or {}))
     if not isinstance(made, Searcher):
-        raise BrokenPluginError(f"searcher {name!r} is no subclass of jackfield.retrieval.Searcher")
+        raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval.Searcher")
     return made

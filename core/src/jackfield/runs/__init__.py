@@ -1,4 +1,4 @@
-"""What belongs to runs of agents: what they open, and who is told of them."""
+"""Runs of agents: the resources that they open, and the observers that follow them."""
 
 from jackfield.runs._observers import Observer
 from jackfield.runs._resources import RunResources

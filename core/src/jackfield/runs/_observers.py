@@ -1,4 +1,4 @@
-"""Observers: what is told of every event of a run, and can change nothing."""
+"""Observers, which get every event of a run and can change nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Observers:
             count = self._faults[observer] = self._faults.get(observer, 0) + 1
             if count == MAX_FAULTS:
                 self._active = tuple(one for one in self._active if one is not observer)
-        silenced = "; it is told nothing more" if count == MAX_FAULTS else ""
+        silenced = "; it gets no more events" if count == MAX_FAULTS else ""
         _log.exception("observer %r failed%s", observer.name, silenced)
 
 

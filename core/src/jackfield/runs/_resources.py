@@ -32,7 +32,7 @@ class RunResources:
             RuntimeError: The run has ended.
         """
         if self._closed:
-            raise RuntimeError(f"the run has ended: {key!r} cannot be opened any more")
+            raise RuntimeError(f"the run has ended: {key!r} can no longer be opened")
         task = self._open.get(key)
         if task is None:
             task = asyncio.ensure_future(_await(opener()))

@@ -1,4 +1,4 @@
-"""A model that follows a script, for tests of what stands on a model. It keeps the protocol, and needs no network."""
+"""A model that follows a script, for testing code that uses a model. It keeps the protocol, and needs no network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Script = Sequence[Step] | Callable[[ChatRequest], Step]
 
 
 def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> list[ModelEvent]:
-    """The events of an answer in words, a few characters each."""
+    """The events of a text answer, a few characters each."""
     events: list[ModelEvent] = [ReasoningDelta(reasoning)] if reasoning else []
     events += [TextDelta(text[start : start + 7]) for start in range(0, len(text), 7)]
     return [*events, UsageReported(usage or Usage(prompt_tokens=1, completion_tokens=1)), ModelFinished("stop")]
@@ -90,5 +90,5 @@ class ScriptedModel(BaseChatModel):
         if callable(self._script):
             return self._script(request)
         if len(self.requests) > len(self._script):
-            raise ConfigError(f"the script has {len(self._script)} answers, and was asked for one more")
+            raise ConfigError(f"the script has {len(self._script)} answers, but was asked for one more")
         return self._script[len(self.requests) - 1]

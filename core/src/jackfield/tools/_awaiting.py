@@ -13,7 +13,7 @@ _MARK = "_says_if_not_awaited"
 
 
 class NotAwaited(Coroutine[Any, Any, T]):
-    """What an async `call` gives. To await it, or to run it, gives the result; its text says that this is missing."""
+    """The result of an async `call` before it is awaited; its text says that awaiting it is missing."""
 
     def __init__(self, call: Coroutine[Any, Any, T], name: str) -> None:
         self._call = call
@@ -41,7 +41,7 @@ class NotAwaited(Coroutine[Any, Any, T]):
 
     def __repr__(self) -> str:
         return (
-            f"<the call of {self._name!r} has not been made: write `await tool.call(...)`, or where there is no event "
+            f"<the call of {self._name!r} has not been made: write `await tool.call(...)`, or without an event "
             f"loop `jackfield.sync.run(tool.call(...))`>"
         )
 

@@ -32,7 +32,7 @@ NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "requi
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A result with more than the model reads.
+    """A result that has more than the model reads.
 
     Attributes:
         content: For the model: a text, content items (images, say), or a value that becomes JSON.
@@ -52,18 +52,18 @@ def _report_to_log(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext(Generic[Deps]):
-    """What a call knows besides its arguments. `ToolContext[User]` says that `deps` is a `User`.
+    """The context of a call, apart from its arguments. `ToolContext[User]` says that `deps` is a `User`.
 
     Attributes:
         run_id, call_id: Which call this is; '' outside of a run.
-        agent: Whose call it is.
+        agent: The agent that made the call.
         messages: The conversation so far.
-        files: The files of the conversation and of the agent, as paths or URLs, trusted as far as who gave them.
+        files: The files of the conversation and of the agent, as paths or URLs, as trustworthy as their source.
         lang: The language of the conversation.
-        workspace: Where files may be written; names from a model go through it.
-        resources: What is opened here is closed when the run ends.
-        report: Says how far the call is, to people.
-        deps: What the program that asks passed as `deps=`, for its own tools; None if it passed nothing.
+        workspace: The folder where files may be written; use it for names that come from a model.
+        resources: Resources opened here are closed when the run ends.
+        report: Reports the progress of the call to people.
+        deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
     """
 
     run_id: str = ""
@@ -79,14 +79,14 @@ class ToolContext(Generic[Deps]):
 
 
 class BaseTool(Configured, ABC):
-    """What a tool extends: `name`, `description`, `parameters`, and `call`.
+    """The base class of tools: `name`, `description`, `parameters`, and `call`.
 
     `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
     unless `concurrent` is False.
 
-    What is safety-relevant (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`) may
-    stand in a descriptor, in the class, in the instance and in the settings. The stricter wins; `safety` says what
-    holds.
+    Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`) can
+    be set in a descriptor, in the class, in the instance and in the settings. The strictest wins; `safety` has the
+    result.
 
     Args:
         cfg, settings: Its settings, see `Configured`. Those that the core reads (the names above, and `approval`) are
@@ -96,16 +96,16 @@ class BaseTool(Configured, ABC):
         name: What the model calls it; letters, digits, `_` and `-`, at most 64.
         description: What it does and when to use it, for the model; one text or one for each language.
         parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of `{"name", "type", "description",
-            "required"}`, as tools written for Qwen-Agent have it, is taken for one.
+            "required"}`, as in tools written for Qwen-Agent, works, too.
         read_only: Calling it changes nothing.
-        concurrent: May run beside other calls of the same turn.
+        concurrent: May run at the same time as other calls of the turn.
         timeout_s: How long one call may take; None for the agent's default.
-        needs_approval: Somebody must agree to each call. Only False says that nobody must.
-        effects: What it does besides answering, of `network`, `files`, `processes`.
+        needs_approval: A person must agree to each call. Only False means that nobody must.
+        effects: Its effects, of `network`, `files`, `processes`.
         file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
-        params_as_text: True: `call` is given the arguments as JSON text; False: as a dict; None: as text if its
+        params_as_text: True: `call` gets the arguments as JSON text; False: as a dict; None: as text if its
             `params` are annotated with `str` and nothing else.
-        raw_argument: Which argument a text is taken for that a model wrote in place of JSON; '' to refuse it.
+        raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
         host: Where to look up other components; None for the default one.
     """
 
@@ -133,7 +133,7 @@ class BaseTool(Configured, ABC):
             super().__init__(own)
 
     def safety(self) -> Safety:
-        """What holds for its calls: the stricter of what its class, its instance and its settings say.
+        """The rules for its calls: the strictest of its class, its instance and its settings.
 
         Raises:
             BrokenPluginError: One of the attributes cannot be understood.
@@ -152,7 +152,7 @@ class BaseTool(Configured, ABC):
             context: The run; None when called outside of one.
 
         Raises:
-            ToolServiceError: It did not work; the text is for the model.
+            ToolServiceError: It failed; the text is for the model.
         """
 
     def schema(self, lang: str = "en") -> FunctionSchema:
@@ -172,7 +172,7 @@ class BaseTool(Configured, ABC):
         """The arguments as a dict that fits `parameters`.
 
         Raises:
-            ToolArgumentError: They are no JSON object, or do not fit; the text names the argument.
+            ToolArgumentError: They are not a JSON object, or do not fit; the text names the argument.
         """
         arguments = self._as_object(params)
         schema = self._object_schema()
@@ -188,7 +188,7 @@ class BaseTool(Configured, ABC):
 
     @property
     def takes_text(self) -> bool:
-        """Whether `call` is given the arguments as JSON text."""
+        """Whether `call` gets the arguments as JSON text."""
         if self.params_as_text is not None:
             return self.params_as_text is True
         return getattr(self.call, "__annotations__", {}).get("params") in ("str", str)

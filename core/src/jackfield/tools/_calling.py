@@ -1,4 +1,4 @@
-"""Which tool an entry means, and calling one without an agent."""
+"""Find the tool that an entry means, and call one without an agent."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
         check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
         return entry
     if isinstance(entry, Mapping) and not entry.get("name"):
-        raise ConfigError("a tool given as a dict needs 'name', besides its settings")
+        raise ConfigError("a tool given as a dict needs a 'name' next to its settings")
     if isinstance(entry, str | Mapping):
         return find_tool(entry, host)
     if callable(entry):
         return tool(entry)
     raise ConfigError(
-        f"{entry!r} is not a tool: give a name, a dict with 'name', a BaseTool, its class, or a typed function"
+        f"{entry!r} is not a tool: pass a name, a dict with 'name', a BaseTool, its class, or a typed function"
     )
 
 
@@ -51,7 +51,7 @@ async def acall_tool(
     context: ToolContext[Any] | None = None,
     host: PluginHost | None = None,
 ) -> Any:
-    """As `call_tool`, where an event loop runs."""
+    """The same as `call_tool`, for code in an event loop."""
     made = as_tool(entry, host or default_host())
     async with RunResources() as own:
         checked = made.parse_arguments(arguments or {})
@@ -65,21 +65,21 @@ def call_tool(
     context: ToolContext[Any] | None = None,
     host: PluginHost | None = None,
 ) -> Any:
-    """Call a tool once, as an agent does, but for somebody's yes: who writes this call wants it.
+    """Call a tool once, as an agent does, but without asking for approval.
 
     Args:
-        entry: As an agent takes it: a tool, the name of an installed one, a typed function, …
+        entry: As for an agent: a tool, the name of an installed one, a typed function, …
         arguments: By name, or as the JSON text that a model would write.
-        context: The run that it is to see: files, `deps`, the workspace, what is to stay open. Without one it sees
-            none, and what it opens is closed when it has answered.
+        context: The context that it gets: files, `deps`, the workspace, resources. Without one, it gets an empty
+            context, and what it opens is closed when it has answered.
         host: Where names are looked up.
 
     Returns:
-        What the tool gives, as it gives it.
+        The tool's result, unchanged.
 
     Raises:
         ToolArgumentError: The arguments do not fit.
-        ToolServiceError: It could not do its work.
+        ToolServiceError: The tool failed.
         ConfigError, PluginError: See `as_tool`.
     """
     return sync.run(acall_tool(entry, arguments, context=context, host=host))

@@ -33,7 +33,7 @@ from jackfield.tools._turn import PlannedCall, ReadyCall, Turn
 __all__ = ["Approve", "PlannedCall", "ToolExecutor", "not_run"]
 
 Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
-"""Asked before a call: whether it may be made. Only True is a yes. A plain function runs in a worker thread."""
+"""Decides before each call whether it may be made; only True allows it. A plain function runs in a worker thread."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +51,10 @@ class ToolExecutor:
     """Calls tools.
 
     Args:
-        tools: By name.
-        timeout_s: For tools that set none themselves.
-        max_result_chars: Of all texts of a result together; more is cut in the middle, and says so.
-        max_media_chars: Of all `data:` URIs and addresses of a result together; what does not fit becomes a note.
+        tools: The tools by name.
+        timeout_s: The time-out for tools that set none themselves.
+        max_result_chars: For all texts of a result together; longer ones are cut in the middle, with a note.
+        max_media_chars: For all `data:` URIs and addresses of a result together; the rest becomes notes.
         approve: Asked before each call of a tool that needs approval; without it, such a call is not made.
     """
 
@@ -114,13 +114,13 @@ class ToolExecutor:
     ) -> AsyncIterator[ToolStarted | ToolProgress | ToolFinished]:
         """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
 
-        Who must approve is asked first, one call after the other. Closing the generator cancels what still runs.
+        Approvals are asked for first, one call after the other. Closing the generator cancels what still runs.
 
         Args:
             calls: Of one turn.
             context: Of the run.
-            approve: In place of the executor's own.
-            answers: What somebody has said to these calls already, by their ids.
+            approve: Replaces the executor's own.
+            answers: Decisions that were already made about these calls, by their ids.
         """
         turn = Turn(self._failed)
         ready_calls = []

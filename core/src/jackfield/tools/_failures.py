@@ -11,7 +11,7 @@ _MAX_CHARS = 500
 
 
 def describe_failure(name: str, error: BaseException) -> str:
-    """What the model is told of an exception that was not written for it."""
+    """The text that the model gets for an exception that was not written for it."""
     if isinstance(error, BrokenPluginError):
         return f"Tool {name} cannot be used: {_short(error)}"
     return f"An error occurred when calling tool {name}: {shown(error)}"

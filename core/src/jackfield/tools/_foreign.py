@@ -39,7 +39,7 @@ class Outcome(NamedTuple, Generic[T]):
     error: BaseException | None = None
 
     def value(self) -> T:
-        """The result; an error is raised, and what is no `Exception` as `Escaped`."""
+        """The result; an error is raised, as `Escaped` if it is not an `Exception`."""
         if self.error is None:
             return self.result  # type: ignore[return-value]
         if isinstance(self.error, Exception):
@@ -69,13 +69,13 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
 
 
 async def in_worker(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run a plain function in a worker thread; what is no `Exception` comes as `Escaped`."""
+    """Run a plain function in a worker thread; an error that is not an `Exception` becomes `Escaped`."""
     outcome: Outcome[T] = await sync.in_worker(_outcome_of, function, *args, **kwargs)
     return outcome.value()
 
 
 def said(function: Callable[..., T], *args: Any) -> T:
-    """What a tool says about itself; what is no `Exception` comes as `Escaped`."""
+    """What a tool says about itself; an error that is not an `Exception` becomes `Escaped`."""
     try:
         return function(*args)
     except Exception:
@@ -103,7 +103,7 @@ async def apart(work: Callable[[], Awaitable[T]], *, name: str, timeout_s: float
 
     Raises:
         ToolTimeoutError: It took too long. If it goes on all the same, nobody waits for it any more.
-        Exception: Its own; what is no `Exception` comes as `Escaped`.
+        Exception: Its own; an error that is not an `Exception` becomes `Escaped`.
     """
     waiter: asyncio.Future[Outcome[T]] = asyncio.get_running_loop().create_future()
     running = Apart(work, partial(_tell, waiter), name=name, timeout_s=timeout_s)
@@ -170,7 +170,7 @@ class Apart(Generic[T]):
 
     def log_that_it_goes_on(self) -> None:
         """For what does not let itself be cancelled."""
-        _log.warning("tool %s goes on after it was cancelled; nobody waits for it any more", self._name)
+        _log.warning("tool %s still runs although it was cancelled; its result will be ignored", self._name)
 
     async def _run(self) -> None:
         # Nothing leaves the task that would end the event loop.

@@ -21,9 +21,9 @@ _ARGUMENT_LINE = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 class FunctionTool(BaseTool):
     """A tool whose work is a function; made by `tool`.
 
-    The schema comes from the signature, the texts from the docstring: what stands before `Args:` is the description,
+    The schema comes from the signature, the texts from the docstring: the part before `Args:` is the description,
     the lines below it describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the
-    schema; without one, there is nothing by which the function could see the files of a conversation.
+    schema; without one, the function cannot see the files of a conversation.
     """
 
     params_as_text = False
@@ -84,7 +84,7 @@ class FunctionTool(BaseTool):
             raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {told}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself: decorating it takes nothing away."""
+        """The function itself, unchanged."""
         return self.function_called(*args, **kwargs)
 
 
@@ -121,17 +121,17 @@ def tool(
     file_access: bool = True,
     raw_argument: str = "",
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Make a tool of a typed function. It registers nothing: pass what you get to an agent, or publish it.
+    """Make a tool from a typed function. It registers nothing: pass the tool to an agent, or publish it.
 
     Args:
         function: The function.
         name: What the model calls it; the function's name if left out.
-        description: What it does, for the model, where the docstring should not say it, or not in one language only.
+        description: What it does, for the model, if that should not come from the docstring, or in several languages.
         read_only, concurrent, timeout_s, needs_approval, effects, raw_argument: As in `BaseTool`.
-        file_access: Whether a function with a parameter for the context finds the files of the conversation there.
+        file_access: Whether the function finds the files of the conversation in its `ToolContext`.
 
     Raises:
-        ConfigError: A parameter has no type, or the function no docstring.
+        ConfigError: A parameter has no type, or the function has no docstring.
     """
 
     def make(decorated: Callable[..., Any]) -> FunctionTool:
@@ -178,12 +178,12 @@ def _arguments_model(
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
+            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be passed by name")
         if parameter.name not in hints and parameter.name in ("self", "cls"):
-            raise ConfigError(f"tool {name!r} is a method: make the tool of the bound one, tool(an_object.{name})")
+            raise ConfigError(f"tool {name!r} is a method: make the tool from the bound method, tool(an_object.{name})")
         if parameter.name not in hints:
             raise ConfigError(
-                f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to give"
+                f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to pass"
             )
         hint = hints[parameter.name]
         if _is_context(hint):

@@ -47,7 +47,7 @@ class PluginTool(BaseTool):
                 made = self._made(self._host.load_row(self.row))
                 if not isinstance(made, BaseTool):
                     raise BrokenPluginError(
-                        f"{self.row.distribution}: tool {self.name!r} is no subclass of jackfield.BaseTool"
+                        f"{self.row.distribution}: tool {self.name!r} is not a subclass of jackfield.BaseTool"
                     )
                 made.host = self._host
                 self._tool = made

@@ -73,7 +73,7 @@ class _Told:
                 self._result = item
             case _:
                 raise ToolServiceError(
-                    f"Tool {self._name} cannot be used: it yields {type(item).__name__}, and must yield texts that say "
+                    f"Tool {self._name} cannot be used: it yields {type(item).__name__}, but must yield texts that say "
                     f"how far it is, and a ToolResult"
                 )
 

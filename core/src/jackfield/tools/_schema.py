@@ -1,4 +1,4 @@
-"""JSON Schema for tools: is it one, and do arguments fit it. Draft 2020-12."""
+"""JSON Schema (draft 2020-12) for tools: check schemas, and arguments against them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 def check_tool_name(name: str) -> None:
     """Raise ConfigError unless every provider takes this name for a tool."""
     if not _TOOL_NAME.match(name):
-        raise ConfigError(f"{name!r} is no name for a tool: use 1 to 64 letters, digits, '_' and '-'")
+        raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 letters, digits, '_' and '-'")
 
 
 _TYPES = {name: name for name in ("string", "integer", "number", "boolean", "array", "object", "null")}
@@ -27,7 +27,7 @@ def object_schema(name: str, parameters: object) -> Mapping[str, object]:
     """The JSON Schema of an object that `parameters` mean: one as it is, a list of `{"name", "type", …}` converted.
 
     In an entry, `required` is true or false (false if it is missing), and everything else is JSON Schema of the
-    argument. A type that JSON Schema does not know is no condition.
+    argument. A type that JSON Schema does not know is ignored.
 
     Raises:
         ConfigError: It is neither.
@@ -57,7 +57,7 @@ def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
     if schema.get("type") != "object":
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object'")
     if fault := fault_of_schema(schema):
-        raise ConfigError(f"the parameters of tool {name!r} are no JSON Schema: {fault}")
+        raise ConfigError(f"the parameters of tool {name!r} are not a valid JSON Schema: {fault}")
     missing = set(schema.get("required", ())) - set(schema.get("properties", {}))
     if missing:
         raise ConfigError(f"tool {name!r} requires {sorted(missing)[0]!r}, which is not among its properties")

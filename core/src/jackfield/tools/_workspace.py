@@ -30,22 +30,24 @@ class Workspace:
         """
         decoded = unquote(name)
         if "\0" in decoded or not decoded.strip():
-            raise ToolArgumentError(f"{name!r} is no file name")
+            raise ToolArgumentError(f"{name!r} is not a valid file name")
         for candidate in {name, decoded}:
             if (
                 candidate.startswith(("/", "\\", "~"))
                 or Path(candidate).drive
                 or ".." in Path(candidate.replace("\\", "/")).parts
             ):
-                raise ToolArgumentError(f"{name!r} leads out of the workspace: use a path relative to it, without '..'")
+                raise ToolArgumentError(
+                    f"{name!r} is outside of the workspace: use a path relative to it, without '..'"
+                )
         try:
             root = self.root.resolve()
             path = (root / name).resolve()
             goes_round = _is_link(path)
         except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long
-            raise ToolArgumentError(f"{name!r} is no file name: {type(error).__name__}") from error
+            raise ToolArgumentError(f"{name!r} is not a valid file name: {type(error).__name__}") from error
         if goes_round:
-            raise ToolArgumentError(f"{name!r} is no file name: it is a link to itself")
+            raise ToolArgumentError(f"{name!r} is not a valid file name: it is a link to itself")
         if path != root and root not in path.parents:
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path

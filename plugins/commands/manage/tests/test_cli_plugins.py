@@ -80,8 +80,8 @@ def states(command_line: Any, distribution: str, **env: str) -> dict[str, str]:
     [
         (("--block", "acme-guard"), "is blocked"),
         (("--block=llm.parrot",), "is blocked"),
-        (("--plugins", "other"), "not in the list of allowed distributions"),
-        (("--plugins=",), "not in the list of allowed distributions"),
+        (("--plugins", "other"), "not in the list of allowed packages"),
+        (("--plugins=",), "not in the list of allowed packages"),
         (("--no-plugins",), "safe mode"),
     ],
     ids=" ".join,
@@ -121,7 +121,7 @@ def test_a_processor_is_enabled_and_disabled_by_name(command_line: Any, guard: s
     assert "processor acme-guard/guard acts in every run" in done.stdout
     assert states(command_line, guard) == {"guard": "enabled", "watch": "not enabled", "parrot": "ready"}
     done = command_line("plugins", "disable", "processor.guard")
-    assert "acts only where it is named in code" in done.stdout
+    assert "acts only if it is named in code or enabled" in done.stdout
     assert states(command_line, guard)["guard"] == "not enabled"
 
 
@@ -199,10 +199,10 @@ def test_a_circle_of_processors_is_named_by_the_pipeline_and_by_the_doctor(comma
     command_line("plugins", "enable", "acme-guard")
     done = command_line("pipeline", "-m", "parrot:m")
     assert done.returncode == 1
-    assert "the order of processors is a circle: " in done.stderr
+    assert "the order of processors is circular: " in done.stderr
     found = command_line("plugins", "doctor")
     assert found.returncode == 1
-    assert "the order of processors is a circle" in found.stdout
+    assert "the order of processors is circular" in found.stdout
 
 
 def test_requirements_are_lines_for_pip_and_what_is_unknown_is_an_error(command_line: Any, guard: str) -> None:
@@ -299,7 +299,7 @@ def test_a_command_that_may_not_load_says_why(command_line: Any, site: Any) -> N
     site.add("acme", {"command.greet": "acme_cli"}, modules={"acme_cli": COMMAND.format(module="acme_cli")})
     done = command_line("--plugins", "none-at-all", "greet")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "not in the list of allowed distributions" in done.stderr
+    assert "not in the list of allowed packages" in done.stderr
 
 
 # --- consent ---

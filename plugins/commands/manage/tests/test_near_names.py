@@ -53,7 +53,7 @@ def test_a_misspelt_hook_names_the_nearest(site: Any) -> None:
 def test_a_misspelt_group_names_the_right_one(site: Any, group: str) -> None:
     site.add("acme", {"tool.x": "acme_light"}, group=group)
     site.add("other", {"thing": "other"}, group="jupyter.v1")
-    told = f"acme has 'tool.x' in the group {group!r}, which nobody reads: did its authors mean 'jackfield.v1'?"
+    told = f"acme has 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
     with pytest.raises(PluginNotFoundError, match=re.escape(told)):
         site.host().find("tool", "x")
     (found,) = [finding for finding in examine(site.host()) if finding.distribution == "acme"]

@@ -127,7 +127,7 @@ def test_an_agent_that_lacks_plugins_is_told_the_whole_line_at_once(nothing: Plu
     with pytest.raises(PluginNotFoundError) as caught:
         create_agent({"agent": "assistant", "llm": "openai:m", "function_list": ["code_interpreter"]}, host=nothing)
     assert str(caught.value).endswith(
-        "All that this agent lacks: pip install jackfield-assistant jackfield-code-interpreter "
+        "To install everything that this agent is missing: pip install jackfield-assistant jackfield-code-interpreter "
         "jackfield-keyword-search jackfield-openai jackfield-retrieval"
     )
 
@@ -158,11 +158,11 @@ def test_a_file_says_the_same_in_every_form(tmp_path: Path, name: str, text: str
         ("a.yaml", b"!!python/object/apply:os.system ['true']", "is not YAML"),
         ("a.yaml", b"- a", "must be a table"),
         ("a.yaml", b"", "must be a table"),
-        ("a.yaml", b"lllm: x", "unknown key 'lllm'; did you mean 'llm'"),
+        ("a.yaml", b"lllm: x", "unknown setting 'lllm'; did you mean 'llm'"),
         ("a.json", b"{", "cannot be read"),
         ("a.json", b"[" * 100_000, "cannot be read"),
         ("a.toml", b"=", "cannot be read"),
-        ("a.yaml", b"\xff", "is no UTF-8"),
+        ("a.yaml", b"\xff", "is not UTF-8"),
         ("a.txt", b"x", "an agent is a .yaml, .toml or .json file"),
         ("a.yaml", b"#" * (2 << 20), "larger than 1 MiB"),
     ],

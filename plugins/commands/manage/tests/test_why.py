@@ -56,7 +56,7 @@ def test_the_rule_that_decides_is_named_with_its_file(site: FakeSite, explain: E
     blocked = explain("acme", block=frozenset({"tool.search"}), origins={"block:tool.search": "/home/me/choices.toml"})
     assert "tool.search is blocked ('tool.search' in /home/me/choices.toml)." in blocked[0].lines()
     other = explain("acme", allow=frozenset({"other"}), origins={"allow": "JACKFIELD_PLUGINS"})
-    assert "tool.search is not in the list of allowed distributions (JACKFIELD_PLUGINS)." in other[0].lines()
+    assert "tool.search is not in the list of allowed packages (JACKFIELD_PLUGINS)." in other[0].lines()
     assert "tool.search may load." in explain("acme")[0].lines()
 
 
@@ -67,7 +67,7 @@ def test_what_acts_unasked_says_who_enabled_it(site: FakeSite, explain: Explain)
     assert (redact.acts, redact.acts_because) == (True, "acts in every run (/project/pyproject.toml enables it)")
     assert tool.acts is None
     (line,) = (line for line in explain("acme")[0].lines() if "acts only" in line)
-    assert line.endswith("when it is enabled: jackfield plugins enable processor.redact")
+    assert line.endswith("named in code or enabled: jackfield plugins enable processor.redact")
 
 
 def test_who_requires_a_plugin_is_told_with_the_extra_it_takes(site: FakeSite, explain: Explain) -> None:

@@ -135,7 +135,7 @@ def test_rows_come_from_a_file_a_dict_or_a_list_and_figures_are_as_written(tmp_p
         ({"input": -1}, "input"),
         ({"currency": "dollars"}, "currency"),
         ({"models": []}, "models"),
-        ({"prompt": 3}, "unknown key 'price.0.prompt'"),
+        ({"prompt": 3}, "unknown setting 'price.0.prompt'"),
         ({"tiers": [{"up_to": 9, "input": 1, "output": 1}]}, "either in the row or in its tiers"),
         (
             {"input": None, "output": None, "tiers": [{"up_to": n, "input": 1, "output": 1} for n in (9, 3)]},

@@ -160,7 +160,7 @@ def _model(*, facts: ModelFacts | None = None, **settings: str) -> ScriptedModel
 
 def test_what_the_model_does_not_take_is_refused_before_anything_is_sent() -> None:
     model = _model()
-    with pytest.raises(UnsupportedInputError, match="takes no image"):
+    with pytest.raises(UnsupportedInputError, match="does not take image input"):
         model.chat([Message("user", E43)], stream=False)
     assert model.requests == []
 

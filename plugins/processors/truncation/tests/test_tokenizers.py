@@ -111,7 +111,7 @@ def test_a_tokenizer_may_be_given_settings(acme: FakeSite, make_request: MakeReq
     (told, *_), _ = _asked(truncation, make_request(LONG, 450))
     assert isinstance(told, HistoryTrimmed)
     assert told.tokens_before == 2 * (400 + 1 + 2) + 3 * 4
-    with pytest.raises(ConfigError, match="unknown key 'time'"):
+    with pytest.raises(ConfigError, match="unknown setting 'time'"):
         _asked(Truncation(host=acme.host(), tokenizer={"name": "words", "time": 2}), make_request(LONG, 450))
     with pytest.raises(ConfigError, match="'name'"):
         Truncation(tokenizer={"times": 2})

@@ -51,7 +51,7 @@ def test_a_limit_that_is_not_enforced_is_not_claimed() -> None:
 
 
 def test_a_misspelt_setting_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"code_interpreter: unknown key 'timeot'; did you mean 'timeout'"):
+    with pytest.raises(ConfigError, match=r"code_interpreter: unknown setting 'timeot'; did you mean 'timeout'"):
         CodeInterpreter({"timeot": 3})
 
 
