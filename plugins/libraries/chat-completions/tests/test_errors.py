@@ -135,7 +135,7 @@ def test_a_filter_says_what_it_found() -> None:
 def test_the_advice_about_a_key_names_its_variable() -> None:
     error = error_of_response(Failures("acme", key=FoundKey(variable="ACME_API_KEY")), 401, b"")
     assert "api_key, ACME_API_KEY" in str(error)
-    assert "(check the key (api_key)" in str(refusal(401))
+    assert "(check the API key (api_key)" in str(refusal(401))
 
 
 def test_a_refusal_in_the_form_of_a_stream_is_read() -> None:

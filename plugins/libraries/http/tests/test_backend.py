@@ -174,7 +174,7 @@ def test_what_is_no_part_of_an_answer_is_shown_with_what_to_check(
     server: FakeOpenAI, make: Callable[..., Acme], data: str
 ) -> None:
     server.reply(events('{"say": "so"}', data))
-    with pytest.raises(ModelResponseError, match=r"no part of an answer.*; check that it says") as caught:
+    with pytest.raises(ModelResponseError, match=r"not part of an answer.*; check that it says") as caught:
         ask(make())
     assert caught.value.partial_text == "so"
 
@@ -308,8 +308,8 @@ def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> No
     failures = Failures("acme", Secrets("sk-do-not-show"), headers, FoundKey(variable="ACME_API_KEY"), now)
     error = failures.refused(ModelAuthError, "bad\nkey SK-DO-NOT-SHOW", status=401, code="no sk-do-not-show")
     assert str(error) == (
-        "acme: HTTP 401: bad key [key] (check the key (api_key, ACME_API_KEY), its rights, and the account's quota "
-        "and balance)"
+        "acme: HTTP 401: bad key [key] (check the API key (api_key, ACME_API_KEY), its permissions, and the account's "
+        "quota and balance)"
     )
     assert (error.code, error.request_id, error.retry_after_s) == ("no [key]", "req [key]", 7)
     cut = failures.in_answer(ModelRequestError, "", code="odd", status=422, advice="do it", request_id="its own")

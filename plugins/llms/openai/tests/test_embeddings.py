@@ -160,7 +160,7 @@ def test_whole_numbers_are_numbers(server: FakeOpenAI, make: MakeEmbedder) -> No
 )
 def test_a_vector_that_is_none_is_an_error(server: FakeOpenAI, make: MakeEmbedder, embedding: object) -> None:
     server.reply(replies.raw(json.dumps({"data": [{"index": 0, "embedding": embedding}]}).encode()))
-    with pytest.raises(ModelResponseError, match="sent what is no embeddings"):
+    with pytest.raises(ModelResponseError, match="sent an answer without embeddings"):
         embedded(make(), "tea")
 
 

@@ -7,10 +7,10 @@
 - `failures`: what the network, a status and a server's refusal mean, as Jackfield's errors.
 - `answers`: `AnswerReader`, what readers of all protocols share.
 - `server`: the server that requests go to: found at the first one, with its key and its connections.
-- `backend`: `HTTPBackend`, what a backend extends; imported from there, because not all who ask servers are one.
-- `headers`: keys that a header can carry, and headers as they are sent.
+- `backend`: `HTTPBackend`, the base class of backends; imported from there, because not every client is a backend.
+- `headers`: API keys in headers, and headers as they are sent.
 - `jsonbytes`: JSON as it is sent and received, half surrogate pairs included.
-- `transport`: what the client stands on; it loads the HTTP stack.
+- `transport`: what the client is built on; it loads the HTTP stack.
 """
 
 from jackfield_backend.keys import KeyRule

@@ -83,7 +83,7 @@ def _problem_of(proxy: str) -> str:
         installed = importlib.util.find_spec("socksio") is not None
         problem = "" if installed else 'speaks SOCKS: pip install "jackfield-http[socks]"'
     else:
-        problem = "" if scheme in ("http", "https") else "is of an unknown kind: use http://, https:// or socks5://"
+        problem = "" if scheme in ("http", "https") else "is of an unsupported kind: use http://, https:// or socks5://"
     if not problem and not has_server(proxy):
         problem = "is not the address of a server: write http://host:port"
     return problem

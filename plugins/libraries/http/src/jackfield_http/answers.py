@@ -24,19 +24,19 @@ _decode = msgspec.json.Decoder().decode
 class AnswerReader(ABC):
     """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
 
-    A protocol writes `_read`, `_last` and `complete`.
+    A subclass defines `_read`, `_last` and `complete`.
 
     Args:
         failures: The errors of this request.
-        patience_s: For how many seconds there may be comments without an event; None for the default.
+        patience_s: How many seconds the server may send comments without an event; None for the default.
 
     Attributes:
         done: Whether nothing follows; nothing is read after that.
         enough: Whether what may still follow is not worth waiting for: it is read if it is there.
         advice: What to do about a server that sends something else.
-        texts: The keys of objects whose texts go on in the next one, and may be cut in the middle of a character.
-        decoder: What finds the events of a stream.
-        end_mark: What stands behind the last object of a stream, if it is no object; None for no such mark.
+        texts: The keys of objects whose texts continue in the next one, and may be cut in the middle of a character.
+        decoder: The class that finds the events of a stream.
+        end_mark: The data after the last object of a stream, if it is not an object; None for no such mark.
     """
 
     advice: ClassVar[str] = "check base_url"
@@ -56,7 +56,7 @@ class AnswerReader(ABC):
         """The events that a piece of the stream completes.
 
         Raises:
-            ModelServiceError: It holds an error, or what is no part of an answer; the events before that come first.
+            ModelServiceError: It holds an error, or data that is not part of an answer; earlier events come first.
         """
         found = self._events.feed(piece)
         if len(found) == 1 and found[0] != self.end_mark and not self.done:  # nearly always: it needs no generator
@@ -146,5 +146,5 @@ class AnswerReader(ABC):
 
 
 def count_of(value: object) -> int:
-    """A count as servers write it; 0 for what is none."""
+    """A count as servers write it; 0 for anything else."""
     return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0

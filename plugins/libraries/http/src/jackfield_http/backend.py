@@ -1,4 +1,4 @@
-"""What a backend over HTTP extends: one request, its answer as events, and everything around them."""
+"""The base class of backends over HTTP: one request, its answer as events, and everything around them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Exchange(Generic[ServerT]):
 
     Attributes:
         request: What was asked.
-        server: Who was asked.
+        server: The server that was asked.
         failures: The errors of this request.
-        patience_s: For how many seconds there may be comments without an event.
+        patience_s: How many seconds the server may send comments without an event.
     """
 
     request: ChatRequest
@@ -52,9 +52,9 @@ class Exchange(Generic[ServerT]):
 class HTTPBackend(BaseChatModel, Generic[ServerT]):
     """A model behind an API over HTTP.
 
-    A backend sets `backend` and `key_rule` and writes four methods without `async`: `server` (where, and how one is let
-    in), `post` (the request as bytes), `reader` (bytes as events) and `refusal` (an error). One instance keeps its
-    connections, per event loop, and opens as many as there are calls at once.
+    A backend sets `backend` and `key_rule` and defines four methods without `async`: `server` (the address and the
+    credentials), `post` (the request as bytes), `reader` (bytes as events) and `refusal` (an error). One instance keeps
+    its connections, per event loop, and opens as many as there are calls at once.
     """
 
     key_rule: ClassVar[KeyRule] = KeyRule("")
@@ -76,11 +76,11 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
 
     @abstractmethod
     def server(self) -> ServerT:
-        """Where the server is, and how one is let in. The first call asks it, in a worker thread.
+        """The server's address and credentials. The first call runs it, in a worker thread.
 
         Raises:
-            ConfigError: The configuration names no address, or none that HTTP can reach.
-            MissingSecretError: The server needs a key, and there is none.
+            ConfigError: The configuration has no address, or HTTP cannot reach it.
+            MissingSecretError: The server needs an API key, but there is none.
         """
 
     @abstractmethod
@@ -125,7 +125,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         """The base URL that the configuration, else the environment gives; None for the provider's own.
 
         Raises:
-            ConfigError: It is none that HTTP can reach.
+            ConfigError: HTTP cannot reach it.
         """
         return given_url(self.config.server_url, self.key_rule, setting=self.url_setting)
 

@@ -28,14 +28,14 @@ MAX_REPLY_BYTES = 100_000_000
 
 
 def checked_url(url: str, *, setting: str = "base_url") -> str:
-    """The URL of a server, as it is given but for slashes at its end.
+    """The URL of a server, unchanged except for slashes at its end.
 
     Args:
-        url: What somebody configured.
-        setting: What it is called there, for the error.
+        url: The configured URL.
+        setting: The name of the setting, for the error.
 
     Raises:
-        ConfigError: It is none that HTTP can reach, or has a user name in it. It is not shown: it may hold a password.
+        ConfigError: HTTP cannot reach it, or it has a user name in it. It is not shown: it may hold a password.
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
@@ -73,7 +73,7 @@ class Reply:
         except ValueError as error:
             sent = shown(self.body[:1000].decode("utf-8", "replace"), key, 80)
             raise ModelResponseError(
-                f"{self.backend}: the server sent {sent!r}, which is no JSON: check its address",
+                f"{self.backend}: the server sent {sent!r}, which is not JSON: check its address",
                 backend=self.backend,
                 status=self.status,
             ) from error
@@ -88,8 +88,8 @@ class HTTPClient:
     followed.
 
     Args:
-        url: Any URL at the server: its scheme, host and port count.
-        backend: Who asks, for errors.
+        url: Any URL at the server: only its scheme, host and port matter.
+        backend: The name of the backend, for errors.
 
     Raises:
         ConfigError: No server can have that address.
@@ -97,7 +97,7 @@ class HTTPClient:
 
     def __init__(self, url: str, *, backend: str) -> None:
         if not has_server(url):
-            raise ConfigError(f"{backend}: its URL is not the address of a server: it needs a host that can be one")
+            raise ConfigError(f"{backend}: its URL is not the address of a server: it needs a valid host")
         parts = urlsplit(url)
         self.address = f"{parts.scheme}://{_host(parts)}"
         self._url = url

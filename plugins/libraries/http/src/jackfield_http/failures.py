@@ -41,8 +41,8 @@ _STATUSES: dict[int, ErrorClass] = {
 }
 _ADVICE: Mapping[ErrorClass, str] = {
     ContextLengthError: "shorten the history, or set max_input_tokens",
-    ContentFilterError: "the provider's filter refused the content: change it",
-    ModelAuthError: "check the key ({key}), its rights, and the account's quota and balance",
+    ContentFilterError: "the provider's filter refused the content: change the content",
+    ModelAuthError: "check the API key ({key}), its permissions, and the account's quota and balance",
     ModelNotFoundError: "check the model's name, and base_url",
     RateLimitedError: "wait, or send less at once",
     ModelOverloadedError: "the server failed: try again",
@@ -61,14 +61,14 @@ def class_of_status(status: int) -> ErrorClass:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The errors of one request. None shows a secret that was sent, even if the server repeats it.
+    """The errors of one request. They never show a secret that was sent, even if the server repeats it.
 
     Attributes:
-        backend: Who asks.
-        secrets: What was sent.
-        headers: Of the response, names in lower case.
-        key: The key that lets in, or why there is none, for the advice.
-        now: In place of the present, for `Retry-After` as a date.
+        backend: The name of the backend.
+        secrets: The secrets that were sent.
+        headers: The headers of the response, names in lower case.
+        key: The API key that was used, or why there is none, for the advice.
+        now: Replaces the current time, for `Retry-After` as a date.
     """
 
     backend: str
@@ -92,14 +92,14 @@ class Failures:
         advice: str | None = None,
         request_id: str | None = None,
     ) -> ModelServiceError:
-        """The error for a response that is no answer.
+        """The error for a response that is not an answer.
 
         Args:
             error_class: What the caller can do.
             reason: The server's words.
             status: Not 2xx.
-            code: The server's own word for the error.
-            advice: What to do, where this kind of server has something better to say than others.
+            code: The server's own code for the error.
+            advice: What to do, if there is better advice for this kind of server.
             request_id: The server's id of the request, if the headers may not have it.
         """
         what = self._what(reason, code)
@@ -141,12 +141,12 @@ class Failures:
         )
 
     def unreadable(self, data: bytes, *, advice: str) -> ModelResponseError:
-        """The error for what is no part of an answer."""
+        """The error for data that is not part of an answer."""
         sent = shown(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
-        return self.wrong(f"the server sent what is no part of an answer: {sent!r}; {advice}")
+        return self.wrong(f"the server sent something that is not part of an answer: {sent!r}; {advice}")
 
     def wrong(self, text: str, *, request_id: str | None = None) -> ModelResponseError:
-        """The error for an answer that breaks off, or does not fit.
+        """The error for an answer that breaks off, or does not fit the protocol.
 
         Args:
             text: What is wrong, and what to do.
@@ -172,7 +172,7 @@ def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None
     """Turn what the HTTP stack raises into Jackfield's errors.
 
     Args:
-        backend: Who asks.
+        backend: The name of the backend.
         address: The server, for the message; without user and password.
         timeout_s: How long it was allowed to be silent.
     """
@@ -198,8 +198,8 @@ def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None
         ) from error
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
         raise ModelConnectionError(
-            f"{backend}: {address} cannot be reached ({_reason(error)}): check its address (base_url) and the network, "
-            "and that it runs",
+            f"{backend}: {address} cannot be reached ({_reason(error)}): check its address (base_url), the network, "
+            "and that the server is running",
             backend=backend,
         ) from error
     except httpcore2.LocalProtocolError:

@@ -11,7 +11,7 @@ from jackfield_backend.keys import key_for_header
 __all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of"]
 
 NO_KEY = "EMPTY"
-"""What servers that need no key are sent, by custom."""
+"""Sent, by convention, to servers that need no API key."""
 _OF_THE_KEY = frozenset({"authorization", "api-key", "x-api-key"})
 _OF_THE_BODY = frozenset({"accept-encoding", "content-type"})
 _OF_THE_CONNECTION = frozenset({"content-length", "host", "transfer-encoding"})
@@ -53,7 +53,7 @@ def _as_sent(headers: Mapping[str, str]) -> HeaderPairs:
     try:
         return HeaderPairs((name.encode(), value.encode()) for name, value in headers.items())
     except UnicodeEncodeError:
-        raise ConfigError("a header has half a character, which cannot be sent: check extra_headers") from None
+        raise ConfigError("a header contains half a character, which cannot be sent: check extra_headers") from None
 
 
 def _refuse_taking_over(name: str, own: Mapping[str, str]) -> None:

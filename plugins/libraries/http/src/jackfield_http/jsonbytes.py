@@ -26,7 +26,7 @@ def json_value(data: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not JSON.
     """
     import msgspec
 
@@ -39,14 +39,14 @@ def json_value(data: bytes) -> Any:
 
 
 def json_piece(data: bytes, texts: Collection[str]) -> Any:
-    """The value of a JSON text whose texts go on in the next one: a half at the edge of one is kept.
+    """The value of a JSON text whose texts continue in the next one: a half character at the edge of one is kept.
 
     Args:
         data: The JSON, as no fast decoder reads it.
         texts: The keys of such texts; everywhere else, all is as `json_value` gives it.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is not JSON.
     """
     return _odd_value(data, texts)
 
@@ -64,7 +64,7 @@ def _odd_value(data: bytes, texts: Collection[str]) -> Any:
         # Without the cause, which carries all of the text: a server may have repeated a key in it.
         raise ValueError(f"{error.msg}, at character {error.pos}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"the text is no {error.encoding}, at byte {error.start}") from None
+        raise ValueError(f"the text is not {error.encoding}, at byte {error.start}") from None
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
 

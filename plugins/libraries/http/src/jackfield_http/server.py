@@ -27,7 +27,7 @@ HEADERS: Mapping[str, str] = {
     "accept-encoding": "identity",  # what arrives is read as it is
     "user-agent": "jackfield",
 }
-"""What every request has, unless its server says otherwise."""
+"""The headers of every request, unless its server has others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ class Opened(Generic[ServerT]):
         """The errors of a request.
 
         Args:
-            backend: Who asks.
-            headers: Of the response.
-            extra: What a user had set; it may be secret, too.
+            backend: The name of the backend.
+            headers: The headers of the response.
+            extra: Headers that the user has set; they may be secret, too.
         """
         server = self.server
         secrets = Secrets(server.key.value, headers={**server.headers, **extra}) if extra else self._secrets
@@ -120,11 +120,11 @@ class Opened(Generic[ServerT]):
 
 
 class Access(Generic[ServerT]):
-    """Finds a server at the first request, with the key as it is then, and again after closing.
+    """Finds a server at the first request, with the API key as it is then, and again after closing.
 
     Args:
-        find: Says where it is; called in a worker thread.
-        backend: Who asks, for errors.
+        find: Returns the server; called in a worker thread.
+        backend: The name of the backend, for errors.
     """
 
     def __init__(self, find: Callable[[], ServerT], *, backend: str) -> None:
@@ -160,7 +160,7 @@ class Access(Generic[ServerT]):
         return changed
 
     async def aclose(self) -> None:
-        """Close the idle connections of this event loop; the next request finds the server anew."""
+        """Close the idle connections of this event loop; the next request looks up the server again."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -175,15 +175,15 @@ class Access(Generic[ServerT]):
 
 
 def given_url(configured: str | None, rule: KeyRule, *, setting: str = "base_url") -> str | None:
-    """The base URL that the configuration, else the environment gives, without a slash at its end; None if none does.
+    """The base URL from the configuration, else from the environment, without a final slash; None if neither has one.
 
     Args:
-        configured: What the configuration has.
-        rule: It names the environment variable.
-        setting: What it is called, for the error.
+        configured: The URL in the configuration.
+        rule: The rule that names the environment variable.
+        setting: The name of the setting, for the error.
 
     Raises:
-        ConfigError: It is none that HTTP can reach.
+        ConfigError: HTTP cannot reach it.
     """
     with LocalsForgotten():  # one that is refused may have a password in it
         url = configured or (os.environ.get(rule.url_variable) if rule.url_variable else None)

@@ -200,7 +200,7 @@ class Connections:
             except NoAnswerError as error:
                 if not is_kept:
                     raise
-                _log.debug("a kept connection to %s has ended (%s): asking on a new one", self._route.origin, error)
+                _log.debug("a kept connection to %s has ended (%s): retrying on a new one", self._route.origin, error)
                 await taken.aclose()
                 connection = taken = self._factory.create_connection(self._route.origin)
                 response = await taken.handle_async_request(request)
@@ -353,7 +353,7 @@ class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
                 # Where a name has several addresses, a dead one costs a quarter of a second.
                 _, stream = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout("no connection in time") from error
+            raise httpcore2.ConnectTimeout("no connection was made in time") from error
         except (OSError, ValueError, OverflowError) as error:  # the latter two for names and ports that none can be
             raise httpcore2.ConnectError(str(error)) from error
         return stream
@@ -449,7 +449,9 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     def _send(self, timeout_s: float | None) -> None:
         if self._was_sent and (self._received or self._ended):
-            raise NoAnswerError("the server has ended it" if self._ended else "the server has spoken unasked")
+            raise NoAnswerError(
+                "the server closed it" if self._ended else "the server sent something without a request"
+            )
         self._connected().write(self._unsent)
         self._unsent = b""
         self._was_sent = True
@@ -471,7 +473,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             now = self._loop.time()
             if now > self._answer_by:
                 self._reader = None
-                raise httpcore2.ReadTimeout(f"has not come to the end of its answer in {PATIENCE * timeout_s:g} s")
+                raise httpcore2.ReadTimeout(f"did not finish its answer in {PATIENCE * timeout_s:g} s")
             self._silent_at = now + timeout_s
             # Never late: an alarm set for an earlier read finds out that there is a later one. Setting one for each
             # read costs more than reading.
@@ -521,7 +523,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
                 )
         except TimeoutError as error:
             self._connected().abort()
-            raise httpcore2.ConnectTimeout("no TLS handshake in time") from error
+            raise httpcore2.ConnectTimeout("the TLS handshake did not finish in time") from error
         except OSError as error:
             self._connected().abort()
             raise httpcore2.ConnectError(str(error)) from error
@@ -566,7 +568,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     def _connected(self) -> asyncio.Transport:
         if self._transport is None:
-            raise httpcore2.ConnectError("the connection was closed while it was made")
+            raise httpcore2.ConnectError("the connection was closed while it was being made")
         return self._transport
 
 

@@ -1,1 +1,1 @@
-"""OpenAI's models at Azure, as a backend of Jackfield."""
+"""OpenAI's models on Azure, as a Jackfield backend."""

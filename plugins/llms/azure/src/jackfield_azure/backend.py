@@ -1,4 +1,4 @@
-"""Ask a model at Azure by Chat Completions: a deployment has an address of its own, and a version of the API."""
+"""Ask a model on Azure over Chat Completions: each deployment has its own address and API version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST_VERSION_WITH_USAGE = "2024-09-01"
 
 
 class AzureChat(ChatCompletionsModel):
-    """A deployment of one of OpenAI's models at Azure."""
+    """A deployment of one of OpenAI's models on Azure."""
 
     backend: ClassVar[str] = "azure"
     config_class: ClassVar[type[LLMConfig]] = AzureConfig
@@ -44,11 +44,11 @@ class AzureChat(ChatCompletionsModel):
     config: AzureConfig
 
     def server(self) -> ChatServer:
-        """The deployment's address, by the SDK's rules; the key, or the token in place of it.
+        """The deployment's address, by the SDK's rules, and the API key or the token.
 
         Raises:
-            ConfigError: There is no endpoint, or a key as well as a token.
-            MissingSecretError: There is neither.
+            ConfigError: There is no endpoint, or there are both an API key and a token.
+            MissingSecretError: There is neither an API key nor a token.
         """
         endpoint = self.given_url()
         if endpoint is None:
@@ -68,7 +68,7 @@ class AzureChat(ChatCompletionsModel):
     def _credentials(self, endpoint: str) -> tuple[FoundKey, Mapping[str, str]]:
         """The secret, and the header that carries it. What is configured wins over secrets, and of those a token."""
         if self.config.api_key and self.config.azure_ad_token:
-            raise ConfigError("api_key and azure_ad_token are both set: Azure takes one, leave the other out")
+            raise ConfigError("api_key and azure_ad_token are both set, but Azure takes only one: leave the other out")
         token = find_key(
             endpoint,
             replace(KEY_RULE, variable="" if self.config.api_key else TOKEN_VARIABLE),

@@ -9,17 +9,19 @@ from jackfield_chat_completions import ChatCompletionsConfig
 
 
 class AzureConfig(ChatCompletionsConfig):
-    """Where the deployment is, and as whom one asks."""
+    """Where the deployment is, and which credentials are used."""
 
     azure_endpoint: ServerAddress | None = Field(
-        default=None, description="As AZURE_OPENAI_ENDPOINT: https://NAME.openai.azure.com; it wins over base_url"
+        default=None,
+        description="As AZURE_OPENAI_ENDPOINT: https://NAME.openai.azure.com; it takes precedence over base_url",
     )
     azure_deployment: str | None = Field(
-        default=None, min_length=1, description="The deployment's name; unset: the model's"
+        default=None, min_length=1, description="The deployment's name; unset: the model's name"
     )
     api_version: str | None = Field(default=None, min_length=1, description="As OPENAI_API_VERSION; else 2024-06-01")
     azure_ad_token: SecretStr | None = Field(
-        default=None, description="A token of Microsoft Entra, in place of a key; better set as AZURE_OPENAI_AD_TOKEN"
+        default=None,
+        description="A Microsoft Entra token, used instead of an API key; better set as AZURE_OPENAI_AD_TOKEN",
     )
 
     @property

@@ -1,4 +1,4 @@
-"""What this distribution offers: one backend."""
+"""What this package offers: one backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def llms() -> list[LLMSpec]:
             name="azure",
             target="jackfield_azure.backend:AzureChat",
             config="jackfield_azure.config:AzureConfig",
-            summary="OpenAI's models at Azure, by deployment",
+            summary="OpenAI's models on Azure, by deployment",
             keys=("azure_endpoint",),
             secrets=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
             effects=frozenset({"network"}),

@@ -1,4 +1,4 @@
-"""Ask a model by Chat Completions, at OpenAI or at any server that speaks it."""
+"""Ask a model over Chat Completions, at OpenAI or any compatible server."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class OpenAIChat(ChatCompletionsModel):
     config: OpenAIConfig
 
     def server_profile(self) -> ServerProfile:
-        """The kind of server that the configuration names; any, if it names none."""
+        """The kind of server that the configuration names; a generic one if it names none."""
         return self.config.named_profile or self.profile
 
     def server(self) -> ChatServer:
-        """A named server by its profile; OpenAI, and one that is an address alone, by the SDK's settings."""
+        """The server: a named one from its profile; OpenAI, or a bare address, from the SDK's settings."""
         if self.config.named_profile not in (None, PROFILES["openai"]):
             # Without the SDK, which would send organization, project and key of OpenAI.
             return super().server()

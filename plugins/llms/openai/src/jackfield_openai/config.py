@@ -10,7 +10,7 @@ from jackfield_chat_completions.profiles import ServerName
 
 
 class OpenAIConfig(ChatCompletionsConfig):
-    """Where the model is and what it can do. No list of model names is kept here: say it where the default is wrong."""
+    """Where the model is and what it can do. No list of model names is kept here: set what differs from the default."""
 
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama, dashscope …")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
@@ -18,10 +18,10 @@ class OpenAIConfig(ChatCompletionsConfig):
 
     @property
     def named_profile(self) -> ServerProfile | None:
-        """The profile of the server that `server`, or `model_server` in a word, names.
+        """The profile of the server that `server`, or a name in `model_server`, stands for.
 
         Raises:
-            ConfigError: There is none of that name.
+            ConfigError: There is no profile of that name.
         """
         name = self.server or self.model_server
         if not name or name.startswith(("http://", "https://")):
@@ -34,6 +34,6 @@ class OpenAIConfig(ChatCompletionsConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The address that is configured, else the usual one of the kind of server that is named."""
+        """The configured address, else the usual one for the named kind of server."""
         profile = self.named_profile
         return super().server_url or (profile.url if profile else None)

@@ -1,4 +1,4 @@
-"""Texts as vectors, from OpenAI or any server that has its endpoint for embeddings."""
+"""Embed texts with OpenAI, or any server that has its embeddings endpoint."""
 
 from __future__ import annotations
 
@@ -31,29 +31,33 @@ _OF_THE_SERVER = ("model", "server", "model_server", "api_base", "base_url", "ap
 
 
 class OpenAIEmbedderConfig(Config):
-    """Which model, where, and how much is asked of it at once."""
+    """Which model, on which server, and how much is sent to it at once."""
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
-    model_server: ServerAddress | None = Field(default=None, description="As base_url, or as server")
-    api_base: ServerAddress | None = Field(default=None, description="As base_url; it wins")
+    model_server: ServerAddress | None = Field(default=None, description="The same as base_url, or as server")
+    api_base: ServerAddress | None = Field(
+        default=None, description="The same as base_url, and takes precedence over it"
+    )
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set as OPENAI_API_KEY")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
-    dimension: int | None = Field(default=None, ge=1, description="Of the vectors, for models that have several")
-    document_prefix: str = Field(default="", description="Put before texts that are to be found")
-    query_prefix: str = Field(default="", description="Put before texts to search with; open models want one")
-    batch_size: int = Field(default=128, ge=1, le=2048, description="The most texts in one request")
-    concurrency: int = Field(default=4, ge=1, description="The most requests of one call at the same time")
+    dimension: int | None = Field(
+        default=None, ge=1, description="The length of the vectors, for models that offer several"
+    )
+    document_prefix: str = Field(default="", description="Put before texts that will be searched")
+    query_prefix: str = Field(default="", description="Put before queries; many open models need one")
+    batch_size: int = Field(default=128, ge=1, le=2048, description="The maximum number of texts in one request")
+    concurrency: int = Field(default=4, ge=1, description="How many requests of one call may be sent at the same time")
     encoding_format: Literal["base64", "float"] = Field(
-        default="base64", description="How numbers come; as base64 they take half of the bytes, or less"
+        default="base64", description="The format of the numbers; base64 takes half the bytes, or less"
     )
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a request is repeated that may succeed"
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed request is retried, if that may help"
     )
-    request_timeout: float = Field(default=120.0, gt=0, description="Seconds the server may be silent")
-    extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server as it is")
+    request_timeout: float = Field(default=120.0, gt=0, description="How many seconds the server may send nothing")
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server unchanged")
     extra_headers: Headers = Field(default_factory=dict, repr=False)
 
 
@@ -79,14 +83,14 @@ class _Server(Server):
 
 
 class OpenAIEmbedder(Embedder):
-    """Asks for `batch_size` texts in a request, and has up to `concurrency` requests of one call on their way.
+    """Sends `batch_size` texts in a request, and up to `concurrency` requests of one call at the same time.
 
-    Where the server is and which key it gets is decided as for the backend `openai`. Vectors come as base64; a server
-    that sends numbers all the same is understood, and one that refuses is asked for numbers from then on.
+    The server's address and its API key are found as for the backend `openai`. Vectors come as base64; a server
+    that sends numbers anyway is understood, and one that refuses is asked for numbers from then on.
 
     Args:
-        host: Where the key is looked up.
-        settings: The keys of `OpenAIEmbedderConfig`, which checks them.
+        host: Where the API key is looked up.
+        settings: The settings of `OpenAIEmbedderConfig`, which checks them.
     """
 
     backend: ClassVar[str] = "openai"
@@ -110,14 +114,14 @@ class OpenAIEmbedder(Embedder):
 
     @property
     def space(self) -> str:
-        """The model, with the dimension and the prefix of documents where they are configured."""
+        """The model, with the dimension and the document prefix if they are configured."""
         config = self.config
         parts = [self.backend, config.model, config.dimension or "", config.document_prefix]
         return ":".join(map(str, parts)).rstrip(":")
 
     @property
     def dimension(self) -> int | None:
-        """As configured; None where the model decides."""
+        """As configured; None if the model decides."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
@@ -134,7 +138,7 @@ class OpenAIEmbedder(Embedder):
         )
 
     async def aclose(self) -> None:
-        """See `Embedder`; the next call takes the key as it is then."""
+        """See `Embedder`; the next call reads the API key again."""
         await self._access.aclose()
 
     # --- one request ---
@@ -186,7 +190,7 @@ class OpenAIEmbedder(Embedder):
             found = {item.index: _vector(item.embedding) for item in answer.data}
         except (msgspec.DecodeError, binascii.Error, ValueError) as error:
             raise self._wrong(
-                f"sent what is no embeddings ({error}): check its address, and that the model embeds"
+                f"sent an answer without embeddings ({error}): check its address, and that the model can embed"
             ) from error
         if len(answer.data) != count or found.keys() != set(range(count)):
             raise self._wrong(f"sent {len(answer.data)} vectors for {count} texts, or numbered them wrongly")
@@ -209,5 +213,5 @@ def _vector(embedding: Vector | str) -> Vector:
             numbers.byteswap()
         embedding = tuple(numbers)
     if not (embedding and math.isfinite(sum(embedding))):
-        raise ValueError("a vector is empty, or has numbers that are none")
+        raise ValueError("a vector is empty, or has values that are not numbers")
     return embedding

@@ -1,4 +1,4 @@
-"""What this distribution offers: two backends, one of them under two names, and an embedder."""
+"""What this package offers: two backends, one of them under two names, and an embedder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EFFECTS = frozenset({"network"})
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """The backend, and the short name that people know from Qwen-Agent."""
+    """The backend, also under the short name that Qwen-Agent's users know."""
     return [
         LLMSpec(
             name="openai",
@@ -35,7 +35,7 @@ def llms() -> list[LLMSpec]:
             name="openai_responses",
             target="jackfield_openai.responses.backend:OpenAIResponses",
             config="jackfield_openai.responses.config:ResponsesConfig",
-            summary="OpenAI's Responses API: reasoning that is kept between turns, and tools that the provider runs",
+            summary="OpenAI's Responses API: reasoning is kept between turns, and the provider can run tools",
             secrets=_SECRETS,
             effects=_EFFECTS,
         ),
@@ -44,13 +44,13 @@ def llms() -> list[LLMSpec]:
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """Vectors, from the same servers."""
+    """Embeddings from the same servers."""
     return [
         EmbedderSpec(
             name="openai",
             target="jackfield_openai.embeddings:OpenAIEmbedder",
             config="jackfield_openai.embeddings:OpenAIEmbedderConfig",
-            summary="Embeddings of OpenAI and of any compatible server (vLLM, Ollama …)",
+            summary="Embeddings from OpenAI and any compatible server (vLLM, Ollama …)",
             secrets=_SECRETS,
             effects=_EFFECTS,
         )

@@ -47,7 +47,7 @@ def is_openai(url: str) -> bool:
 
 
 class Account(Protocol):
-    """The settings that say who pays."""
+    """The settings that decide which account pays."""
 
     @property
     def organization(self) -> str | None:
@@ -59,16 +59,16 @@ class Account(Protocol):
 
 
 def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Server:
-    """The server that the SDK would ask, with its headers, names in lower case.
+    """The server that the SDK would use, with its headers, names in lower case.
 
     Args:
-        path: Of the endpoint, behind the base URL.
-        backend: Who asks. Where it has no key, a server that is not OpenAI's gets the word for no key.
-        account: Who pays.
+        path: The endpoint's path, appended to the base URL.
+        backend: The backend. If it has no API key, a server other than OpenAI's gets a placeholder.
+        account: The account that pays.
 
     Raises:
-        MissingSecretError: There is no key, and OpenAI needs it.
-        ConfigError: The key that is set is not for OpenAI's address.
+        MissingSecretError: There is no API key, and OpenAI needs one.
+        ConfigError: The API key that is set must not be sent to OpenAI's address.
     """
     given = backend.given_url()
     key = backend.find_key(given, needed=given is None or is_openai(given))

@@ -1,1 +1,1 @@
-"""OpenAI's Responses API: the second backend of this distribution."""
+"""OpenAI's Responses API: the second backend of this package."""

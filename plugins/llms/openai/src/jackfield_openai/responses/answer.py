@@ -25,15 +25,15 @@ _REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_
 
 
 class ResponsesReader(AnswerReader):
-    """Reads an answer of the Responses API.
+    """Reads an answer in the Responses API.
 
-    A server tells everything up to three times: in pieces, in the whole item, and in the whole response. Whatever comes
-    first counts, and the later ones only for what is missing.
+    A server sends everything up to three times: in pieces, in the whole item, and in the whole response. The first one
+    counts; the later ones only fill in what is missing.
 
     Args:
         failures: The errors of this request.
-        server: Who is asked; it is put beside the items that a later request needs back.
-        patience_s: For how many seconds there may be comments without an event; None for the default.
+        server: The server's address; it is stored with the items that a later request must send back.
+        patience_s: How many seconds the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, and that it has the Responses API"
@@ -189,7 +189,7 @@ class ResponsesReader(AnswerReader):
         if status not in ("completed", "incomplete"):
             self._raise_if_error(response)
             raise self.failures.wrong(
-                f"the answer ended as {status!r}: try again, and do not ask for it in the background"
+                f"the answer ended with the status {status!r}: try again, without background mode"
             )
         self._head(response)
         missing = self._items.missing(response.get("output") or ())
@@ -229,7 +229,7 @@ def _rest(wire: Item, where: str, item: GrowingItem) -> Iterator[tuple[str, obje
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """The counts of a `usage` object; what is missing or no count is 0."""
+    """The counts of a `usage` object; anything missing or invalid is 0."""
     details = wire.get("input_tokens_details") or {}
     return Usage(
         prompt_tokens=count_of(wire.get("input_tokens")),

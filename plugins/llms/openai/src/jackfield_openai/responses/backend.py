@@ -1,4 +1,4 @@
-"""Ask a model by the Responses API: the openai SDK's settings, and below its typed layer plain bytes."""
+"""Ask a model over the Responses API, with the openai SDK's settings but without its typed layer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OpenAIResponses(HTTPBackend[Server]):
     config: ResponsesConfig
 
     def server(self) -> Server:
-        """See `HTTPBackend`; by the SDK's settings."""
+        """See `HTTPBackend`; from the SDK's settings."""
         return sdk_server(PATH, self, self.config)
 
     def post(self, request: ChatRequest, _: Server) -> Post:

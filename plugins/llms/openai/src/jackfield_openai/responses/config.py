@@ -15,27 +15,31 @@ class ResponsesConfig(LLMConfig):
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
 
-    native_tools: bool = Field(default=True, description="The model takes tool schemas and gives structured calls")
+    native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")
-    files: bool = Field(default=False, description="Send files (PDF …) to the model; else a note with their name is")
-    json_schema: bool = Field(default=True, description="The model can be held to a JSON Schema")
-    reasoning: bool = Field(default=True, description="The server may give the model's reasoning apart")
-    context_tokens: int | None = Field(default=None, ge=1, description="The model's context, in tokens")
-    tokenizer: str = Field(default="", description="The name of the tokenizer that counts for the model")
+    files: bool = Field(
+        default=False, description="Send files (PDF …) to the model; otherwise only a note with their name"
+    )
+    json_schema: bool = Field(default=True, description="The model can be made to follow a JSON Schema")
+    reasoning: bool = Field(default=True, description="The server can return the model's reasoning separately")
+    context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")
+    tokenizer: str = Field(default="", description="The name of the tokenizer that counts the model's tokens")
 
-    prompt_cache_key: str | None = Field(default=None, description="Requests with one key share the provider's cache")
+    prompt_cache_key: str | None = Field(
+        default=None, description="Requests with the same key share the provider's cache"
+    )
     store: bool | None = Field(
-        default=False, description="Whether the provider may keep the answer; None: as the provider likes"
+        default=False, description="Whether the provider may store the answer; None: the provider decides"
     )
     include: tuple[str, ...] = Field(
-        default=("reasoning.encrypted_content",), description="What the answer should hold besides; empty: not sent"
+        default=("reasoning.encrypted_content",), description="What else the answer should include; empty: not sent"
     )
-    send_reasoning: bool = Field(default=True, description="Send the reasoning of earlier answers back")
+    send_reasoning: bool = Field(default=True, description="Send the reasoning of earlier answers back to the server")
     reasoning_summary: Literal["auto", "concise", "detailed"] | None = Field(
-        default=None, description="Ask for a summary of the reasoning; some models and accounts get none"
+        default=None, description="Ask for a summary of the reasoning; not available for all models and accounts"
     )
     hosted_tools: tuple[dict[str, Any], ...] = Field(
-        default=(), description="Tools that the provider runs, in its words: {'type': 'web_search'} …"
+        default=(), description="Tools that the provider runs, in its own format: {'type': 'web_search'} …"
     )
 
     @field_validator("model_server")

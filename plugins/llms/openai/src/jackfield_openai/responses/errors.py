@@ -1,4 +1,4 @@
-"""What an answer that failed means."""
+"""The errors of failed answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODES: tuple[tuple[str, ErrorClass], ...] = (
 
 
 def error_of_failure(failures: Failures, said: object) -> ModelServiceError:
-    """The error that an `error` event, or the `error` of a response that failed, means.
+    """The error for an `error` event, or for the `error` of a failed response.
 
     Args:
         failures: The errors of the request.

@@ -1,4 +1,4 @@
-"""The items of an answer while they arrive: which one an event is about, and which one may speak."""
+"""The items of an answer while they arrive: which one an event belongs to, and which one's text may be passed on."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jackfield_openai.responses.items import SEPARATOR, Item
 
 
 class GrowingItem:
-    """An item in the making.
+    """An item that is still arriving.
 
     Attributes:
         index: Its place in the answer.
         told: How many characters have arrived in pieces, of its `content`, its `summary` or its `arguments`.
-        call_id, name: What was told of a call.
+        call_id, name: What is known of a call so far.
         number: Which call of the answer it is, from 0.
         wire: The whole item, once it is there.
     """
@@ -56,7 +56,7 @@ class Items:
         self.calls = 0
 
     def of(self, event: Mapping[str, Any]) -> GrowingItem:
-        """The item that an event is about; a new one if nobody has announced it."""
+        """The item that an event is about; a new one if it was not announced."""
         item_id, index = event.get("item_id"), event.get("output_index")
         return self._find(item_id, index) or self.begin(item_id, index)
 
@@ -71,7 +71,7 @@ class Items:
         return item
 
     def unfinished(self, item_id: object, index: object) -> GrowingItem:
-        """The item that is complete now; a new one if nobody has announced it."""
+        """The item that is now complete; a new one if it was not announced."""
         item = self._find(item_id, index)
         return item if item is not None and item.wire is None else self.begin(item_id, index)
 
@@ -103,7 +103,7 @@ class Items:
 
 
 class Channel:
-    """Lets one item speak at a time, and puts an empty line between two parts: items may arrive interleaved."""
+    """Passes on one item's text at a time, with an empty line between two parts: items may arrive interleaved."""
 
     def __init__(self) -> None:
         self._waiting: deque[GrowingItem] = deque()  # in the order in which they began; the first one speaks
@@ -112,7 +112,7 @@ class Channel:
         self._last_part: object = None
 
     def begin(self, item: GrowingItem) -> None:
-        """An item is announced, and will speak in its turn."""
+        """An item is announced; its text follows in its turn."""
         if item not in self._held:
             self._ended.discard(item)
             self._held[item] = []
@@ -122,7 +122,7 @@ class Channel:
         """What may be passed on when an item says something; `part` None is more of its last part.
 
         Raises:
-            TypeError: It is no text.
+            TypeError: It is not a text.
         """
         if not isinstance(text, str):
             raise TypeError(f"a text is {type(text).__name__}")

@@ -1,4 +1,4 @@
-"""What the items of an answer say to people. Who reads an answer and who sends it back must agree on that."""
+"""The visible content of an answer's items, on which reading an answer and sending it back must agree."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jackfield.jsontext import dumps
 from jackfield.messages import Message
 
 Item: TypeAlias = Mapping[str, Any]
-"""One item of `input` or `output`, as it stands on the wire."""
+"""One item of `input` or `output`, as sent."""
 
 SEPARATOR = "\n\n"
-"""Stands between the texts of two messages of one answer, and between two pieces of reasoning."""
+"""Separates the texts of two messages of one answer, and two pieces of reasoning."""
 
 _MEDIA_TYPES = {"svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What of an answer is seen: each call is its id, its name and its arguments; each image a `data:` URI."""
+    """The visible content of an answer: each call is its id, its name and its arguments; each image a `data:` URI."""
 
     text: str
     reasoning: str
@@ -33,7 +33,7 @@ def said_by(items: Sequence[Item]) -> Said:
     """What the items of an answer say, as the events of the answer did.
 
     Raises:
-        AttributeError, TypeError: They are no items.
+        AttributeError, TypeError: They are not items.
     """
     calls = [item for item in items if item["type"] == "function_call"]
     return Said(
@@ -45,7 +45,7 @@ def said_by(items: Sequence[Item]) -> Said:
 
 
 def said_in(messages: Sequence[Message]) -> Said | None:
-    """What the messages of an answer say; None if they hold what no answer of this backend does."""
+    """What the messages of an answer say; None if they hold something that an answer of this backend never does."""
     reasoning = [message.reasoning_content for message in messages if message.reasoning_content]
     items = list(chain.from_iterable(message.items for message in messages))
     images = [item.image for item in items if item.image is not None]

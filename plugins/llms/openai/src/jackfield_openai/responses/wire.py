@@ -1,8 +1,8 @@
-"""From a request to the JSON that the Responses API takes. Pure, but for local files, which are read.
+"""From a request to the JSON that the Responses API takes. Pure, except that local files are read.
 
-An answer of this backend goes back as it came, item for item: a model's reasoning counts only in its place, and only
-with what followed it. An answer that somebody has changed since, or that came from elsewhere, is written anew from what
-is seen of it, without its reasoning and without the server's ids.
+An answer of this backend goes back unchanged, item for item: a model's reasoning is only valid in its place, and only
+with what followed it. An answer that was changed since, or that came from elsewhere, is rebuilt from its visible
+content, without its reasoning and without the server's ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jackfield_openai.responses.items import Item, said_by, said_in
 
 
 def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
-    """The request as a dict; what `extra_body` says wins over everything else.
+    """The request as a dict; `extra_body` wins over everything else.
 
     Raises:
         UnsupportedInputError: A local file is missing, too large, or not what it should be.
@@ -118,9 +118,9 @@ def input_items(messages: Sequence[Message], config: ResponsesConfig, server: st
     """The history as items.
 
     Args:
-        messages: Without the system's, which may stand first.
-        config: What the model takes, and whether it gets its reasoning back.
-        server: Who is asked. Items that came from there go back as they are.
+        messages: Without a system message at the front.
+        config: Decides what the model takes, and whether it gets its reasoning back.
+        server: The server's address. Items that came from it go back unchanged.
     """
     items: list[Item] = []
     sent_ids: set[str] = set()
@@ -171,12 +171,12 @@ def _rendered(messages: Sequence[Message], calls: Sequence[Call]) -> Iterator[It
 
 
 def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) -> Sequence[Item] | None:
-    """The items that an answer was made of, as they came; None if they cannot be sent as they are.
+    """The original items of an answer; None if they cannot be sent back unchanged.
 
     Args:
         messages: All that is left of the answer, with one `origin`.
         calls: Its calls, as they may be sent.
-        server: Who is asked.
+        server: The server's address.
     """
     origin = messages[0].origin
     data = origin.data if origin is not None else None
