@@ -116,7 +116,7 @@ def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[...
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "what to ask?"),
+        ((), "what should be asked?"),
         (("go", "--resume", "x.json"), "leave the prompt out"),
         (("go", "--approve"), "pass --resume FILE"),
         (("--resume", "none.json"), "cannot be read"),

@@ -54,7 +54,7 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(chat: Any) -> None:
 def test_ctrl_c_at_the_prompt_and_twice_in_an_answer_loses_nothing(chat: Any) -> None:
     say(chat, "one", "(1 messages)")
     chat.type("\x03")
-    chat.wait_for("Ctrl-D leaves")
+    chat.wait_for("Ctrl-D exits")
     chat.wait_for(chat.prompt)
     chat.type("stuck\r")
     chat.wait_for("I hang")
@@ -136,7 +136,7 @@ def test_a_history_that_cannot_be_kept_is_no_reason_not_to_talk(open_chat: Chat,
     file.parent.mkdir(parents=True)
     file.symlink_to("/dev/null")
     chat = open_chat()
-    assert "lines are not remembered" in chat.before
+    assert "the history of this chat will not be saved" in chat.before
     say(chat, "one", "you said: one")
     leave(chat)
 
@@ -179,7 +179,7 @@ def test_help_lists_every_command(said: Said) -> None:
 def test_tools_say_what_they_do(said: Said) -> None:
     text = said("/tools")
     assert "tool clock\n" in text
-    assert "tool paint: reads and writes files\n" in text.partition("Ctrl-D leaves")[2]
+    assert "tool paint: reads and writes files\n" in text.partition("Ctrl-D exits")[2]
 
 
 def test_files_are_documents_attachments_and_what_was_made(said: Said, command_line: CommandLine) -> None:
@@ -201,9 +201,9 @@ def test_what_code_made_is_listed(said: Said) -> None:
 
 def test_undo_takes_the_last_question_back(said: Said) -> None:
     text = said("one", "two", "/undo", "three", "/undo", "/undo", "/undo")
-    assert "taken back: two" in text
+    assert "undone: two" in text
     assert "you said: three\\x1b[31m (4 messages)" in text
-    assert "there is nothing to take back" in text
+    assert "there is nothing to undo" in text
 
 
 def test_usage_sums_the_chat(said: Said) -> None:

@@ -108,7 +108,7 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("jackfield run -m echo:m < /dev/null", "what to ask?"),
+        ("jackfield run -m echo:m < /dev/null", "what should be asked?"),
         ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
         ("echo text | jackfield run -m echo:m -a - x", "does not hold a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
@@ -125,7 +125,7 @@ def test_what_cannot_be_asked_is_one_clear_line(shell: Shell, line: str, told: s
 @pytest.mark.usefixtures("echo")
 def test_who_waits_for_a_pipe_says_so(shell: Shell) -> None:
     done = shell("(sleep 4; echo late) | jackfield run -m echo:m Sum")
-    assert "reading standard input to its end" in done.stderr
+    assert "reading standard input until it ends" in done.stderr
     assert "late" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""What is told of a run when it is over: sources, what it used, how long it took."""
+"""The summary of a finished run: its sources, what it used, and how long it took."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Account:
         self.sources += [name for name in dict.fromkeys(names) if name not in self.sources]
 
     def lines(self) -> list[str]:
-        """The sources, if there are any, and what it used."""
+        """The sources, if any, and what it used."""
         named = [f"sources: {', '.join(self.sources)}"] if self.sources else []
         return [*named, ", ".join(self.figures())]
 
     def figures(self) -> Sequence[str]:
-        """What it used, as far as it is known."""
+        """What it used, as far as known."""
         usage = self.usage
         told = []
         if usage.total_tokens:

@@ -1,4 +1,4 @@
-"""A person's yes or no to the calls of a model, asked for on the terminal."""
+"""Ask a person on the terminal whether a model's calls are allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_S = 0.2  # how soon a cancelled run stops asking
 
 
 def can_ask() -> bool:
-    """Whether somebody sits at a terminal who reads questions and can answer them."""
+    """Whether there is a terminal on which questions can be shown and answered."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -34,7 +34,7 @@ class Asker:
         self._cancel, self._before = cancel, before
 
     def __call__(self, call: FunctionCall, _context: ToolContext) -> bool:
-        """Whether somebody says yes to the call, of which all is shown. The end of the input is a no."""
+        """Whether the user allows the call, which is shown in full. The end of the input counts as a no."""
         if call.name in self._always:
             return True
         self._before()
@@ -79,7 +79,7 @@ def _forget_what_was_typed_before() -> None:
 
 
 def lines_of_call(call: FunctionCall) -> list[str]:
-    """The whole of a call, as it can be read: nothing is cut, and what a terminal would obey is shown as an escape."""
+    """The whole call in readable form: nothing is cut, and control characters are shown as escapes."""
     try:
         arguments: Any = json.loads(call.arguments or "{}")
     except ValueError:

@@ -17,7 +17,7 @@ from jackfield_terminal.slash import COMMANDS, LeaveError, obey
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield chat`; gives its exit code."""
+    """Run `jackfield chat`; returns its exit code."""
     options = chat_parser().parse_args(arguments)
     bare = sys.stdout
     with guarded():
@@ -34,7 +34,7 @@ def chat(options: argparse.Namespace, bare: TextIO) -> int:
     _say(conversation.model)
     if problem:
         _say(problem)
-    _say("/help lists commands. Ctrl-C stops an answer, Ctrl-D leaves.")
+    _say("/help lists commands. Ctrl-C stops an answer, Ctrl-D exits.")
     screen.tell_tools(conversation.agent)
     try:
         while True:
@@ -45,7 +45,7 @@ def chat(options: argparse.Namespace, bare: TextIO) -> int:
             except KeyboardInterrupt:
                 if not sys.stdin.isatty():
                     raise
-                print("Ctrl-D leaves.")
+                print("Ctrl-D exits.")
                 continue
             if line.startswith("/"):
                 obey(line.rstrip(), conversation, _say)

@@ -25,10 +25,10 @@ class Conversation:
     """What is kept from turn to turn.
 
     Attributes:
-        options: What somebody typed; what the conversation changes of it holds for the next agent.
-        agent, documents: Who answers, and what was left out of its files.
+        options: The options on the command line; changes made in the conversation apply to the next agent.
+        agent, documents: The agent that answers, and the documents with those left out.
         history: The messages, oldest first.
-        attachments: What goes along with the next question.
+        attachments: What will be sent with the next question.
         screen: Where it is shown.
     """
 
@@ -50,17 +50,17 @@ class Conversation:
         return f"{self.agent.model.backend}:{self.agent.model.config.model}"
 
     def use_model(self, model: str) -> None:
-        """Have another model answer from now on.
+        """Switch to another model.
 
         Raises:
-            JackfieldError: There is no such model; the one before stays.
+            JackfieldError: There is no such model; the previous one stays.
         """
         changed = argparse.Namespace(**{**vars(self.options), "model": model})
         self.agent, self.documents = agent_of(changed)
         self.options = changed
 
     def ask(self, text: str) -> None:
-        """Ask, and show the answer. An error is reported, and the question taken back."""
+        """Ask, and show the answer. An error is reported, and the question is removed again."""
         before = self.history
         try:
             asked = [*before, question(text, self.attachments)]
@@ -98,7 +98,7 @@ class Conversation:
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
     def undo(self) -> str:
-        """Take the last question back, with all that followed; gives its text, '' if there is none."""
+        """Remove the last question and everything after it; returns its text, '' if there is none."""
         for at in reversed(range(len(self.history))):
             if self.history[at].role == USER:
                 text = self.history[at].get_text_content()
@@ -107,11 +107,11 @@ class Conversation:
         return ""
 
     def clear(self) -> None:
-        """Forget what was said."""
+        """Forget the conversation."""
         self.history = []
 
     def save(self, path: Path) -> None:
-        """Write the conversation: as Markdown where the name ends in `.md`, else so that it can be gone on with.
+        """Write the conversation: as Markdown if the name ends in `.md`, else in a form that can be resumed.
 
         Raises:
             ConfigError: It cannot be written.
@@ -122,7 +122,7 @@ class Conversation:
             save_run(path, self.history, "finished")
 
     def close(self) -> None:
-        """End what the tools have open."""
+        """Close what the tools have open."""
         sync.run(self._resources.aclose())
 
 

@@ -1,4 +1,4 @@
-"""What somebody gives an agent besides a question: documents, attachments, and what comes through a pipe."""
+"""What an agent is given with a question: documents, attachments, and standard input."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def documents_of(given: Sequence[str], why_not: WhyNot | None) -> Expanded:
 
     Args:
         given: See `jackfield_documents.expand`.
-        why_not: Says why nothing reads a file; None if whatever it is may be read.
+        why_not: Says why a file cannot be read; None if every file may be read.
 
     Raises:
-        ConfigError: A name stands for nothing, there are too many files, or nothing to read among them.
+        ConfigError: Nothing matches a name, there are too many files, or none of them can be read.
     """
     found = expand(given, why_not=why_not)
     if found.missing:
@@ -49,10 +49,10 @@ def documents_of(given: Sequence[str], why_not: WhyNot | None) -> Expanded:
 
 
 def question(text: str, attachments: Sequence[str]) -> Message:
-    """What is asked, with pictures, sounds and files beside it.
+    """The question, with attached pictures, sounds and files.
 
     Raises:
-        ConfigError: An attachment is not there.
+        ConfigError: An attachment does not exist.
     """
     if not attachments:
         return Message(USER, text)
@@ -63,7 +63,7 @@ def attachment(name: str) -> ContentItem:
     """A file, a URL, or `-` for standard input, as a part of a message.
 
     Raises:
-        ConfigError: It is not there, or standard input holds nothing whose kind can be seen.
+        ConfigError: It does not exist, or standard input holds nothing of a known kind.
     """
     if name == "-":
         return _attached_input()
@@ -102,7 +102,7 @@ def _attached_input() -> ContentItem:
 
 
 def is_piped(stream: TextIO | None) -> bool:
-    """Whether somebody has put something behind a stream: a pipe or a file, and neither a terminal nor /dev/null."""
+    """Whether a stream is a pipe or a file, rather than a terminal or /dev/null."""
     if stream is None or stream.closed or stream.isatty():
         return False
     try:
@@ -127,7 +127,7 @@ def read_text() -> str:
 
 
 def read_input() -> bytes:
-    """All of standard input; if it is slow to come, a line says what is waited for."""
+    """All of standard input; if it takes a while, a line says what is being waited for."""
     if sys.stdin is None:
         return b""
     waiting = threading.Timer(_SAYS_IT_WAITS_S, _say_what_is_waited_for)
@@ -140,5 +140,5 @@ def read_input() -> bytes:
 
 
 def _say_what_is_waited_for() -> None:
-    sys.stderr.write("jackfield: reading standard input to its end; where there is nothing to read, add < /dev/null\n")
+    sys.stderr.write("jackfield: reading standard input until it ends; if there is nothing to read, add < /dev/null\n")
     sys.stderr.flush()

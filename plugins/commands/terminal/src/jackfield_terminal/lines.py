@@ -1,4 +1,4 @@
-"""Lines that somebody types in a chat: edited and remembered in a terminal, read as they are elsewhere."""
+"""Lines typed in a chat: edited and remembered in a terminal, read unchanged elsewhere."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Lines(Protocol):
         """The next message, of one line or several.
 
         Raises:
-            EOFError: Nobody has anything more to say.
-            KeyboardInterrupt: Somebody has pressed Ctrl-C where nothing was typed.
+            EOFError: The input has ended.
+            KeyboardInterrupt: Ctrl-C was pressed on an empty line.
         """
         ...
 
 
 class PlainLines:
-    """One line after the other: from a pipe, a file, or a terminal that can do no more."""
+    """One line after another: from a pipe, a file, or a basic terminal."""
 
     def read(self) -> str:
         """As `Lines`."""
@@ -81,7 +81,7 @@ class EditedLines:
 
 
 def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
-    """The best way to read lines here, and what is to be said of it, '' for nothing.
+    """The best way to read lines here, and a note about it to print, '' for none.
 
     Args:
         screen: Standard output, as it is.
@@ -92,7 +92,7 @@ def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
     try:
         file, problem = private_file(history_path()), ""
     except OSError as error:
-        file, problem = None, f"lines are not remembered: {history_path()}: {error.strerror or error}"
+        file, problem = None, f"the history of this chat will not be saved: {history_path()}: {error.strerror or error}"
     return EditedLines(screen, words=words, history_file=file), problem
 
 
@@ -103,10 +103,10 @@ def history_path() -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """A file that only its owner can read, made if it is not there.
+    """A file that only its owner can read, created if it does not exist.
 
     Raises:
-        OSError: It cannot be made or written.
+        OSError: It cannot be created or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Through no link: what somebody types may be private, and must not end up elsewhere.

@@ -1,7 +1,7 @@
 """Markdown in a terminal, while it is still being written.
 
-Blocks that are complete are printed and never touched again. The last one, which may still change, is drawn anew below
-them, and of it only the lines that are different: nothing flickers, and what has left the screen stays as it is.
+Blocks that are complete are printed and never touched again. The last one, which may still change, is redrawn below
+them, but only the lines that differ: nothing flickers, and what has scrolled off the screen stays as it is.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MarkdownWriter:
         self._text += shown_text(text.removesuffix("\r"), self._text[-1:])
 
     def finish(self) -> None:
-        """Print what is left; the next text begins anew."""
+        """Print what is left; the next text starts a new block."""
         painter, self._painter = self._painter, None
         if painter is not None:
             self._done.set()

@@ -1,4 +1,4 @@
-"""What people type behind `jackfield run` and `chat`, and the agent that it asks for."""
+"""The options of `jackfield run` and `chat`, and the agent that they describe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MODEL_VARIABLE = "JACKFIELD_MODEL"
 OUTPUT = "jackfield-output"
-"""Where files are kept unless `--output` says otherwise."""
+"""Where files are saved without `--output`."""
 
 _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME "What is 2**100?" -t code_interpreter
@@ -30,27 +30,27 @@ def run_parser() -> Parser:
     """What `jackfield run` takes."""
     parser = Parser(prog="jackfield run", description="Ask an agent one thing.", epilog=_RUN_EPILOG)
     parser.add_argument(
-        "prompt", nargs="?", help="what to ask; what comes through a pipe is added to it, and - is the pipe alone"
+        "prompt", nargs="?", help="what to ask; piped input is added to it, and - means the piped input alone"
     )
     _add_agent_options(parser)
     _add_output_options(parser)
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="print one JSON object at the end, and nothing before")
+    shown.add_argument("--json", action="store_true", help="print one JSON object at the end, and nothing else")
     shown.add_argument("--events", action="store_true", help="print every event as a line of JSON, as it happens")
-    parser.add_argument("--save", metavar="FILE", help="write the conversation here, to go on with it later")
-    parser.add_argument("--resume", metavar="FILE", help="go on with a saved conversation, in place of a prompt")
+    parser.add_argument("--save", metavar="FILE", help="write the conversation to this file, to continue it later")
+    parser.add_argument("--resume", metavar="FILE", help="continue a saved conversation, instead of passing a prompt")
     answer = parser.add_mutually_exclusive_group()
-    answer.add_argument("--approve", action="store_true", help="with --resume: yes to the calls that wait there")
-    answer.add_argument("--refuse", action="store_true", help="with --resume: no to them")
+    answer.add_argument("--approve", action="store_true", help="with --resume: allow the waiting calls")
+    answer.add_argument("--refuse", action="store_true", help="with --resume: refuse the waiting calls")
     return parser
 
 
 def chat_parser() -> Parser:
     """What `jackfield chat` takes."""
-    parser = Parser(prog="jackfield chat", description="Talk with an agent; /help in it lists its commands.")
+    parser = Parser(prog="jackfield chat", description="Talk with an agent; /help lists the commands of the chat.")
     _add_agent_options(parser)
     _add_output_options(parser)
-    parser.add_argument("--resume", metavar="FILE", help="go on with a conversation that /save has written")
+    parser.add_argument("--resume", metavar="FILE", help="continue a conversation that was written by /save")
     return parser
 
 
@@ -60,13 +60,17 @@ def parsers() -> dict[str, Parser]:
 
 
 def _add_agent_options(parser: Parser) -> None:
-    parser.add_argument("-c", "--config", metavar="FILE", help="an agent, as a YAML, TOML or JSON file")
+    parser.add_argument("-c", "--config", metavar="FILE", help="a YAML, TOML or JSON file that describes the agent")
     parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
     parser.add_argument("--base-url", help="the address of the model's server")
     parser.add_argument("--agent", help="the kind of agent; assistant if there are files, else fncall")
     parser.add_argument("-t", "--tool", action="append", default=[], help="a tool it may call; repeat for more")
     parser.add_argument(
-        "-f", "--file", action="append", default=[], help="a document, folder or glob that it knows; repeat for more"
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        help="a document, folder or glob that the agent can use; repeat for more",
     )
     parser.add_argument(
         "--index",
@@ -81,16 +85,18 @@ def _add_agent_options(parser: Parser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="a picture, sound or file beside the question, as a path or URL (- is the pipe); repeat for more",
+        help="a picture, sound or file to attach, as a path or URL (- for piped input); repeat for more",
     )
     parser.add_argument("-s", "--system", help="the system message")
-    parser.add_argument("--max-turns", type=int, help="how often the model is asked at most (20)")
-    parser.add_argument("--lang", choices=("en", "zh"), help="of the texts the agent adds")
+    parser.add_argument("--max-turns", type=int, help="how often the model may be asked (20)")
+    parser.add_argument("--lang", choices=("en", "zh"), help="language of the texts that the agent adds")
 
 
 def _add_output_options(parser: Parser) -> None:
-    parser.add_argument("-o", "--output", metavar="DIR", help=f"where pictures and files that code makes go ({OUTPUT})")
-    parser.add_argument("-q", "--quiet", action="store_true", help="only the answer, files and what is wrong")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help=f"the folder for pictures and files that code makes ({OUTPUT})"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the answer, files and warnings")
     parser.add_argument("--plain", action="store_true", help="show the answer as the model wrote it")
 
 

@@ -1,4 +1,4 @@
-"""What this distribution offers. It is imported to describe, so it imports the standard library and the API only."""
+"""What this package offers. It is imported to describe it, so it imports only the standard library and the API."""
 
 from __future__ import annotations
 

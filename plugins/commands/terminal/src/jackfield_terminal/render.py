@@ -39,7 +39,7 @@ _ENDINGS = {
 
 
 def in_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal, and nobody has asked for plain text. Source of the variable: no-color.org."""
+    """Whether a stream is a terminal and plain text was not requested. Source of the variable: no-color.org."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -54,14 +54,14 @@ class RichAnswer(Protocol):
 
 
 class Renderer:
-    """Writes events as people read them.
+    """Writes events for people to read.
 
     Args:
         answers: Where the answer goes.
         notes: Where everything else goes: reasoning, tools, warnings.
         colour: Whether `notes` is a terminal that dims text.
         rich: Shows the answer in place of `answers`.
-        quiet: Only the answer and what is wrong.
+        quiet: Show only the answer and warnings.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Renderer:
 
         Args:
             text: The line. One that begins with `!` is a warning.
-            always: Where it is quiet, too, as warnings are.
+            always: Also write it in quiet mode, like warnings.
         """
         if self._quiet and not always and not text.startswith("!"):
             return
@@ -127,7 +127,7 @@ class Renderer:
                 self.note(text)
 
     def end_line(self) -> None:
-        """Finish a line that is not."""
+        """End an unfinished line."""
         with self._lock:
             match self._open:
                 case None:

@@ -29,7 +29,7 @@ from jackfield_terminal.screen import Screen, warnings_shown
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield run`; gives its exit code."""
+    """Run `jackfield run`; returns its exit code."""
     options = run_parser().parse_args(arguments)
     bare = sys.stdout
     with guarded():
@@ -107,15 +107,15 @@ def _question(options: argparse.Namespace) -> Message:
     piped = read_text() if not is_attached and (prompt == "-" or is_piped(sys.stdin)) else ""
     text = "\n\n".join(part for part in ("" if prompt == "-" else prompt or "", piped) if part.strip())
     if not text.strip() and prompt is None:
-        raise ConfigError("what to ask? Pass a prompt, a text through a pipe, or --resume FILE")
+        raise ConfigError("what should be asked? Pass a prompt, pipe in a text, or use --resume FILE")
     return question(text, options.attach)
 
 
 def _check_resume(options: argparse.Namespace) -> None:
     if options.resume and (options.prompt is not None or options.attach):
-        raise ConfigError("--resume goes on with a saved run: leave the prompt out")
+        raise ConfigError("--resume continues a saved run: leave the prompt out")
     if (options.approve or options.refuse) and not options.resume:
-        raise ConfigError("--approve and --refuse answer for the calls of a saved run: pass --resume FILE, too")
+        raise ConfigError("--approve and --refuse decide about the calls of a saved run: pass --resume FILE, too")
 
 
 def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
@@ -129,4 +129,4 @@ def _how_to_resume(saved: str | None) -> str:
     if not saved:
         return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
     command = f"jackfield run --resume {shlex.quote(saved)} --approve"
-    return f"Saved. To go on: {command} (or --refuse), with the same options as before.\n"
+    return f"Saved. To continue: {command} (or --refuse), with the same options as before.\n"

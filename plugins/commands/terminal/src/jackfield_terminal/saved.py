@@ -1,4 +1,4 @@
-"""Runs that are taken up later: a conversation in a file that only its owner can read."""
+"""Saved runs: a conversation in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 
 FORMAT = "jackfield-run/1"
-_NOT_OURS = "is not a conversation that `jackfield run --save` or /save has written"
+_NOT_OURS = "is not a conversation written by `jackfield run --save` or /save"
 
 
 def save_run(path: Path, messages: Sequence[Message], stop_reason: str) -> None:

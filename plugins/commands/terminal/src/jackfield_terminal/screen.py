@@ -1,4 +1,4 @@
-"""Where a command shows a run: the answer, what happens beside it, and what is told when it is over."""
+"""Where a command shows a run: the answer, what happens meanwhile, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Screen:
         renderer: What shows them.
 
     Args:
-        options: What somebody typed: `plain`, `quiet`, `output`.
+        options: The options on the command line: `plain`, `quiet`, `output`.
         bare: Standard output as it is; what guards it would show our own orders, too.
         notes: Where all but answers goes, guarded.
     """
@@ -84,7 +84,7 @@ def lines_of_tools(agent: Agent) -> list[str]:
     for name, tool in agent.function_map.items():
         safety = tool.safety()
         does = [_EFFECTS.get(effect, effect) for effect in sorted(safety.effects)]
-        does += ["each call needs a yes"] if safety.needs_approval else []
+        does += ["asks before each call"] if safety.needs_approval else []
         if does:
             lines.append(f"tool {printable(name)}: {printable(', '.join(does))}")
     return lines

@@ -20,9 +20,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A command: what it takes, what it is for, and what does it.
+    """A command: its argument, its help text, and the function that runs it.
 
-    `act` gets the conversation, what was typed behind the name, and what prints a line, which may hold anything.
+    `act` gets the conversation, the text typed after the name, and a function that prints a line of any content.
     """
 
     takes: str
@@ -31,11 +31,11 @@ class Slash:
 
 
 class LeaveError(Exception):
-    """Somebody wants to leave."""
+    """The user wants to leave."""
 
 
 def obey(line: str, conversation: Conversation, say: Say) -> None:
-    """Do what a line that begins with a slash says; whatever is wrong with it is said.
+    """Run a line that begins with a slash; errors are printed.
 
     Raises:
         LeaveError: The chat is to end.
@@ -59,8 +59,8 @@ def _near(name: str) -> str:
 def _help(_conversation: Conversation, _rest: str, say: Say) -> None:
     for name, command in COMMANDS.items():
         say(f"{f'{name} {command.takes}'.rstrip():<22} {command.help}")
-    say("Enter sends, Alt-Enter begins a line, Tab completes, Ctrl-R searches what was typed.")
-    say("Ctrl-C clears the line or stops an answer, Ctrl-D leaves.")
+    say("Enter sends, Alt-Enter starts a new line, Tab completes, Ctrl-R searches the history.")
+    say("Ctrl-C clears the line or stops an answer, Ctrl-D exits.")
 
 
 def _tools(conversation: Conversation, _rest: str, say: Say) -> None:
@@ -86,7 +86,7 @@ def _files(conversation: Conversation, _rest: str, say: Say) -> None:
 
 def _attach(conversation: Conversation, rest: str, say: Say) -> None:
     if not rest:
-        say("attach what? /attach PATH or URL")
+        say("what should be attached? /attach PATH or URL")
         return
     attachment(rest)  # what is not there is an error
     conversation.attachments.append(rest)
@@ -108,17 +108,17 @@ def _save(conversation: Conversation, rest: str, say: Say) -> None:
     path = Path(rest or time.strftime("chat-%Y%m%d-%H%M%S.json")).expanduser()
     conversation.save(path)
     is_text = path.suffix.lower() == ".md"
-    say(f"saved {path}" + ("" if is_text else f"; to go on: jackfield chat --resume {path}"))
+    say(f"saved {path}" + ("" if is_text else f"; to continue: jackfield chat --resume {path}"))
 
 
 def _undo(conversation: Conversation, _rest: str, say: Say) -> None:
     text = " ".join(conversation.undo().split())
-    say(f"taken back: {text[:70]}{'…' if len(text) > 70 else ''}" if text else "there is nothing to take back")
+    say(f"undone: {text[:70]}{'…' if len(text) > 70 else ''}" if text else "there is nothing to undo")
 
 
 def _clear(conversation: Conversation, _rest: str, say: Say) -> None:
     conversation.clear()
-    say("what was said is forgotten")
+    say("the conversation was cleared")
 
 
 def _exit(_conversation: Conversation, _rest: str, _say: Say) -> None:
@@ -126,15 +126,15 @@ def _exit(_conversation: Conversation, _rest: str, _say: Say) -> None:
 
 
 COMMANDS: Mapping[str, Slash] = {
-    "/help": Slash("", "this list", _help),
-    "/tools": Slash("", "the tools, and what they do besides answering", _tools),
-    "/files": Slash("", "the documents, attachments, and files that were made", _files),
-    "/attach": Slash("PATH", "a picture, sound or file goes with the next question", _attach),
-    "/model": Slash("[BACKEND:MODEL]", "the model; or have another one answer from now on", _model),
-    "/usage": Slash("", "tokens, cost and time of this chat", _usage),
-    "/save": Slash("[FILE]", "write the conversation, as text where FILE ends in .md", _save),
-    "/undo": Slash("", "take the last question back, with its answer", _undo),
-    "/clear": Slash("", "forget what was said", _clear),
-    "/exit": Slash("", "leave", _exit),
+    "/help": Slash("", "show this list", _help),
+    "/tools": Slash("", "list the tools, and what they can do to your machine", _tools),
+    "/files": Slash("", "list the documents, the attachments, and the files that were made", _files),
+    "/attach": Slash("PATH", "attach a picture, sound or file to the next question", _attach),
+    "/model": Slash("[BACKEND:MODEL]", "show the model, or switch to another one", _model),
+    "/usage": Slash("", "show the tokens, cost and time of this chat", _usage),
+    "/save": Slash("[FILE]", "save the conversation, as Markdown if FILE ends in .md", _save),
+    "/undo": Slash("", "undo the last question and its answer", _undo),
+    "/clear": Slash("", "clear the conversation", _clear),
+    "/exit": Slash("", "exit the chat", _exit),
 }
 _ALIASES = {"/reset": "/clear", "/quit": "/exit", "/?": "/help"}
