@@ -15,6 +15,7 @@ from typing import Any
 
 from jackfield import JackfieldError, create_agent, sync
 from jackfield.events import PluginEvent, RunFinished
+from jackfield.results import sources_in
 from jackfield_terminal.render import Renderer
 
 DOCUMENTS = Path(__file__).parent / "documents"
@@ -110,7 +111,7 @@ def main() -> int:
             renderer.show(event)
             match event.event:
                 case PluginEvent("jackfield-assistant.retrieved", data):
-                    given = f"{data['passages']} passages of {', '.join(data['sources'])}"
+                    given = f"{data['passages']} passages of {', '.join(map(str, sources_in(data)))}"
                 case RunFinished(stop_reason):
                     reason = stop_reason
                 case _:

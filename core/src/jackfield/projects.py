@@ -1,8 +1,8 @@
 """The project's file: where it is found, and which parts of it apply.
 
 `[tool.jackfield]` of a `pyproject.toml` comes from whoever wrote the project, so it may only narrow what plugins may
-do. What it would switch on, set, prefer or order only applies after the user has agreed (`jackfield trust`). Agreement is
-bound to the file's place, to the table and to the content of the files that it names as plugins; any change of these
+do. What it would switch on, set, prefer or order only applies after the user has agreed (`jackfield trust`). Agreement
+is bound to the file's place, to the table and to the content of the files that it names as plugins; any change of these
 withdraws it.
 
 This module imports the standard library only, as `settings` does.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx2
 import openai
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -56,7 +56,6 @@ def url_of_the_sdk(endpoint: str, deployment: str, version: str) -> str:
     return str(asked[0])
 
 
-@settings(deadline=None)
 @given(endpoints, deployments, st.sampled_from(["2024-06-01", "2025-01-01-preview"]))
 def test_a_deployment_is_asked_where_the_sdk_would_ask_it(endpoint: str, deployment: str, version: str) -> None:
     assume(not endpoint.rstrip("/").endswith(VERSIONLESS_PATH))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from jackfield.events import PluginEvent, RunEvent, RunFinished, ToolFinished, TurnStarted
 from jackfield.messages import Usage
+from jackfield.results import sources_in
 
 _SMALL = Decimal("0.0001")
 
@@ -36,17 +38,17 @@ class Account:
                 self.turns += 1
             case ToolFinished(metadata=metadata):
                 self.calls += 1
-                self._note_sources(metadata.get("sources"))
+                self._note_sources(metadata)
             case PluginEvent(_, data):
-                self._note_sources(data.get("sources"))
+                self._note_sources(data)
             case RunFinished(usage=usage) if event.depth == 0:
                 self.end = event.event
                 self.usage += usage
                 self.seconds += self.clock() - self._began
 
-    def _note_sources(self, found: object) -> None:
-        names = [name for name in found if isinstance(name, str)] if isinstance(found, list | tuple) else []
-        self.sources += [name for name in dict.fromkeys(names) if name not in self.sources]
+    def _note_sources(self, data: Mapping[str, Any]) -> None:
+        names = dict.fromkeys(map(str, sources_in(data)))
+        self.sources += [name for name in names if name not in self.sources]
 
     def lines(self) -> list[str]:
         """The sources, if any, and what it used."""

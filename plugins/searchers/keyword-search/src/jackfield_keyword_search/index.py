@@ -73,8 +73,8 @@ class Index:
     def changed(self, chunks: Sequence[Chunk], *, k1: float, b: float) -> Index | None:
         """The index of other chunks, of which most are in this one; it is what a new index would be.
 
-        None where that is not so, and a new one is made as fast. Chunks are distinguished by their ids; if `chunks` has a
-        method `ids`, no text of a chunk that is here already is read.
+        None where that is not so, and a new one is made as fast. Chunks are distinguished by their ids; if `chunks` has
+        a method `ids`, no text of a chunk that is here already is read.
         """
         change = _change(list(self._ids), self._size, _ids_of(chunks))
         if change is None:

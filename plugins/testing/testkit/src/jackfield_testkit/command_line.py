@@ -39,7 +39,7 @@ from jackfield_testkit.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
 """Our packages that the command line sees in tests."""
-SEEN_IF_INSTALLED = ("jackfield-terminal",)
+SEEN_IF_INSTALLED = ("jackfield-terminal", "jackfield-documents")
 """Those that it sees, too, where the tests' own environment has them: `jackfield run` and `chat`."""
 
 
