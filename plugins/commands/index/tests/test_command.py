@@ -152,7 +152,11 @@ def test_progress_goes_to_a_terminal_and_nowhere_else(docs: Path) -> None:
 def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(400):
         (docs / f"{number}.md").write_text(f"# Number {number}\n\n" + "Some text about water. " * 400)
-    process = subprocess.Popen([*JACKFIELD, "build", "notes", "docs"], stderr=subprocess.PIPE, text=True)
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it is ignored
+        "from jackfield.cli.main import main; sys.exit(main(['index', 'build', 'notes', 'docs']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
     index = KnowledgeIndex("notes")
     while process.poll() is None:  # until some documents are stored
         if index.exists and index._store.next_documents():

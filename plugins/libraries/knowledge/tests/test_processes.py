@@ -21,7 +21,8 @@ FILES = 40
 
 # Builds an index, and says after each file how far it is; between two files it waits for a line.
 BUILDER = """
-import asyncio, sys
+import asyncio, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import KnowledgeIndex
 

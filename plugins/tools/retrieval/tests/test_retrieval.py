@@ -255,7 +255,7 @@ def test_an_index_that_is_not_there_is_named_and_the_other_files_are_used(librar
 def test_a_url_and_a_folder_without_documents_are_named(library: list[str], tmp_path: Path) -> None:
     (tmp_path / "void").mkdir()
     result = ask(RetrievalTool(), ["https://example.org/a.pdf", library[0]], query="x")
-    assert "URLs need a fetcher" in result.content
+    assert "cannot fetch URLs" in result.content
     with pytest.raises(DocParserError, match="void: a folder without files"):
         ask(RetrievalTool(), [str(tmp_path / "void")], query="x")
 
