@@ -152,8 +152,9 @@ def test_progress_goes_to_a_terminal_and_nowhere_else(docs: Path) -> None:
 def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(400):
         (docs / f"{number}.md").write_text(f"# Number {number}\n\n" + "Some text about water. " * 400)
+    # A run of tests in the background ignores the signal, and so do its children.
     program = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it is ignored
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from jackfield.cli.main import main; sys.exit(main(['index', 'build', 'notes', 'docs']))"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
