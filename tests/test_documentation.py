@@ -322,7 +322,7 @@ def command_lines() -> list[tuple[Block, int, str]]:
 
 def commands_in_sentences() -> Iterator[tuple[Block, int, str]]:
     """Those that stand in a sentence, as code; one with a gap in it (`…`) is not whole."""
-    for path in sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)}):
+    for path in sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)} - set(ROOT.glob(BUILT))):
         content = path.read_text(encoding="utf-8")
         bare = FENCE.sub(lambda found: "\n" * found[0].count("\n"), content)
         for found in re.finditer(r"`(jackfield (?!NAME)[^`…]+)`", bare):
