@@ -111,7 +111,7 @@ def main() -> int:
             renderer.show(event)
             match event.event:
                 case PluginEvent("jackfield-assistant.retrieved", data):
-                    given = f"{data['passages']} passages of {', '.join(map(str, sources_in(data)))}"
+                    given = f"{data['passages']} passages of {'; '.join(dict.fromkeys(map(str, sources_in(data))))}"
                 case RunFinished(stop_reason):
                     reason = stop_reason
                 case _:
