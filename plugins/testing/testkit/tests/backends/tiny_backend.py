@@ -662,13 +662,19 @@ class TellsTheKeyOfAConnection(Tiny):
 
 
 class BlocksTheLoop(Tiny):
-    """Waits for the server without letting anybody else run."""
+    """Waits for the server after each piece without letting anybody else run.
+
+    After the last piece before a silence nothing can be there to read, however pieces and packets fell.
+    """
 
     async def begin(self, connection: Connection, request: ChatRequest, timeout_s: float) -> tuple[int, dict[str, str]]:
-        told = await super().begin(connection, request, timeout_s)
-        if not select.select([connection[1].get_extra_info("socket")], [], [], timeout_s)[0]:
+        self._socket, self._timeout_s = connection[1].get_extra_info("socket"), timeout_s
+        return await super().begin(connection, request, timeout_s)
+
+    def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
+        yield from super().read_chunk(reader, chunk)
+        if not select.select([self._socket], [], [], self._timeout_s)[0]:
             raise TimeoutError
-        return told
 
 
 class SleepsForEachPiece(Tiny):
