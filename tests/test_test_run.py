@@ -66,6 +66,7 @@ def run_tests(root: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedP
         (tmp_path / "pytest.ini").write_text(INI)
         (tmp_path / "test_stuck.py").write_text(f"{LOCKED}\n{text}\n\ndef test_the_next(): pass\n")
         env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        env["PYTHONPATH"] = str(root)
         command = [sys.executable, "-m", "pytest", "-q", *options]
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
 
@@ -95,6 +96,52 @@ def test_a_worker_that_had_to_be_ended_fails_its_test_and_the_others_run(
     assert re.search(r"worker 'gw\d' crashed while running 'test_stuck.py::test_it'", done.stdout)
     assert ", 1 passed" in done.stdout
     assert done.stdout.count("node down") == 1, "another worker was ended by the same test"
+
+
+SECOND_TRY = ("-p", "scripts.second_try")
+AT_FIRST = """
+from pathlib import Path
+import pytest
+
+def is_first(name):
+    Path(name).touch()
+    Path(name).write_text(Path(name).read_text() + "x")
+    return len(Path(name).read_text()) == 1
+
+@pytest.fixture
+def ends_badly():
+    yield
+    assert not is_first("in a fixture"), "the fixture"
+
+class TestOfAClass:
+    def test_with_a_fixture(self, ends_badly): pass
+"""
+ALWAYS = "\n".join(f"def test_always_{number}(): assert not is_first('{number}') and False" for number in range(4))
+
+
+def test_a_test_that_passes_at_the_second_try_is_named_with_its_first_failure(
+    run_tests: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_tests(AT_FIRST, *SECOND_TRY)
+    assert done.returncode == 0
+    assert "2 passed, 1 unsteady" in done.stdout
+    assert "unsteady: test_stuck.py::TestOfAClass::test_with_a_fixture" in done.stdout
+    assert "AssertionError: the fixture" in done.stdout
+
+
+def test_what_fails_twice_fails(run_tests: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    done = run_tests(AT_FIRST.partition("@")[0] + ALWAYS, *SECOND_TRY)
+    assert done.returncode == 1
+    assert "4 failed, 1 passed" in done.stdout
+    assert "unsteady" not in done.stdout
+    tries = [(tmp_path / str(number)).read_text() for number in range(4)]
+    assert tries == ["xx", "xx", "x", "x"], "many failures are no chance"
+
+
+def test_nothing_is_tried_twice_unless_asked(run_tests: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run_tests(AT_FIRST)
+    assert done.returncode == 1
+    assert "unsteady" not in done.stdout
 
 
 CLOCKS = re.compile(r"(process_time|perf_counter|thread_time)(_ns)?|register_profile|load_profile|deadline=None")
