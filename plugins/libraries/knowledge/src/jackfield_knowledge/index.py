@@ -28,7 +28,7 @@ from jackfield_documents import (
 from jackfield_documents.expanding import WhyNot
 from jackfield_knowledge.corpus import KeptCorpus
 from jackfield_knowledge.places import index_folder, index_names
-from jackfield_knowledge.store import IndexFacts, NewDocument, Step, Store, StoredDocument
+from jackfield_knowledge.store import Draft, IndexFacts, NewDocument, Step, Store, StoredDocument
 
 MOST_FILES = 1_000_000
 _AT_ONCE = 4
@@ -209,22 +209,20 @@ class KnowledgeIndex:
         why_not: WhyNot | None,
         on_progress: Callable[[Progress], None] | None,
     ) -> Built:
-        async with self._building():
+        async with self._building() as draft:
             steps = following(await in_worker(self._store.steps))
             facts = sizes.of(await in_worker(self._store.facts))
-            await in_worker(
-                self._store.set_steps, steps, size_tokens=facts.size_tokens, overlap_chars=facts.overlap_chars
-            )
+            await in_worker(draft.set_steps, steps, size_tokens=facts.size_tokens, overlap_chars=facts.overlap_chars)
             found = await in_worker(_files_of, steps, why_not)
-            build = _Build(self._store, reader, facts, on_progress)
+            build = _Build(draft, reader, facts, on_progress)
             return await build.run(found)
 
     @asynccontextmanager
-    async def _building(self) -> AsyncIterator[None]:
+    async def _building(self) -> AsyncIterator[Draft]:
         right = self._store.building()
-        await in_worker(right.__enter__)
+        draft = await in_worker(right.__enter__)
         try:
-            yield
+            yield draft
         finally:
             await in_worker(right.__exit__, None, None, None)
 
@@ -256,12 +254,12 @@ class _Build:
 
     def __init__(
         self,
-        store: Store,
+        draft: Draft,
         reader: DocumentReader,
         facts: IndexFacts,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
-        self._store = store
+        self._draft = draft
         self._reader = reader
         self._size, self._overlap = facts.size_tokens, facts.overlap_chars
         self._on_progress = on_progress
@@ -272,14 +270,14 @@ class _Build:
         self._read = self._done = 0
 
     async def run(self, found: Expanded) -> Built:
-        stored = await in_worker(self._store.next_documents)
+        stored = await in_worker(self._draft.documents)
         files = set(found.files)
         gone = [location for location in stored if location not in files]
-        await in_worker(self._store.retire, gone)
+        await in_worker(self._draft.retire, gone)
         changed = await in_worker(self._changed, found.files, stored)
         self._done = len(found.files) - len(changed)
         await _for_each(changed, lambda path: self._follow(path, stored.get(path), len(found.files)))
-        await in_worker(self._store.publish)
+        await in_worker(self._draft.publish)
         unchanged = len(found.files) - self._read - len(self._failed)
         return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing)
 
@@ -302,7 +300,7 @@ class _Build:
         except DocParserError as error:
             self._failed[path] = str(error)
             if stored is None or stored.error != str(error):
-                await in_worker(self._store.put, path, NewDocument(error=str(error)))
+                await in_worker(self._draft.put, path, NewDocument(error=str(error)))
         self._read += is_new
         self._done += 1
         if self._on_progress:
@@ -314,14 +312,14 @@ class _Build:
         mark = await self._reader.fingerprint(path)
         recipe = "\n".join((mark.content_hash, mark.parser, self._cut))
         if stored and stored.recipe == recipe:
-            await in_worker(self._store.touch, stored, signature=signature, parsers=self._parsers)
+            await in_worker(self._draft.touch, stored, signature=signature, parsers=self._parsers)
             return False
         document = await self._reader.read(path)
         if document.content_hash != mark.content_hash:
             raise DocParserError(f"{shown_path(basename_of(path))} changed while it was read: build again")
         chunks = await in_worker(chunk_document, document, size_tokens=self._size, overlap_chars=self._overlap)
         new = NewDocument(signature, self._parsers, recipe, document.title, chunks=chunks)
-        await in_worker(self._store.put, path, new)
+        await in_worker(self._draft.put, path, new)
         return True
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.retrieval import Chunk, shown_path
@@ -223,11 +223,9 @@ class Store:
         """Close the file; it is opened again when it is needed."""
         self._file.close()
 
-    # --- what only the one that builds does ---
-
     @contextmanager
-    def building(self) -> Iterator[None]:
-        """The right to change the index, for one process at a time; it ends with the process, however that ends.
+    def building(self) -> Iterator[Draft]:
+        """The next generation, for one process at a time; the right to it ends with the process, however that ends.
 
         Raises:
             ConfigError: Another process has it, or the folder cannot be used.
@@ -245,13 +243,55 @@ class Store:
                 begun = _begun(connection)
                 if begun:
                     try:
-                        yield
+                        yield Draft(self._used)
                     finally:
                         connection.execute("ROLLBACK")
             if not begun:
                 raise ConfigError(f"index {self._called!r} is being built by another process: wait until it has ended")
         finally:
             lock.close()
+
+    def _check_folder(self) -> None:
+        """Make sure that a folder of somebody's own files does not become an index by a slip."""
+        try:
+            others = self.folder.is_dir() and not self.exists and any(self.folder.iterdir())
+            if not others:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"no index can be made in {self.folder}: {error.strerror or error}") from error
+        if others and not (self.folder / "building.sqlite").exists():
+            raise ConfigError(f"{self.folder} is a folder with other files: name one that is empty or not there")
+
+    def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._named_errors(), self._file.use(patience_s=_PATIENCE_S) as connection:
+            return work(connection)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except UnusableFileError as error:
+            raise ConfigError(f"index {self._called!r} cannot be used: {error}") from error
+        except (sqlite3.Error, OSError, BusyFileError) as error:
+            if is_busy(error):
+                raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error
+            raise ConfigError(
+                f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is damaged, "
+                f"delete the folder and build it again"
+            ) from error
+
+
+class _Use(Protocol):
+    """Works with the connection of a store."""
+
+    def __call__(self, work: Callable[[sqlite3.Connection], T], /) -> T: ...
+
+
+class Draft:
+    """The next generation of an index, for the one that builds; nobody reads it before it is published."""
+
+    def __init__(self, use: _Use) -> None:
+        self._used = use
 
     def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
         """Say what is to be in it from now on, and how it is cut; documents follow as they are stored."""
@@ -266,13 +306,13 @@ class Store:
 
         self._used(write)
 
-    def next_documents(self) -> dict[str, StoredDocument]:
-        """What the next generation has so far, by location."""
+    def documents(self) -> dict[str, StoredDocument]:
+        """What it has so far, by location."""
         rows = self._used(lambda connection: connection.execute(_documents_where("until IS NULL")).fetchall())
         return {one.location: one for one in map(_document, rows)}
 
     def put(self, location: str, new: NewDocument) -> None:
-        """Store a document for the next generation, in one transaction."""
+        """Store a document, in one transaction."""
         identity = "\0".join((new.recipe, new.title, new.error, *(chunk.id for chunk in new.chunks)))
         tokens = sum(chunk.tokens for chunk in new.chunks)
         row = (new.signature, new.parsers, new.recipe, _bytes(new.title), _bytes(new.error), len(new.chunks), tokens)
@@ -304,7 +344,7 @@ class Store:
         )
 
     def retire(self, locations: Sequence[str]) -> None:
-        """Leave documents out of the next generation."""
+        """Leave documents out."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -315,7 +355,7 @@ class Store:
             self._used(write)
 
     def publish(self) -> bool:
-        """Make the next generation the one that is read; gives whether anything has changed."""
+        """Make it the generation that is read; gives whether anything has changed."""
 
         def write(connection: sqlite3.Connection) -> bool:
             with writing(connection):
@@ -328,35 +368,6 @@ class Store:
                 return True
 
         return self._used(write)
-
-    def _check_folder(self) -> None:
-        """Make sure that a folder of somebody's own files does not become an index by a slip."""
-        try:
-            others = self.folder.is_dir() and not self.exists and any(self.folder.iterdir())
-            if not others:
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"no index can be made in {self.folder}: {error.strerror or error}") from error
-        if others and not (self.folder / "building.sqlite").exists():
-            raise ConfigError(f"{self.folder} is a folder with other files: name one that is empty or not there")
-
-    def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._named_errors(), self._file.use(patience_s=_PATIENCE_S) as connection:
-            return work(connection)
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except UnusableFileError as error:
-            raise ConfigError(f"index {self._called!r} cannot be used: {error}") from error
-        except (sqlite3.Error, OSError, BusyFileError) as error:
-            if is_busy(error):
-                raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error
-            raise ConfigError(
-                f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is damaged, "
-                f"delete the folder and build it again"
-            ) from error
 
 
 _LOSSLESS = ("utf-8", "surrogatepass")
