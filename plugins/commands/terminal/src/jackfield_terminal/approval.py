@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from jackfield import FunctionCall, ToolContext
 from jackfield.cli import printable
-from jackfield.messages import FunctionCall
 from jackfield.streams import CancelToken
-from jackfield.tools import ToolContext
 
 _POLL_S = 0.2  # how soon a cancelled run stops asking
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,33 +110,44 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
         ConfigError: The file or an option cannot be followed.
     """
     # Here, because neither help nor a wrong option needs an agent.
-    from jackfield.agents import create_agent, load_agent_config
-    from jackfield.config import Limits
+    from jackfield.agents import create_agent
     from jackfield.defaults import AGENT_WITH_FILES
     from jackfield.plugins import default_host
     from jackfield_documents import why_nothing_reads
     from jackfield_terminal.given import documents_of
 
-    given: dict[str, Any] = {}
-    if options.config:
-        config = load_agent_config(options.config)
-        given = {key: getattr(config, key) for key in config.model_fields_set}
-        _check_files(Path(options.config), config.files)
+    given = _from_file(options.config) if options.config else {}
     if options.model or options.base_url or "llm" not in given:
         given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
     wanted = [*options.file, *(f"index:{name}" for name in options.index)]
     given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if wanted else "fncall")
     # A tool knows best what it reads.
     documents = documents_of(wanted, why_nothing_reads(default_host()) if given["agent"] == AGENT_WITH_FILES else None)
-    if options.tool:
-        given["function_list"] = (*given.get("function_list", ()), *options.tool)
-    if documents.files:
-        given["files"] = (*given.get("files", ()), *documents.files)
+    for name, more in (("function_list", options.tool), ("files", documents.files)):
+        if more:
+            given[name] = (*given.get(name, ()), *more)
+    return create_agent(given | _said(options, given)), documents
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    """What the file of an agent says, and nothing that it leaves out."""
+    from jackfield.agents import load_agent_config
+
+    config = load_agent_config(path)
+    _check_files(Path(path), config.files)
+    return {key: getattr(config, key) for key in config.model_fields_set}
+
+
+def _said(options: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What options put in the place of what the file says."""
+    from jackfield import Limits
+
+    said: dict[str, Any] = {}
     if options.system is not None:
-        given["system_message"] = options.system
+        said["system_message"] = options.system
     if options.max_turns is not None:
-        given["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
-    return create_agent(given), documents
+        said["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
+    return said
 
 
 def _check_files(agent_file: Path, files: Sequence[str]) -> None:
@@ -154,11 +165,10 @@ def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | s
     from jackfield.defaults import FIRST_BACKEND
     from jackfield.errors import ConfigError
     from jackfield.plugins import default_host
-    from jackfield.settings import some_of
 
     if not model:
         backends: Sequence[str] = default_host().names("llm")
-        listed = some_of(backends) or f"none; try pip install {FIRST_BACKEND}"
+        listed = ", ".join(backends) or f"none; try pip install {FIRST_BACKEND}"
         raise ConfigError(
             f"which model? Pass --model backend:model, or set {MODEL_VARIABLE}. Installed backends: {listed}"
         )
