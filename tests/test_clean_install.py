@@ -493,6 +493,17 @@ Path("tea.html").write_text("<nav>Home</nav><main><h1>Tea</h1><table><tr><th>sor
         + DOCUMENT.format(file="tea.html"),
         "| sencha | 2 |",
     ),
+    "jackfield-fetch": Job(
+        """
+import asyncio
+from jackfield_fetch import Fetcher, FetchError
+try:
+    asyncio.run(Fetcher().fetch("http://[::ffff:127.0.0.1]:9/"))
+except FetchError as error:
+    print(error)
+""",
+        "its server is in a private network",
+    ),
     "jackfield-markup": Job(
         """
 from jackfield_markup import blocks_of, html_tree

@@ -96,7 +96,7 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
         (("search", "nothing", "x"), "there is no index 'nothing'"),
         (("build", "nothing"), "there is no index 'nothing'"),
         (("build", "notes", "gone.md"), "there is no file or folder"),
-        (("build", "notes", "https://example.org/a.pdf"), "There is no fetcher for URLs yet"),
+        (("build", "notes", "index:other"), "only files, folders, patterns and URLs can"),
         (("build", "no tes", "docs"), "'no tes' is not a valid name of an index"),
         (("build", "./docs", "docs"), "a folder with other files"),
     ],

@@ -236,12 +236,6 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(site: Site, tmp_path:
             read(site.reader(), str(tmp_path / name))
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/a.pdf", "file:///a.pdf", "ftp://host/a.pdf"])
-def test_a_url_is_refused_with_what_to_do_instead(site: Site, url: str) -> None:
-    with pytest.raises(DocParserError, match="is a URL, and this version cannot fetch URLs: download the file first"):
-        read(site.reader(), url)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not take such names")
 def test_a_name_that_is_no_text_is_read_and_can_be_shown(site: Site, tmp_path: Path) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")

@@ -171,8 +171,8 @@ def test_what_is_wrong_with_a_name_is_said_before_anything_changes() -> None:
     write(a="one")
     with pytest.raises(ConfigError, match=r"there is no file or folder .*gone"):
         build("docs", "gone")
-    with pytest.raises(ConfigError, match="no fetcher for URLs yet"):
-        build("https://example.org/x.pdf")
+    with pytest.raises(ConfigError, match="only files, folders, patterns and URLs can"):
+        build("index:other")
     with pytest.raises(ConfigError, match="not a valid name of an index"):
         KnowledgeIndex("../notes" if os.sep != "/" else "no tes")
     assert not KnowledgeIndex("notes").exists

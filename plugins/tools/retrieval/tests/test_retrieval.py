@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import os
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -254,8 +258,8 @@ def test_an_index_that_is_not_there_is_named_and_the_other_files_are_used(librar
 
 def test_a_url_and_a_folder_without_documents_are_named(library: list[str], tmp_path: Path) -> None:
     (tmp_path / "void").mkdir()
-    result = ask(RetrievalTool(), ["https://example.org/a.pdf", library[0]], query="x")
-    assert "cannot fetch URLs" in result.content
+    result = ask(RetrievalTool(), ["http://127.0.0.1:9/a.pdf", library[0]], query="x")
+    assert "its server is in a private network" in result.content
     with pytest.raises(DocParserError, match="void: a folder without files"):
         ask(RetrievalTool(), [str(tmp_path / "void")], query="x")
 
@@ -289,3 +293,21 @@ def test_what_is_embedded_for_an_index_is_kept_beside_it(notes: KnowledgeIndex, 
         ask(tool, ["index:notes"], query="wolf")
         assert sum(map(len, map(texts_in, server.requests))) == before + 2  # the new chunk, and the question
     assert (notes.folder / "vectors.sqlite").exists()
+
+
+# --- URLs -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_url_is_a_document_where_it_may_be_fetched(library: list[str]) -> None:
+    folder, name = os.path.split(library[0])
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/{name}"
+        found = passages(ask(RetrievalTool({"fetch_cfg": {"allow": ["127.0.0.1"]}}), [url], query="anything"))
+        with pytest.raises(DocParserError, match="its server is in a private network"):
+            ask(RetrievalTool(), [url], query="anything")
+        server.shutdown()
+    assert found == passages(ask(RetrievalTool(), library[:1], query="anything"))
+    with pytest.raises(ToolArgumentError, match="there is no document"):  # a model cannot have others fetched
+        ask(RetrievalTool(), library, query="x", files=[url])

@@ -13,7 +13,7 @@ def agents() -> list[AgentSpec]:
             name="assistant",
             target="jackfield_assistant.agent:Assistant",
             summary="Answers from documents and with tools: retrieves what fits the question, names its sources.",
-            effects=frozenset({"files"}),
+            effects=frozenset({"files", "network"}),
             requires=("tool.retrieval",),
         )
     ]

@@ -269,15 +269,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     build = _command(commands, "build", "make an index of files, or without FILES bring it up to date", _build)
-    build.add_argument("files", nargs="*", metavar="FILES", help="files, folders and patterns, such as 'docs/**/*.md'")
+    build.add_argument(
+        "files", nargs="*", metavar="FILES", help="files, folders, URLs and patterns, such as 'docs/**/*.md'"
+    )
     build.add_argument("--chunk-size", type=_at_least(1), metavar="N", help="tokens of a chunk; 500 if never given")
     build.add_argument(
         "--chunk-overlap", type=_at_least(0), metavar="N", help="characters that a chunk repeats; 150 if never given"
     )
     add = _command(commands, "add", "add files, and bring the others up to date", _add)
-    add.add_argument("files", nargs="+", metavar="FILES", help="files, folders and patterns")
+    add.add_argument("files", nargs="+", metavar="FILES", help="files, folders, URLs and patterns")
     remove = _command(commands, "remove", "take files out, and bring the others up to date", _remove)
-    remove.add_argument("files", nargs="+", metavar="FILES", help="files, folders and patterns")
+    remove.add_argument("files", nargs="+", metavar="FILES", help="files, folders, URLs and patterns")
     _command(commands, "list", "the indexes that there are", _list, takes_name=False)
     _command(commands, "info", "what an index holds", _info)
     search = _command(commands, "search", "search an index", _search)

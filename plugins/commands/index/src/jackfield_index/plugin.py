@@ -13,6 +13,6 @@ def commands() -> list[CommandSpec]:
             name="index",
             target="jackfield_index.command:main",
             summary="Keep documents in an index on disk, and search it.",
-            effects=frozenset({"files"}),
+            effects=frozenset({"files", "network"}),
         )
     ]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
     from jackfield_documents.tables import pipe_table
+    from jackfield_documents.urls import is_url
 
 __all__ = [
     "Archive",
@@ -64,6 +65,7 @@ __all__ = [
     "fuse",
     "has_scheme",
     "is_settled",
+    "is_url",
     "passages",
     "pipe_table",
     "places_of",
@@ -88,6 +90,7 @@ _HOME = {
     "Reading": "documents",
     "file_signature": "documents",
     "is_settled": "documents",
+    "is_url": "urls",
     "Expanded": "expanding",
     "Skipped": "expanding",
     "WhyNot": "expanding",

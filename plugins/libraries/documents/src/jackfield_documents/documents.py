@@ -7,7 +7,6 @@ import hashlib
 import json
 import mimetypes
 import os
-import re
 import stat
 import time
 from collections.abc import Iterable, Mapping
@@ -25,6 +24,7 @@ from jackfield.settings import normalise
 from jackfield.sync import in_worker
 from jackfield_documents.keep import Kept
 from jackfield_documents.parsing import ParseJob, ParserLimits, ParserUnavailableError, can_start_processes, parse_apart
+from jackfield_documents.urls import Page, Pages, is_url
 
 MAX_BYTES = 100 * 2**20
 _KEPT_CHARS = 50_000_000
@@ -32,7 +32,6 @@ _AT_ONCE = 4
 _MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
 _MOST_NAME = 200  # characters
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class _Key:
 
 
 class DocumentReader:
-    """Reads files, parses them in processes with limits, and keeps what it read by content and parser.
+    """Reads files and URLs, parses them in processes with limits, and keeps what it read by content and parser.
 
     A parser is chosen by the file's extension, else by its first bytes, else by its media type; only the chosen one is
     imported. Where two fit, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml` decides.
@@ -77,6 +76,7 @@ class DocumentReader:
         parser_cfg: The settings of parsers, by name.
         kept_chars: How much text is kept for the next reading of the same bytes.
         limits: What parsing one file may take.
+        fetch_cfg: The settings of `jackfield_fetch.FetchConfig`, by which URLs are fetched.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class DocumentReader:
         parser_cfg: Mapping[str, Mapping[str, Any]] | None = None,
         kept_chars: int = _KEPT_CHARS,
         limits: ParserLimits | None = None,
+        fetch_cfg: Mapping[str, Any] | None = None,
     ) -> None:
         self._host = host
         self._max_bytes = max_bytes
@@ -95,14 +96,18 @@ class DocumentReader:
         self._documents: Kept[_Key, Document] = Kept(kept_chars, size_of=_chars)
         self._parsers: Kept[Row, Parser] = Kept(100)
         self._seen: dict[str, tuple[tuple[int, ...], _Key]] = {}
+        self._pages = Pages(fetch_cfg, max_bytes)
 
     async def read(self, path: str | os.PathLike[str]) -> Document:
-        """Read a file; `source` of the document is the path as given.
+        """Read a file or what a URL names; `source` of the document is the path or the URL as given.
 
         Raises:
             DocParserError: It cannot be read; the message names only the last part of the path, as a model may read it.
         """
-        return await in_worker(self._read, os.fsdecode(path))
+        name = os.fsdecode(path)
+        if is_url(name):
+            return await in_worker(self._read_page, name, await self._pages.get(name))
+        return await in_worker(self._read, name)
 
     async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int = _AT_ONCE) -> Reading:
         """Read several files in parallel, each once; one that cannot be read does not stop the others."""
@@ -128,7 +133,11 @@ class DocumentReader:
         Raises:
             DocParserError: It cannot be opened, or nothing reads it.
         """
-        key, _ = await in_worker(self._identified, os.fsdecode(path))
+        name = os.fsdecode(path)
+        if is_url(name):
+            key = await in_worker(self._key_of_page, await self._pages.get(name))
+        else:
+            key, _ = await in_worker(self._identified, name)
         settings = self._parser_cfg.get(key.row.name, {})
         return Fingerprint(
             key.content_hash, json.dumps((key.row.address, key.row.version, key.suffix, settings), default=_plain)
@@ -145,6 +154,14 @@ class DocumentReader:
         key, data = self._identified(path)
         document = self._documents.get(key, lambda: self._parse(path, key, data))
         return replace(document, source=path)
+
+    def _read_page(self, url: str, page: Page) -> Document:
+        key = self._key_of_page(page)
+        document = self._documents.get(key, lambda: self._parse(page.name, key, page.data))
+        return replace(document, source=url)
+
+    def _key_of_page(self, page: Page) -> _Key:
+        return _Key(hashlib.sha256(page.data).hexdigest(), self._row_for(page.name, page.data), _suffix(page.name))
 
     def _identified(self, path: str) -> tuple[_Key, bytes | None]:
         """What decides how a file is read, and its bytes if it took them to find out."""
@@ -296,11 +313,9 @@ def file_signature(path: str) -> tuple[int, ...]:
     """What changes whenever a file does, its contents unread; see `is_settled`.
 
     Raises:
-        DocParserError: It is a URL, does not exist, or is not a regular file.
+        DocParserError: It does not exist, or is not a regular file.
     """
     name = _name(path)
-    if _URL.match(path):
-        raise DocParserError(f"{name} is a URL, and this version cannot fetch URLs: download the file first")
     try:
         found = os.stat(path)  # noqa: PTH116 - a name with NUL is a ValueError here, and a path object hides it
     except FileNotFoundError:

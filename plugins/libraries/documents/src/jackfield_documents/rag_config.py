@@ -34,6 +34,9 @@ class RAGConfig(Config):
         default=None, description="Given to the searcher with vectors that retrieval_type stands for"
     )
     index_path: str | None = Field(default=None, description="Where that searcher keeps its index; as embedding_model")
+    fetch_cfg: Mapping[str, Any] = Field(
+        default_factory=dict, description="How URLs are fetched; the settings of jackfield-fetch, such as `allow`"
+    )
 
     @field_validator("rag_searchers")
     @classmethod

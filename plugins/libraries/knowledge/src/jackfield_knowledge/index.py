@@ -24,6 +24,7 @@ from jackfield_documents import (
     file_signature,
     has_scheme,
     is_settled,
+    is_url,
 )
 from jackfield_documents.expanding import WhyNot
 from jackfield_knowledge.corpus import KeptCorpus
@@ -157,7 +158,7 @@ class KnowledgeIndex:
         by `kill -9`, loses no document that it has read, and the next one goes on from there.
 
         Args:
-            names: Files, folders and patterns; see `expand`.
+            names: Files, folders, patterns and URLs; see `expand`.
             reader: Reads the files.
             why_not: Which files of folders are left out; see `expand`.
             size_tokens, overlap_chars: How documents are cut, as for `chunk_document`; as before if None. Whoever
@@ -299,7 +300,9 @@ class _Build:
             is_new = await self._read_if_changed(path, stored)
         except DocParserError as error:
             self._failed[path] = str(error)
-            if stored is None or stored.error != str(error):
+            # What a server cannot give now is found as it was; a file that cannot be read may have become another one.
+            keeps = is_url(path) and stored is not None and not stored.error
+            if not keeps and (stored is None or stored.error != str(error)):
                 await in_worker(self._draft.put, path, NewDocument(error=str(error)))
         self._read += is_new
         self._done += 1
@@ -341,7 +344,9 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
 
 
 def _signature(path: str) -> str:
-    """What changes whenever a file does; '' for one that has changed so lately that a change would not show."""
+    """What changes whenever a file does; '' for a URL, and for a file that has changed too lately to show a change."""
+    if is_url(path):
+        return ""
     signature = file_signature(path)
     return " ".join(map(str, signature)) if is_settled(signature) else ""
 
@@ -353,11 +358,11 @@ def _absolute(names: Iterable[str]) -> list[str]:
     """Names that mean the same wherever a later build is started."""
     absolute = []
     for name in names:
+        if is_url(name):
+            absolute.append(name)
+            continue
         if has_scheme(name):
-            raise ConfigError(
-                f"{shown_path(name)} cannot be indexed: only files, folders and patterns can. There is no fetcher for "
-                f"URLs yet: download the file first"
-            )
+            raise ConfigError(f"{shown_path(name)} cannot be indexed: only files, folders, patterns and URLs can")
         absolute.append(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay as they are named
     return list(dict.fromkeys(absolute))
 
@@ -374,10 +379,15 @@ def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
     """Old steps and then new ones, without those that decide nothing any more."""
     steps = list(old)
     for one in new:
-        steps = [step for step in steps if step.name != one.name and not step.name.startswith(one.name + os.sep)]
+        steps = [step for step in steps if not _is_inside(step.name, one.name)]
         if one.adds or steps:
             steps.append(one)
     return steps
+
+
+def _is_inside(name: str, other: str) -> bool:
+    """Whether a name is another one, or that of something in its folder; a URL has none."""
+    return name == other or (name.startswith(other + os.sep) and not is_url(other))
 
 
 def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
@@ -392,8 +402,8 @@ def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
             skipped.update((one.path, one) for one in found.skipped)
             missing += found.missing
         else:
-            below, matches = step.name + os.sep, set(found.files)
-            goes = [path for path in files if path == step.name or path.startswith(below) or path in matches]
+            matches = set(found.files)
+            goes = [path for path in files if path in matches or _is_inside(path, step.name)]
             for path in goes:
                 del files[path]
     left_out = tuple(one for path, one in skipped.items() if path not in files)

@@ -48,7 +48,7 @@ def tools() -> list[ToolSpec]:
                 # Where all of them fit together, nothing is searched.
                 "": [KEYWORD],
             },
-            effects=frozenset({"files"}),
+            effects=frozenset({"files", "network"}),
             read_only=True,
             file_access=True,
         )

@@ -89,7 +89,7 @@ class Retriever:
     def __init__(self, config: RAGConfig, host: PluginHost) -> None:
         self._config = config
         self._host = host
-        self._reader = DocumentReader(host)
+        self._reader = DocumentReader(host, fetch_cfg=config.fetch_cfg)
         self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
         self._searchers: dict[tuple[str, object], Searcher] = {}
         self._indexes: dict[str, KnowledgeIndex] = {}

@@ -1,0 +1,166 @@
+"""Documents at URLs, from a real server on loopback, which has to be allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import jackfield_documents.urls
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
+from jackfield_documents import DocumentReader, is_url
+
+PAGE = "<html><head><title>Tides</title></head><body><p>High water comes twice a day.</p></body></html>"
+
+
+class Web(ThreadingHTTPServer):
+    """Gives what a test has put at a path: its type and its bytes; `asked` has a line for each request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.pages: dict[str, tuple[str, bytes]] = {}
+        self.asked: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Web
+
+    def do_GET(self) -> None:
+        known = self.headers.get("If-None-Match", "")
+        self.server.asked.append(f"{self.path} {known}".strip())
+        media_type, data = self.server.pages.get(self.path.partition("?")[0], ("", b""))
+        tag = f'"{hash(data)}"'
+        self.send_response(404 if not media_type else 304 if known == tag else 200)
+        self.send_header("Content-Type", media_type)
+        self.send_header("ETag", tag)
+        self.end_headers()
+        if known != tag:
+            self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: what was asked is in `asked`."""
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    server = Web()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def reader() -> DocumentReader:
+    return DocumentReader(fetch_cfg={"allow": ["127.0.0.1"]})
+
+
+def read(reader: DocumentReader, url: str) -> Document:
+    return asyncio.run(reader.read(url))
+
+
+def text_of(document: Document) -> str:
+    return "\n".join(block.text for block in document.blocks)
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type"),
+    [
+        ("/", "text/html"),
+        ("/tides", "text/html; charset=utf-8"),
+        ("/tides.html", "text/plain"),
+        ("/tides.php", "text/html"),
+        ("/tides.html", "application/octet-stream"),
+        ("/a/tides.pdf", "text/html"),  # a page that says why there is no such file
+    ],
+)
+def test_the_server_says_what_it_is_and_else_the_name(
+    web: Web, reader: DocumentReader, path: str, media_type: str
+) -> None:
+    web.pages[path] = (media_type, PAGE.encode())
+    document = read(reader, f"{web.url}{path}?page=1")
+    assert (document.title, text_of(document)) == ("Tides", "High water comes twice a day.")
+    assert document.source == f"{web.url}{path}?page=1"
+
+
+@pytest.mark.parametrize("says", ["<meta charset=iso-8859-1>", ""])
+def test_the_encoding_of_the_server_counts_before_that_of_the_page(web: Web, reader: DocumentReader, says: str) -> None:
+    web.pages["/"] = ("text/html; charset=gb18030", f"{says}<p>潮水一天涨两次。</p>".encode("gb18030"))
+    assert text_of(read(reader, f"{web.url}/")) == "潮水一天涨两次。"
+
+
+@pytest.mark.parametrize("charset", ["no-such", "rot13", "hex"])
+def test_an_encoding_that_is_none_is_left_to_the_parser(web: Web, reader: DocumentReader, charset: str) -> None:
+    web.pages["/a.txt"] = (f"text/plain; charset={charset}", "Über".encode())
+    assert text_of(read(reader, f"{web.url}/a.txt")) == "Über"
+
+
+def test_a_page_is_asked_for_again_when_it_is_not_fresh_and_sent_when_it_has_changed(
+    web: Web, reader: DocumentReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web.pages["/a.txt"] = ("text/plain", b"first")
+    first = read(reader, f"{web.url}/a.txt")
+    read(reader, f"{web.url}/a.txt")
+    assert len(web.asked) == 1
+    monkeypatch.setattr(jackfield_documents.urls, "FRESH_S", -1.0)
+    assert read(reader, f"{web.url}/a.txt") == first
+    assert len(web.asked) == 2
+    assert web.asked[1].startswith("/a.txt ")  # if it has changed
+    web.pages["/a.txt"] = ("text/plain", b"second")
+    assert text_of(read(reader, f"{web.url}/a.txt")) == "second"
+
+
+def test_one_page_that_cannot_be_read_does_not_stop_the_others(web: Web, reader: DocumentReader) -> None:
+    web.pages["/a.txt"] = ("text/plain", b"here")
+    web.pages["/b.txt"] = ("text/plain", b"")
+    web.pages["/c.pdf"] = ("application/pdf", b"%PDF-1.7 and no more")
+    reading = asyncio.run(
+        reader.read_all([f"{web.url}/{name}?key=SECRET" for name in ("a.txt", "b.txt", "c.pdf", "gone.html")])
+    )
+    assert [text_of(document) for document in reading.documents] == ["here"]
+    said = [str(error) for error in reading.errors.values()]
+    assert "SECRET" not in "".join(said)
+    assert said[0] == "b.txt is empty"
+    assert said[1].startswith("c.pdf ")
+    assert said[2].endswith("/gone.html cannot be fetched: its server answered HTTP 404")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/a.pdf", "file:///a.pdf", "ftp://host/a.pdf", "http://[::1/"])
+def test_what_nobody_allowed_is_not_fetched(url: str) -> None:
+    with pytest.raises(DocParserError, match="cannot be fetched"):
+        read(DocumentReader(), url)
+
+
+def test_a_page_is_limited_as_a_file_is(web: Web) -> None:
+    web.pages["/a.txt"] = ("text/plain", b"x" * 1001)
+    with pytest.raises(DocParserError, match="raise max_bytes"):
+        read(DocumentReader(max_bytes=1000, fetch_cfg={"allow": ["127.0.0.1"]}), f"{web.url}/a.txt")
+
+
+def test_where_nothing_fetches_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = builtins.__import__
+
+    def without(name: str, *more: Any) -> Any:
+        if name == "jackfield_fetch":
+            raise ModuleNotFoundError("no module", name=name)
+        return plain(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(DocParserError, match="pip install jackfield-fetch"):
+        read(DocumentReader(), "https://example.com/")
+
+
+def test_pages_have_a_fingerprint_as_files_have(web: Web, reader: DocumentReader) -> None:
+    web.pages["/a.txt"] = web.pages["/b.txt"] = ("text/plain", b"same")
+    first, second = (asyncio.run(reader.fingerprint(f"{web.url}/{name}.txt")) for name in "ab")
+    assert first == second
+    assert is_url(f"{web.url}/a.txt")
+    assert not is_url("c:/a.txt")

@@ -1,0 +1,212 @@
+"""Fetches what a URL names, from public servers only unless others are allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import zlib
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpcore2
+
+from jackfield.errors import ToolServiceError
+from jackfield_fetch.rules import FetchConfig, address_of, request_url, shown
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_KNOWN_AS = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
+_GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the header of gzip
+
+
+class FetchError(ToolServiceError):
+    """A URL could not be fetched; the text names it without its query, and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a server gave.
+
+    Attributes:
+        url: Where it was in the end, redirects followed.
+        media_type: Such as `text/html`, in lower case; '' if the server does not say.
+        charset: As the server says; '' if it does not.
+        etag, last_modified: To ask later whether it has changed; '' if the server does not say.
+        content: The body, unpacked.
+    """
+
+    url: str
+    media_type: str
+    charset: str
+    etag: str
+    last_modified: str
+    content: bytes
+
+
+class Fetcher:
+    """Fetches by HTTP and HTTPS. It belongs to no event loop, and keeps nothing.
+
+    The addresses of each server, those of redirects included, are looked up once and checked, and a checked one is
+    connected to: a name that stands for another address a moment later leads nowhere else. Proxies of the environment
+    are not used, because they would look up the name themselves.
+
+    Args:
+        cfg: The settings of `FetchConfig`.
+        settings: Some of them by name.
+    """
+
+    def __init__(self, cfg: FetchConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        given = cfg.model_dump(exclude_unset=True) if isinstance(cfg, FetchConfig) else dict(cfg or {})
+        self.config = FetchConfig.parse({**given, **settings}, what="fetch_cfg")
+
+    async def fetch(self, url: str, *, known: Fetched | None = None) -> Fetched:
+        """Fetch what a URL names.
+
+        Args:
+            url: With `http:` or `https:`.
+            known: What it gave before, which is given again if the server says that nothing has changed.
+
+        Raises:
+            FetchError: It may not be fetched, the server fails or refuses, or limits are passed.
+        """
+        seconds = self.config.timeout_s
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._followed(url, known)
+        except TimeoutError:
+            raise FetchError(f"{shown(url)} was not there after {seconds:g} seconds: try again later") from None
+        except httpcore2.TimeoutException as error:
+            raise FetchError(f"{shown(url)} cannot be fetched: its server does not answer") from error
+        except httpcore2.ProtocolError as error:
+            raise FetchError(f"{shown(url)} cannot be fetched: its server does not speak HTTP") from error
+        except (httpcore2.NetworkError, OSError) as error:
+            raise FetchError(f"{shown(url)} cannot be fetched: {_reason(error)}") from error
+
+    async def _followed(self, url: str, known: Fetched | None) -> Fetched:
+        here = url
+        for _ in range(self.config.max_redirects + 1):
+            found = await self._once(here, known)
+            if isinstance(found, Fetched):
+                return found
+            if urlsplit(here).scheme == "https" and urlsplit(found).scheme == "http":
+                raise FetchError(f"{shown(url)} leads from https to http: fetch {shown(found)} itself, if you trust it")
+            here = found
+        raise FetchError(f"{shown(url)} leads elsewhere more than {self.config.max_redirects} times")
+
+    async def _once(self, url: str, known: Fetched | None) -> Fetched | str:
+        """What one server gives, or where it sends us."""
+        try:
+            target = request_url(url)
+        except ValueError as error:
+            raise FetchError(f"{shown(url)} cannot be fetched: {error}") from None
+        async with AsyncExitStack() as stack:
+            pool = httpcore2.AsyncConnectionPool(network_backend=_Guarded(self.config, shown(url)))
+            await stack.enter_async_context(pool)
+            answer = await stack.enter_async_context(pool.stream("GET", target, headers=self._headers(known)))
+            headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
+            if answer.status in _REDIRECTS and headers.get("location"):
+                return urljoin(url, headers["location"])
+            if answer.status == 304 and known:
+                return known
+            if answer.status != 200:
+                raise FetchError(f"{shown(url)} cannot be fetched: its server answered HTTP {answer.status}")
+            content = await self._body(url, headers, answer.aiter_stream())
+        said = headers.get("content-type", "")
+        charset = _KNOWN_AS.search(said)
+        return Fetched(
+            url=url,
+            media_type=said.partition(";")[0].strip().lower(),
+            charset=charset[1] if charset else "",
+            etag=headers.get("etag", ""),
+            last_modified=headers.get("last-modified", ""),
+            content=content,
+        )
+
+    def _headers(self, known: Fetched | None) -> list[tuple[bytes, bytes]]:
+        named = {"user-agent": self.config.user_agent, "accept": "*/*", "accept-encoding": "gzip"}
+        if known and known.etag:
+            named["if-none-match"] = known.etag
+        if known and known.last_modified:
+            named["if-modified-since"] = known.last_modified
+        return [(name.encode(), value.encode("latin-1")) for name, value in named.items()]
+
+    async def _body(self, url: str, headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> bytes:
+        most = self.config.max_bytes
+        coding = headers.get("content-encoding", "").strip().lower()
+        if coding not in ("gzip", "x-gzip", "identity", ""):
+            raise FetchError(f"{shown(url)} cannot be fetched: it is packed as {coding[:20]!r}, not as asked for")
+        too_large = FetchError(f"{shown(url)} is larger than {most / 2**20:.3g} MiB: raise max_bytes to fetch it")
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > most:
+            raise too_large
+        unpack = zlib.decompressobj(_GZIP) if coding.endswith("gzip") else None
+        body = bytearray()
+        async for piece in pieces:
+            try:
+                # One byte more than there may be says that there is more; the rest of a bomb is never unpacked.
+                body += unpack.decompress(piece, most + 1 - len(body)) if unpack else piece
+            except zlib.error as error:
+                raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
+            if len(body) > most:
+                raise too_large
+        if unpack and not unpack.eof:
+            raise FetchError(f"{shown(url)} cannot be fetched: it is cut short")
+        return bytes(body)
+
+
+class _Guarded(httpcore2.AsyncNetworkBackend):
+    """Connects to addresses that have been checked."""
+
+    def __init__(self, config: FetchConfig, url: str) -> None:
+        self._config = config
+        self._url = url
+        self._plain = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Look up a host, and connect to the first of its addresses that answers.
+
+        Raises:
+            FetchError: One of its addresses may not be asked; whoever answers so may mean to lead us there.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise FetchError(f"{self._url} cannot be fetched: there is no server of that name") from error
+        addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        if not all(self._config.allows(host.strip("[]"), address_of(one)) for one in addresses):
+            raise FetchError(
+                f"{self._url} cannot be fetched: its server is in a private network; whoever runs this can name it in "
+                f"the setting 'allow' of fetching"
+            )
+        failure: Exception = OSError("it has no address")
+        for address in addresses:
+            try:
+                return await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError) as error:
+                failure = error
+        raise failure
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no answer, in words; the libraries' often name addresses, or nothing."""
+    chain: list[BaseException] = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    if any(isinstance(one, ConnectionRefusedError) for one in chain):
+        return "nothing listens there"
+    if any("certificate" in str(one).lower() for one in chain):
+        return "the certificate of its server is not valid"
+    if any("ssl" in type(one).__module__ for one in chain):
+        return "its server does not speak TLS as we do"
+    return "the connection broke"

@@ -1,0 +1,139 @@
+"""Which servers may be asked: by their addresses, because a name can lead anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import quote, urlsplit
+
+from pydantic import Field, field_validator
+
+from jackfield.config import Config
+
+Address = IPv4Address | IPv6Address
+_KEPT = "/%:@!$&'()*+,;=~"  # besides letters, digits and "_.-"
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+class FetchConfig(Config):
+    """What may be fetched, and what a fetch may take."""
+
+    allow: tuple[str, ...] = Field(
+        default=(),
+        description="Servers that may be asked though their addresses are private: names of hosts, addresses, networks",
+    )
+    max_bytes: int = Field(default=20 * 2**20, ge=1, description="The largest body, in bytes, when it is unpacked")
+    timeout_s: float = Field(default=30.0, gt=0, description="Seconds for all of it, redirects included")
+    max_redirects: int = Field(default=5, ge=0, description="How often a server may send the request elsewhere")
+    user_agent: str = Field(default="jackfield-fetch/0.1", min_length=1, description="How servers see who asks")
+
+    @field_validator("allow")
+    @classmethod
+    def _are_servers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if "://" in name or (not _is_network(name) and any(sign in name for sign in "/@:*? ")) or not name:
+                raise ValueError(
+                    f"{name!r} is not a host, an address or a network: write intranet.example or 10.0.0.0/8"
+                )
+        return names
+
+    @field_validator("user_agent")
+    @classmethod
+    def _fits_a_header(cls, text: str) -> str:
+        if not (text.isascii() and text.isprintable()):
+            raise ValueError("a header holds printable ASCII only")
+        return text
+
+    def allows(self, host: str, address: Address) -> bool:
+        """Whether a server may be asked at an address that its name stands for."""
+        if is_public(address) or _plain(host) in self._hosts:
+            return True
+        return any(one in network for network in self._networks for one in (address, *_inside(address)))
+
+    @cached_property
+    def _hosts(self) -> frozenset[str]:
+        return frozenset(_plain(name) for name in self.allow if not _is_network(name))
+
+    @cached_property
+    def _networks(self) -> Sequence[IPv4Network | IPv6Network]:
+        return tuple(ip_network(name, strict=False) for name in self.allow if _is_network(name))
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address, and each that is written inside it, belongs to the public internet."""
+    own = (
+        address.is_global
+        and not address.is_multicast
+        and not address.is_reserved
+        and not getattr(address, "is_site_local", False)
+    )
+    inside = _inside(address)
+    # A prefix for addresses of IPv4 is itself reserved, and leads to what is written behind it.
+    return all(is_public(one) for one in inside) if inside else own
+
+
+def _inside(address: Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address leads to: mapped, translated or tunnelled."""
+    if isinstance(address, IPv4Address):
+        return []
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):  # the old form ::1.2.3.4
+        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return [one for one in found if one is not None]
+
+
+def request_url(url: str) -> str:
+    """A URL as it is asked for: in ASCII, and without its fragment.
+
+    Raises:
+        ValueError: It is not one that can be fetched; the text says why, without what the URL may keep secret.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("its address cannot be read") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
+    if not host:
+        raise ValueError("it names no server")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("it has a user name or a password in it: leave them out")
+    if "\\" in url or any(sign.isspace() or not sign.isprintable() for sign in url.replace(" ", "")):
+        raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
+    try:
+        name = f"[{host}]" if ":" in host else host.encode("idna").decode()
+    except UnicodeError:
+        raise ValueError("the name of its server is not valid") from None
+    where = f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
+    query = f"?{quote(parts.query, safe=_KEPT + '?[]')}" if parts.query else ""
+    return where + quote(parts.path or "/", safe=_KEPT) + query
+
+
+def shown(url: str) -> str:
+    """A URL as it may be shown: without query and user, where keys stand, and no longer than a line."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return "a URL that cannot be read"
+    text = f"{parts.scheme}://{host}{parts.path}" if host else url.partition("?")[0]
+    return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
+
+
+def _plain(host: str) -> str:
+    return host.lower().rstrip(".")
+
+
+def _is_network(name: str) -> bool:
+    try:
+        ip_network(name, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def address_of(text: str) -> Address:
+    """An address as the resolver gives it, without the zone of a link (`fe80::1%eth0`)."""
+    return ip_address(text.partition("%")[0])

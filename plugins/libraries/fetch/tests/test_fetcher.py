@@ -1,0 +1,323 @@
+"""Fetching from real servers of this machine, which have to be allowed, and everything that must not be fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield_fetch import Fetched, Fetcher, FetchError, is_public, shown
+
+Answer = Callable[[str], bytes | Iterator[bytes]]
+LOCAL = ("127.0.0.1",)
+
+
+class Server:
+    """Answers each request with bytes that a test chooses by the request's text; counts the requests."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = lambda _: written("hello")
+        self.requests: list[str] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        with connection:
+            request = b""
+            while not request.endswith(b"\r\n\r\n"):
+                piece = connection.recv(65536)
+                if not piece:
+                    return
+                request += piece
+                if request[0] == 0x16:  # the first byte of TLS
+                    connection.sendall(b"what?")
+                    return
+            self.requests.append(request.decode())
+            answer = self.answer(request.decode())
+            try:
+                for piece in [answer] if isinstance(answer, bytes) else answer:
+                    connection.sendall(piece)
+            except OSError:
+                return  # it was left
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def written(body: str | bytes, status: str = "200 OK", **headers: str) -> bytes:
+    data = body.encode() if isinstance(body, str) else body
+    lines = {"content-length": str(len(data)), **{name.replace("_", "-"): value for name, value in headers.items()}}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + data
+
+
+def drip(_: str) -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\n\r\n"
+    while True:
+        time.sleep(0.01)
+        yield b"x"
+
+
+def endless(_: str) -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\n\r\n"
+    yield from itertools.repeat(b"x" * 100_000)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+def fetch(url: str, known: Fetched | None = None, **settings: Any) -> Fetched:
+    return asyncio.run(Fetcher({"allow": LOCAL, **settings}).fetch(url, known=known))
+
+
+# --- what is fetched --------------------------------------------------------------------------------------------------
+
+
+def test_what_a_server_gives_is_there_with_its_facts(server: Server) -> None:
+    said = "Text/HTML; Charset='gb18030'"
+    server.answer = lambda _: written("hello", content_type=said, etag='"1"', last_modified="Mon, 1 Jan 2026")
+    found = fetch(f"{server.url}/a b/页?q=ü c#part")
+    assert (found.content, found.media_type, found.charset) == (b"hello", "text/html", "gb18030")
+    assert (found.etag, found.last_modified) == ('"1"', "Mon, 1 Jan 2026")
+    assert server.requests[0].startswith("GET /a%20b/%E9%A1%B5?q=%C3%BC%20c HTTP/1.1\r\n")
+
+
+def test_what_has_not_changed_is_not_sent_again(server: Server) -> None:
+    server.answer = lambda asked: (
+        written("", "304 Not Modified") if 'if-none-match: "1"' in asked.lower() else written("hello", etag='"1"')
+    )
+    first = fetch(server.url)
+    assert fetch(server.url, first) is first
+    assert len(server.requests) == 2
+
+
+def test_a_body_may_be_packed(server: Server) -> None:
+    server.answer = lambda _: written(gzip.compress(b"hello" * 1000), content_encoding="gzip")
+    assert fetch(server.url).content == b"hello" * 1000
+
+
+def test_redirects_are_followed_and_the_last_address_is_told(server: Server) -> None:
+    def answer(asked: str) -> bytes:
+        return written("there") if asked.startswith("GET /b") else written("", "302 Found", location="b?x=1")
+
+    server.answer = answer
+    found = fetch(f"{server.url}/a")
+    assert (found.content, found.url) == (b"there", f"{server.url}/b?x=1")
+
+
+# --- where nobody may be led ------------------------------------------------------------------------------------------
+
+PRIVATE = [
+    "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0", "localhost", "localhost.", "LOCALHOST",
+    "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+    "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255",
+    "[fe80::1]", "[fd00::1]", "[fec0::1]", "[ff02::1]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_private_addresses_are_refused_however_they_are_written(server: Server, host: str) -> None:
+    with pytest.raises(FetchError, match="cannot be fetched"):
+        asyncio.run(Fetcher().fetch(f"http://{host}:{server.port}/latest"))
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd", "gopher://127.0.0.1/", "ftp://example.com/", "data:text/plain,x", "//127.0.0.1/", "",
+        "http://", "http:///x", "http://[::1", "http://example.com:99999/", "http://user:secret@127.0.0.1/",
+        "http://127.0.0.1\\@example.com/", "http://127.0.0.1/a\r\nX: y", "http://127.0.0.1/\t", "http://a..b/",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_fetched_is_said_before_anybody_is_asked(server: Server, url: str) -> None:
+    with pytest.raises(FetchError, match="cannot be fetched") as caught:
+        fetch(url.replace("127.0.0.1", f"127.0.0.1:{server.port}"))
+    assert "secret" not in str(caught.value)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "there", ["http://127.0.0.2:{port}/", "http://0x7f000002:{port}/", "//[::1]:{port}/x", "file:///x"]
+)
+def test_a_redirect_leads_nowhere_that_is_not_allowed(server: Server, there: str) -> None:
+    server.answer = lambda _: written("", "301 Moved", location=there.format(port=server.port))
+    with pytest.raises(FetchError, match="cannot be fetched"):
+        fetch(server.url)
+    assert len(server.requests) == 1
+
+
+def test_a_redirect_from_https_to_http_is_refused() -> None:
+    class Lead(Fetcher):
+        async def _once(self, url: str, known: Fetched | None) -> str:
+            return "http://other.example/x?key=1"
+
+    with pytest.raises(FetchError, match=r"from https to http: fetch http://other.example/x itself"):
+        asyncio.run(Lead().fetch("https://example.com/"))
+
+
+def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that stands for a public address first and for a private one then: rebinding."""
+    answers = iter(["93.184.216.34", "127.0.0.1"])
+    connected: list[str] = []
+
+    def look_up(*_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), 80))]
+
+    async def connect(_: Any, host: str, *__: Any) -> Any:
+        connected.append(host)
+        raise httpcore2.ConnectError("nothing there")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect)
+    with pytest.raises(FetchError):
+        asyncio.run(Fetcher().fetch("http://rebind.example/"))
+    assert connected == ["93.184.216.34"]
+
+
+def test_one_private_address_among_public_ones_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 80)) for host in ("93.184.216.34", "10.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    with pytest.raises(FetchError, match="private network; whoever runs this can name it"):
+        asyncio.run(Fetcher().fetch("http://mixed.example/"))
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_inside_another_is_as_public_as_by_itself(address: Any) -> None:
+    number = int(address)
+    forms = [f"::ffff:{address}", f"64:ff9b::{address}", str(ip_address((0x2002 << 112) | (number << 80)))]
+    assert {is_public(ip_address(form)) for form in forms} == {is_public(address)}
+
+
+def test_a_proxy_of_the_environment_is_not_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert fetch(server.url).content == b"hello"
+
+
+# --- what is allowed --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("allow", ["localhost", "Localhost.", "127.0.0.0/8"])
+def test_a_host_or_a_network_can_be_allowed(server: Server, allow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert asyncio.run(Fetcher(allow=[allow]).fetch(f"http://localhost:{server.port}/")).content == b"hello"
+
+
+@pytest.mark.parametrize("allow", ["http://x", "a/b", "*.example", "", "x:80", "10.0.0.0/99"])
+def test_what_is_no_server_cannot_be_allowed(allow: str) -> None:
+    with pytest.raises(ConfigError, match=r"write intranet\.example or 10\.0\.0\.0/8"):
+        Fetcher(allow=[allow])
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["said", "sent", "packed"])
+def test_a_body_that_is_too_large_ends_the_fetch(server: Server, how: str) -> None:
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    answers: dict[str, Answer] = {
+        "said": lambda _: b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n\r\n",
+        "sent": endless,
+        "packed": lambda _: written(bomb, content_encoding="gzip"),
+    }
+    server.answer = answers[how]
+    with pytest.raises(FetchError, match=r"is larger than 0.954 MiB: raise max_bytes"):
+        fetch(server.url, max_bytes=1_000_000)
+
+
+def test_a_body_of_just_the_limit_is_fetched(server: Server) -> None:
+    server.answer = lambda _: written(gzip.compress(b"x" * 1000), content_encoding="gzip")
+    assert len(fetch(server.url, max_bytes=1000).content) == 1000
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_left(server: Server) -> None:
+    server.answer = drip
+    with pytest.raises(FetchError, match=r"was not there after 0.5 seconds"):
+        fetch(server.url, timeout_s=0.5)
+
+
+def test_a_circle_of_redirects_ends(server: Server) -> None:
+    server.answer = lambda _: written("", "302 Found", location="/again")
+    with pytest.raises(FetchError, match="leads elsewhere more than 5 times"):
+        fetch(server.url)
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (written("no", "404 Not Found"), "HTTP 404"),
+        (written("no", "500 Oops"), "HTTP 500"),
+        (written("", "302 Found"), "HTTP 302"),
+        (written("", "304 Not Modified"), "HTTP 304"),
+        (written("x", content_encoding="br"), "packed as 'br'"),
+        (written(b"no gzip", content_encoding="gzip"), "is damaged"),
+        (written(gzip.compress(b"hello" * 99)[:-9], content_encoding="gzip"), "cut short"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "does not speak HTTP"),
+        (b"", "does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", "does not speak HTTP"),
+    ],
+)
+def test_what_is_not_an_answer_is_an_error_that_names_the_url_without_its_query(
+    server: Server, answer: bytes, reason: str
+) -> None:
+    server.answer = lambda _: answer
+    with pytest.raises(ToolServiceError, match=reason) as caught:
+        fetch(f"{server.url}/page?key=SECRET")
+    assert "http://127.0.0.1/page cannot be fetched" in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_and_one_without_tls(server: Server) -> None:
+    with pytest.raises(FetchError, match="does not speak TLS"):
+        fetch(server.url.replace("http:", "https:"))
+    server.close()
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    with pytest.raises(FetchError, match="nothing listens there"):
+        fetch(f"http://127.0.0.1:{port}/")
+
+
+def test_a_name_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(FetchError, match="there is no server of that name"):
+        asyncio.run(Fetcher().fetch("http://nothing.example/"))
+
+
+@given(st.text())
+def test_any_text_is_fetched_or_refused_with_words(text: str) -> None:
+    assert len(shown(text)) <= 200
+    assert shown(text).isprintable()
