@@ -571,6 +571,27 @@ print(asyncio.run(tool.call({"query": "默认超时"}, context=context)).content
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-web-extractor": Job(
+        """
+import asyncio, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from jackfield.plugins import default_host
+
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/tides" else 404)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<title>Tides</title><main><p>High water comes <a href=low>twice</a> a day.</p></main>")
+
+server = HTTPServer(("127.0.0.1", 0), Page)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+tool = default_host().load("tool", "web_extractor")({"fetch_cfg": {"allow": ["127.0.0.1"]}})
+url = f"http://127.0.0.1:{server.server_port}/tides"
+print(asyncio.run(tool.call({"url": url})).content.replace(url.rpartition("/")[0], ""))
+""",
+        "High water comes [twice](/low) a day.",
+    ),
     "jackfield-testkit": Job(
         """
 import json

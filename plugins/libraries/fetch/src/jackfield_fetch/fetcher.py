@@ -23,7 +23,10 @@ _GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the header of gzip
 
 
 class FetchError(ToolServiceError):
-    """A URL could not be fetched; the text names it without its query, and says why."""
+    """A URL could not be fetched; the text names it without its query, and says why.
+
+    `code` is the HTTP status of an answer that gave nothing, as a text; None where there was no answer.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,9 @@ class Fetcher:
             if answer.status == 304 and known:
                 return known
             if answer.status != 200:
-                raise FetchError(f"{shown(url)} cannot be fetched: its server answered HTTP {answer.status}")
+                raise FetchError(
+                    f"{shown(url)} cannot be fetched: its server answered HTTP {answer.status}", code=str(answer.status)
+                )
             content = await self._body(url, headers, answer.aiter_stream())
         said = headers.get("content-type", "")
         charset = _KNOWN_AS.search(said)

@@ -1,0 +1,147 @@
+"""The tool: which pages a model may read, and what it gets of them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from protego import Protego
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import DocParserError, ToolArgumentError, ToolServiceError
+from jackfield.plugins import default_host
+from jackfield.retrieval import Document
+from jackfield.tools import BaseTool, ToolResult, says_if_not_awaited
+from jackfield_documents import DocumentReader, is_url
+from jackfield_fetch import FetchConfig, Fetcher, FetchError, shown
+from jackfield_web_extractor.plugin import tools
+
+_LINK = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
+_KNOWN_S = 3600.0  # after which a server's rules are asked for again
+_MOST_SERVERS = 256
+_MOST_RULES = 500 * 1024  # bytes, as RFC 9309 has it
+_REFUSED = 500  # from here on a server has failed, and what it would say is not known
+
+
+class WebExtractorConfig(Config):
+    """Which pages may be read, and how much of them at once."""
+
+    part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
+    hosts: tuple[str, ...] = Field(
+        default=(), description="The servers that may be read, with all below them (example.com); all if empty"
+    )
+    obey_robots: bool = Field(default=True, description="Whether pages that a server's robots.txt excludes are left")
+    fetch_cfg: Mapping[str, Any] = Field(
+        default_factory=dict, description="How pages are fetched; the settings of jackfield-fetch, such as `allow`"
+    )
+
+
+class WebExtractor(BaseTool):
+    """Reads pages and documents of the web: HTML, and whatever installed parsers read.
+
+    What servers in private networks have is not read unless `fetch_cfg` allows it, wherever a redirect leads.
+    """
+
+    name = "web_extractor"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+    read_only = True
+
+    config_class = WebExtractorConfig
+    config: WebExtractorConfig
+
+    def __init__(self, cfg: WebExtractorConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._fetching = FetchConfig.parse(self.config.fetch_cfg, what=f"{self.name}: fetch_cfg")
+        self._made: DocumentReader | None = None
+        self._rules: dict[str, tuple[float, Protego]] = {}
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
+        """Read a page; a text with its title first, and a line that says which part it is.
+
+        Raises:
+            ToolArgumentError: It is not a URL, or there is no such part.
+            ToolServiceError: It may not be read, cannot be fetched, or nothing reads what it is.
+        """
+        arguments = self.parse_arguments(params)
+        url, part = arguments["url"].strip(), arguments.get("part", 1)
+        if not is_url(url):
+            raise ToolArgumentError(f"{url[:100]!r} is not a URL: begin it with https://")
+        self._check_host(url)
+        if self.config.obey_robots:
+            await self._check_robots(url)
+        document = await self._reader.read(url)
+        parts = _parts(_texts(document, url), self.config.part_chars)
+        if part > len(parts):
+            raise ToolArgumentError(f"{shown(url)} has {len(parts)} parts: there is no part {part}")
+        title = f"# {document.title}\n\n" if document.title and part == 1 else ""
+        more = f"\n\n[part {part} of {len(parts)}]" if len(parts) > 1 else ""
+        return ToolResult(
+            title + parts[part - 1] + more, {"sources": [url], "title": document.title, "parts": len(parts)}
+        )
+
+    def _check_host(self, url: str) -> None:
+        host = (urlsplit(url).hostname or "").rstrip(".")
+        allowed = [name.lower().strip(".") for name in self.config.hosts]
+        if allowed and not any(host == name or host.endswith(f".{name}") for name in allowed):
+            raise ToolServiceError(f"{shown(url)} cannot be read: only pages of {', '.join(allowed)} can")
+
+    async def _check_robots(self, url: str) -> None:
+        parts = urlsplit(url)
+        server = f"{parts.scheme}://{parts.netloc}"
+        known = self._rules.get(server)
+        if known is None or time.monotonic() - known[0] > _KNOWN_S:
+            known = self._rules[server] = (time.monotonic(), await self._robots(server))
+            while len(self._rules) > _MOST_SERVERS:
+                del self._rules[next(iter(self._rules))]
+        if not known[1].can_fetch(url, self._fetching.user_agent):
+            raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt asks programs not to")
+
+    async def _robots(self, server: str) -> Protego:
+        """What a server asks of programs (RFC 9309): nothing where it has no such file.
+
+        Raises:
+            FetchError: The server failed, so that nobody knows.
+        """
+        fetcher = Fetcher(self._fetching, max_bytes=_MOST_RULES)
+        try:
+            found = await fetcher.fetch(f"{server}/robots.txt")
+        except FetchError as error:
+            if error.code is None or int(error.code) >= _REFUSED:
+                raise
+            return Protego.parse("")
+        return Protego.parse(found.content.decode(errors="replace"))
+
+    @property
+    def _reader(self) -> DocumentReader:
+        if self._made is None:
+            self._made = DocumentReader(self.host or default_host(), fetch_cfg=self._fetching.model_dump())
+        return self._made
+
+
+def _texts(document: Document, url: str) -> list[str]:
+    """The blocks of a page as Markdown, with links that lead somewhere from anywhere."""
+    texts = []
+    for block in document.blocks:
+        text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" else block.text
+        texts.append(_LINK.sub(lambda found: urljoin(url, found[0]), text) if block.kind != "code" else text)
+    if not texts:
+        raise DocParserError(f"{shown(url)} has no text")
+    return texts
+
+
+def _parts(texts: Iterable[str], most: int) -> list[str]:
+    """Blocks in parts of at most so many characters; a longer block is cut."""
+    parts = [""]
+    for text in texts:
+        if parts[-1] and len(parts[-1]) + 2 + len(text) > most:
+            parts.append("")
+        parts[-1] += f"\n\n{text}" if parts[-1] else text
+        while len(parts[-1]) > most:
+            parts[-1:] = [parts[-1][:most], parts[-1][most:]]
+    return parts

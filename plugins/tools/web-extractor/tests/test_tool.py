@@ -1,0 +1,164 @@
+"""Which pages are read, and what a model gets of them: from a real server on loopback, which has to be allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield import FnCallAgent
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_web_extractor.tool import WebExtractor, _parts
+
+ALLOWED = {"fetch_cfg": {"allow": ["127.0.0.1"]}}
+PAGE = b"<title>Tides</title><main><h2>Sea</h2><p>High <a href='/low?a=1&amp;b=2'>water</a>.</p></main><p>"
+
+
+class Web(ThreadingHTTPServer):
+    """Gives what a test has put at a path, with its status; `asked` has the paths."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.pages: dict[str, tuple[int, str, bytes]] = {"/": (200, "text/html", PAGE)}
+        self.asked: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Web
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        status, media_type, data = self.server.pages.get(self.path, (404, "text/plain", b"none"))
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        if status == 302:
+            self.send_header("Location", data.decode())
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: what was asked is in `asked`."""
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with Web() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def read(web: Web, path: str = "/", tool: WebExtractor | None = None, **arguments: Any) -> Any:
+    made = tool or WebExtractor(ALLOWED)
+    return asyncio.run(made.call({"url": web.url + path, **arguments}))
+
+
+def test_a_page_is_its_title_its_text_and_links_that_lead_somewhere(web: Web) -> None:
+    result = read(web)
+    assert result.content == f"# Tides\n\n## Sea\n\nHigh [water]({web.url}/low?a=1&b=2)."
+    assert result.metadata == {"sources": [f"{web.url}/"], "title": "Tides", "parts": 1}
+
+
+def test_an_agent_reads_a_page(web: Web) -> None:
+    model = ScriptedModel([calls(("web_extractor", {"url": f"{web.url}/"})), answer("Twice.")])
+    agent = FnCallAgent([{"name": "web_extractor", **ALLOWED}], model)
+    *_, result, last = agent.run_nonstream([{"role": "user", "content": "How often?"}])
+    assert "High [water]" in result["content"]
+    assert last["content"] == "Twice."
+
+
+def test_a_long_page_comes_in_parts_that_are_all_of_it(web: Web) -> None:
+    text = "".join(f"<p>Paragraph {number} of many.</p>" for number in range(200))
+    web.pages["/long"] = (200, "text/html", text.encode())
+    tool = WebExtractor(ALLOWED, part_chars=1000)
+    first = read(web, "/long", tool)
+    parts = [read(web, "/long", tool, part=number + 1).content for number in range(first.metadata["parts"])]
+    assert [part.rpartition("\n\n")[2] for part in parts] == [
+        f"[part {n + 1} of {len(parts)}]" for n in range(len(parts))
+    ]
+    whole = "\n\n".join(part.rpartition("\n\n")[0] for part in parts)
+    assert whole == "\n\n".join(f"Paragraph {number} of many." for number in range(200))
+    with pytest.raises(ToolArgumentError, match=rf"has {len(parts)} parts: there is no part {len(parts) + 1}"):
+        read(web, "/long", tool, part=len(parts) + 1)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1), st.integers(1, 40))
+def test_parts_lose_nothing_and_are_never_too_long(texts: list[str], most: int) -> None:
+    parts = _parts(texts, most)
+    assert all(0 < len(part) <= most for part in parts)
+    assert "".join("".join(parts).split("\n")) == "".join("".join(texts).split("\n"))
+
+
+# --- what is left alone -----------------------------------------------------------------------------------------------
+
+
+def test_what_a_server_asks_programs_to_leave_is_left(web: Web) -> None:
+    web.pages["/robots.txt"] = (200, "text/plain", b"User-agent: *\nDisallow: /private\nAllow: /private/open$\n")
+    web.pages["/private/x"] = web.pages["/private/open"] = web.pages["/"]
+    tool = WebExtractor(ALLOWED)
+    assert "High" in read(web, tool=tool).content
+    assert "High" in read(web, "/private/open", tool).content
+    with pytest.raises(ToolServiceError, match=r"robots\.txt asks programs not to"):
+        read(web, "/private/x", tool)
+    assert web.asked.count("/robots.txt") == 1
+    assert "/private/x" not in web.asked
+    assert "High" in read(web, "/private/x", WebExtractor(ALLOWED, obey_robots=False)).content
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_nothing_is_read_where_nobody_knows_what_a_server_asks(web: Web, status: int) -> None:
+    web.pages["/robots.txt"] = (status, "text/plain", b"")
+    with pytest.raises(ToolServiceError, match=f"HTTP {status}"):
+        read(web)
+    assert web.asked == ["/robots.txt"]
+
+
+def test_only_the_servers_that_are_named_are_read(web: Web) -> None:
+    tool = WebExtractor(ALLOWED, hosts=["example.com", ".Example.org."])
+    for url in (f"{web.url}/", "https://notexample.com/", "https://example.com.evil.test/"):
+        with pytest.raises(ToolServiceError, match=r"only pages of example\.com, example\.org can"):
+            asyncio.run(tool.call({"url": url}))
+    assert web.asked == []
+    assert "High" in read(web, tool=WebExtractor(ALLOWED, hosts=["127.0.0.1"])).content
+
+
+def test_no_page_and_no_redirect_leads_into_a_private_network(web: Web) -> None:
+    with pytest.raises(ToolServiceError, match="private network"):
+        read(web, tool=WebExtractor())
+    assert web.asked == []
+    web.pages["/"] = (302, "", f"http://127.0.0.2:{web.server_port}/".encode())
+    with pytest.raises(ToolServiceError, match="private network"):
+        read(web)
+
+
+@pytest.mark.parametrize("url", ["tides.html", "", "  ", "/etc/passwd"])
+def test_a_path_is_never_read(url: str) -> None:
+    with pytest.raises(ToolArgumentError, match="is not a URL: begin it with https://"):
+        asyncio.run(WebExtractor().call({"url": url}))
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.com/x"])
+def test_only_the_web_is_read(url: str) -> None:
+    with pytest.raises(ToolServiceError, match="only http and https can be fetched"):
+        asyncio.run(WebExtractor().call({"url": url}))
+
+
+def test_a_page_without_text_and_one_that_nothing_reads(web: Web) -> None:
+    web.pages["/empty"] = (200, "text/html", b"<main><img src=x></main>")
+    web.pages["/x.bin"] = (200, "application/x-nothing", b"\0\1\2")
+    for path, says in (("/empty", "has no text"), ("/x.bin", "no parser")):
+        with pytest.raises(ToolServiceError, match=says):
+            read(web, path)
+
+
+def test_settings_are_checked_when_it_is_made() -> None:
+    with pytest.raises(ConfigError, match=r"web_extractor: fetch_cfg"):
+        WebExtractor(fetch_cfg={"alow": []})
