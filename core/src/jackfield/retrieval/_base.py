@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -130,6 +130,23 @@ class Searcher(Configured, ABC):
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """The best chunks, best first, at most `limit`, equal scores in document order; [] when nothing matches."""
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """Make what searches of this corpus need, so that none of them has to.
+
+        What was made is kept when this fails or is cancelled, and the next call goes on from there. A searcher that
+        does not override this is asked a question, because the first search makes the same.
+
+        Args:
+            corpus: What will be searched.
+            on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
+        """
+        await self.search(".", corpus, limit=1)
+        if on_progress:
+            on_progress(len(corpus.chunks), len(corpus.chunks))
+
+    async def aclose(self) -> None:
+        """Close what searches opened; the searcher may be used again, and reopens it."""
 
 
 Vector = tuple[float, ...]

@@ -87,6 +87,17 @@ def test_where_nothing_is_found_nothing_is_sent(server: FakeDashScope, make_sear
     assert server.requests == []
 
 
+def test_preparing_prepares_the_other_searcher_and_sends_nothing(
+    server: FakeDashScope, make_searcher: MakeSearcher
+) -> None:
+    searcher = make_searcher(searcher="jackfield-keyword-search/keyword_search")
+    sync.run(searcher.prepare(corpus()))
+    assert server.requests == []
+    assert len(search(searcher)) == 4
+    sync.run(searcher.aclose())
+    assert len(search(searcher)) == 4
+
+
 def test_without_a_model_it_is_not_made() -> None:
     with pytest.raises(ConfigError, match="model"):
         DashScopeRerank()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -85,6 +85,16 @@ class DashScopeRerank(Searcher):
             Hit(candidates[at].chunk, scores[at], {**candidates[at].ranks, NAME: rank})
             for rank, at in enumerate(best[:limit], start=1)
         ]
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """See `Searcher`: what the other searcher needs. Nothing is sent for it to be reranked."""
+        await self._candidates_from().prepare(corpus, on_progress=on_progress)
+
+    async def aclose(self) -> None:
+        """See `Searcher`."""
+        await self._service.aclose()
+        if self._searcher is not None:
+            await self._searcher.aclose()
 
     async def _scores(self, query: str, candidates: Sequence[Hit]) -> list[float]:
         """How relevant each candidate is."""

@@ -6,7 +6,7 @@ import asyncio
 import random
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
@@ -128,6 +128,30 @@ class KeepsTheFirst(Honest):
 class IndexesAgain(Honest):
     def index(self, corpus: Corpus) -> list[Counter[str]]:
         return [Counter(self.words(chunk.text)) for chunk in corpus.chunks]
+
+
+class PreparesNothing(Honest):
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        pass
+
+
+class CountsDown(Honest):
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        for left in (len(corpus.chunks), 0):
+            if on_progress:
+                on_progress(left, len(corpus.chunks))
+
+
+class ClosesForGood(Honest):
+    is_closed = False
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        if self.is_closed:
+            raise RuntimeError("closed")
+        return await super().search(query, corpus, limit=limit)
+
+    async def aclose(self) -> None:
+        self.is_closed = True
 
 
 class MixesCalls(Honest):
