@@ -10,6 +10,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `chunking`: documents cut into chunks.
 - `budget`: which chunks fit into a request, and how they are shown.
 - `fuse`: one ranking out of several.
+- `strategies`: several searchers at the same time, and what is done if one fails.
 - `keep`: what a searcher keeps of a corpus.
 - `archives`, `decoding`, `tables`: for parsers: zip files with limits, texts in any encoding, tables as Markdown.
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
+    from jackfield_documents.strategies import ask_all, failures_noted
     from jackfield_documents.tables import pipe_table
     from jackfield_documents.urls import is_url
 
@@ -52,6 +54,7 @@ __all__ = [
     "Shelf",
     "Skipped",
     "WhyNot",
+    "ask_all",
     "best_within",
     "cells_of",
     "choose",
@@ -59,6 +62,7 @@ __all__ = [
     "corpus_of",
     "decode",
     "expand",
+    "failures_noted",
     "file_signature",
     "fits_whole",
     "front_part",
@@ -107,6 +111,8 @@ _HOME = {
     "places_of": "places",
     "text_of": "places",
     "RAGConfig": "rag_config",
+    "ask_all": "strategies",
+    "failures_noted": "strategies",
     "pipe_table": "tables",
 }
 
