@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from jackfield.errors import DocParserError
+from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import PluginHost
 from jackfield.retrieval import Document
 from jackfield.settings import Settings
-from jackfield_documents import DocumentReader, Reading, chunk_document, passages
+from jackfield_documents import DocumentReader, RAGConfig, Reading, chunk_document, passages, why_nothing_reads
 from jackfield_documents.documents import _bytes_of
 
 PARSER = """
@@ -34,6 +35,12 @@ PARSER = """
 """
 
 
+WITH_CONFIG = f"""
+    from jackfield import config
+    {PARSER}
+    class Config(config.Config):
+        depth: int = 1
+"""
 TOUCH = """
     from pathlib import Path
     (Path(__file__).parent / "imported").touch()
@@ -180,6 +187,43 @@ def test_settings_reach_the_parser_they_are_for(site: Site, write: Write) -> Non
     host = PluginHost(Settings(), paths=[str(site.folder)])
     reader = DocumentReader(host, parser_cfg={"lines": {"depth": 3}, "other": {"depth": 4}})
     assert read(reader, write("a.ln", b"x")).metadata == {"depth": 3}
+
+
+def test_a_file_type_can_be_given_to_another_parser(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("other", parser="lines", facts="extensions=('ot',)")
+    host = PluginHost(Settings(), paths=[str(site.folder)])
+    settings = {"lines": {"depth": 1}, "other/lines": {"depth": 2}}
+    reader = DocumentReader(host, parser_cfg=settings, parser_for={"ln": "other/lines", "log": "lines/lines"})
+    assert [read(reader, write(name, b"x")).metadata["depth"] for name in ("a.ln", "b.log", "c.ot")] == [2, 1, 2]
+    assert why_nothing_reads(host, also=("log",))("d.log") == ""
+    assert "no installed package reads .log files" in why_nothing_reads(host)("d.log")
+
+
+def test_a_fingerprint_changes_with_a_password_and_does_not_hold_it(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    host, path = PluginHost(Settings(), paths=[str(site.folder)]), write("a.ln", b"x")
+    marks = set()
+    for password in ("geheim", SecretStr("geheim"), "other", None):
+        reader = DocumentReader(host, parser_cfg={"lines": {"password": password}})
+        marks.add(asyncio.run(reader.fingerprint(path)))
+        assert "geheim" not in f"{marks} {reader.parsers()}"
+    assert len(marks) == 4
+
+
+def test_the_reader_of_a_configuration_names_the_setting_that_is_wrong(site: Site, write: Write) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',), config='parser_lines:Config'", body=WITH_CONFIG)
+    site.install("other", parser="other", facts="extensions=('ln',)")
+    host = PluginHost(Settings(), paths=[str(site.folder)])
+    for wrong, says in (
+        ({"parsers": {"line": {}}}, "rag_cfg: parsers: .*'line'"),
+        ({"parsers": {"lines": {"dept": 3}}}, "rag_cfg: parsers: lines: unknown setting 'dept'; did you mean 'depth'"),
+        ({"parser_for": {"ln": "lins"}}, "rag_cfg: parser_for: ln: .*'lins'"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            RAGConfig.parse(wrong).reader(host)
+    config = RAGConfig.parse({"parsers": {"lines": {"depth": 3}}, "parser_for": {"ln": "lines"}})
+    assert read(config.reader(host, kept_chars=1), write("a.ln", b"x")).metadata == {"depth": 3}
 
 
 def test_one_bad_file_does_not_stop_the_others(site: Site, write: Write) -> None:

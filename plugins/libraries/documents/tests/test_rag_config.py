@@ -28,12 +28,74 @@ def test_a_searcher_may_come_with_settings() -> None:
             RAGConfig.parse({"rag_searchers": wrong})
 
 
-@pytest.mark.parametrize("setting", ["embedding_model", "index_path"])
-def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_error(setting: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"), [("embedding_model", "x"), ("index_path", "x"), ("embedder_settings", {"base_url": "x"})]
+)
+def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_error(setting: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"{setting} is read with retrieval_type 'vector' or 'hybrid' only"):
-        RAGConfig.parse({setting: "x"})
+        RAGConfig.parse({setting: value})
     for kind in ("vector", "hybrid"):
-        assert RAGConfig.parse({setting: "x", "retrieval_type": kind}).searchers["vector_search"] == {setting: "x"}
+        assert RAGConfig.parse({setting: value, "retrieval_type": kind}).searchers["vector_search"] == {setting: value}
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        (
+            {"front_page": 1},
+            "'front_page' is not asked; the searchers are keyword_search, vector_search",
+        ),
+        ({"keyword_search": -1}, "the weight of 'keyword_search' must be a finite number of at least 0"),
+        ({"keyword_search": float("nan")}, "the weight of 'keyword_search' must be a finite number of at least 0"),
+        ({"keyword_search": 0, "vector_search": 0}, "every searcher has the weight 0"),
+    ],
+)
+def test_weights_are_of_searchers_that_are_asked(weights: dict[str, float], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        RAGConfig.parse({"retrieval_type": "hybrid", "searcher_weights": weights})
+
+
+def test_a_searcher_of_weight_0_is_not_asked() -> None:
+    config = RAGConfig.parse({"retrieval_type": "hybrid", "searcher_weights": {"vector_search": 0}})
+    assert config.searchers == {"keyword_search": {}}
+
+
+def test_reranking_is_the_last_step_over_whatever_else_is_asked() -> None:
+    assert RAGConfig.parse({"rerank": "acme_rerank"}).searchers == {
+        "acme_rerank": {"searcher": "keyword_search", "searcher_settings": {}}
+    }
+    config = RAGConfig.parse(
+        {
+            "retrieval_type": "hybrid",
+            "embedding_model": "openai:m",
+            "searcher_weights": {"keyword_search": 2},
+            "fusion_k": 30,
+            "rerank": {"name": "acme_rerank", "model": "m"},
+        }
+    )
+    inner = {
+        "searchers": [{"name": "keyword_search"}, {"name": "vector_search", "embedding_model": "openai:m"}],
+        "weights": {"keyword_search": 2.0},
+        "k": 30,
+    }
+    hybrid = {"searcher": "jackfield-hybrid-search/hybrid_search", "searcher_settings": inner}
+    assert config.searchers == {"acme_rerank": {"model": "m", **hybrid}}
+
+
+@pytest.mark.parametrize(
+    ("rerank", "says"),
+    [({"model": "m"}, "needs 'name'"), ({"name": "r", "searcher": "x"}, "leave 'searcher' out")],
+)
+def test_a_reranker_has_a_name_and_not_another_searcher(rerank: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        RAGConfig.parse({"rerank": rerank})
+
+
+def test_settings_of_parsers_are_shown_to_nobody() -> None:
+    config = RAGConfig.parse({"parsers": {"pdf": {"password": "geheim"}}, "parser_for": {".HTM": "acme/html"}})
+    assert config.parsers["pdf"]["password"] == "geheim"
+    assert "geheim" not in f"{config!r} {config.model_dump()} {config.model_dump_json()}"
+    assert config.parser_for == {"htm": "acme/html"}
 
 
 def test_a_way_to_keywords_that_is_not_there_is_an_error() -> None:

@@ -73,8 +73,9 @@ class DocumentReader:
     Args:
         host: The host whose parsers are used; the default host if None.
         max_bytes: The largest file that is read.
-        parser_cfg: The settings of parsers, by name.
-        kept_chars: How much text is kept for the next reading of the same bytes.
+        parser_cfg: The settings of parsers, by name or by `distribution/name`.
+        parser_for: The names of parsers by the extensions, without the dot, that they are to read whatever else does.
+        kept_chars: How much text is kept for the next reading of the same bytes; 50 million characters if None.
         limits: What parsing one file may take.
         fetch_cfg: The settings of `jackfield_fetch.FetchConfig`, by which URLs are fetched.
     """
@@ -85,7 +86,8 @@ class DocumentReader:
         *,
         max_bytes: int = MAX_BYTES,
         parser_cfg: Mapping[str, Mapping[str, Any]] | None = None,
-        kept_chars: int = _KEPT_CHARS,
+        parser_for: Mapping[str, str] | None = None,
+        kept_chars: int | None = None,
         limits: ParserLimits | None = None,
         fetch_cfg: Mapping[str, Any] | None = None,
     ) -> None:
@@ -93,7 +95,8 @@ class DocumentReader:
         self._max_bytes = max_bytes
         self._limits = limits or ParserLimits()
         self._parser_cfg = dict(parser_cfg or {})
-        self._documents: Kept[_Key, Document] = Kept(kept_chars, size_of=_chars)
+        self._parser_for = dict(parser_for or {})
+        self._documents: Kept[_Key, Document] = Kept(_KEPT_CHARS if kept_chars is None else kept_chars, size_of=_chars)
         self._parsers: Kept[Row, Parser] = Kept(100)
         self._seen: dict[str, tuple[tuple[int, ...], _Key]] = {}
         self._pages = Pages(fetch_cfg, max_bytes)
@@ -138,16 +141,15 @@ class DocumentReader:
             key = await in_worker(self._key_of_page, await self._pages.get(name))
         else:
             key, _ = await in_worker(self._identified, name)
-        settings = self._parser_cfg.get(key.row.name, {})
-        return Fingerprint(
-            key.content_hash, json.dumps((key.row.address, key.row.version, key.suffix, settings), default=_plain)
-        )
+        # It is kept in files, and a password may be among the settings.
+        settings = hashlib.sha256(json.dumps(self._cfg_of(key.row), default=_plain).encode()).hexdigest()
+        return Fingerprint(key.content_hash, json.dumps((key.row.address, key.row.version, key.suffix, settings)))
 
     def parsers(self) -> str:
         """Changes whenever another parser may read some file, or the same one differently."""
         rows = sorted((row.address, row.version) for row, _ in self._plugins.specs("parser", ParserSpec))
         prefer = sorted(self._plugins.settings.prefer.items())
-        text = json.dumps((rows, prefer, self._parser_cfg), sort_keys=True, default=_plain)
+        text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_plain)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _read(self, path: str) -> Document:
@@ -206,7 +208,7 @@ class DocumentReader:
             ) from error
 
     def _parsed_apart(self, row: Row, spec: ParserSpec, data: bytes, name: str) -> Document:
-        job = ParseJob(_described(row), spec.target, self._parser_cfg.get(row.name), spec.secrets, name)
+        job = ParseJob(_described(row), spec.target, self._cfg_of(row), spec.secrets, name)
         try:
             return parse_apart(job, data, self._limits)
         except ParserUnavailableError as error:
@@ -217,12 +219,16 @@ class DocumentReader:
             ) from error
 
     def _parser(self, row: Row) -> Parser:
-        made = self._plugins.load_row(row)(self._parser_cfg.get(row.name))
+        made = self._plugins.load_row(row)(self._cfg_of(row))
         if not isinstance(made, Parser):
             raise PluginError(
                 f"{row.distribution}: parser {row.name!r} is not a subclass of jackfield.retrieval.Parser"
             )
         return made
+
+    def _cfg_of(self, row: Row) -> Mapping[str, Any] | None:
+        """The settings of a parser; None if there are none."""
+        return self._parser_cfg.get(row.address, self._parser_cfg.get(row.name))
 
     @property
     def _plugins(self) -> PluginHost:
@@ -233,6 +239,8 @@ class DocumentReader:
     def _row_for(self, path: str, data: bytes) -> Row:
         specs = self._plugins.specs("parser", ParserSpec)
         suffix = _suffix(path)
+        if suffix in self._parser_for:
+            return self._plugins.find("parser", self._parser_for[suffix])
         fitting = (
             [row for row, spec in specs if suffix and suffix in spec.extensions]
             or _by_magic(specs, data)

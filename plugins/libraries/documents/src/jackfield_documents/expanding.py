@@ -101,10 +101,15 @@ def has_scheme(name: str) -> bool:
     return bool(_SCHEME.match(name)) and not _exists(name)
 
 
-def why_nothing_reads(host: PluginHost) -> WhyNot:
-    """Says of a file whether an installed parser reads files of its name. No file is opened for it."""
+def why_nothing_reads(host: PluginHost, *, also: Iterable[str] = ()) -> WhyNot:
+    """Says of a file whether an installed parser reads files of its name. No file is opened for it.
+
+    Args:
+        host: Whose parsers are asked.
+        also: Further extensions that are read, as for `DocumentReader(parser_for=…)`.
+    """
     specs = [spec for _, spec in host.specs("parser", ParserSpec)]
-    extensions = {extension for spec in specs for extension in spec.extensions}
+    extensions = {*also, *(extension for spec in specs for extension in spec.extensions)}
     media_types = {media_type for spec in specs for media_type in spec.media_types}
 
     def why_not(path: str) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from jackfield.config import ComponentSettings, Config
+from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
+
+if TYPE_CHECKING:  # they load what reading takes, which a configuration does not need
+    from jackfield.plugins import PluginHost
+    from jackfield_documents.documents import DocumentReader
 
 _KEYWORD, _VECTOR = "keyword_search", "vector_search"
+_HYBRID = "jackfield-hybrid-search/hybrid_search"
 
 
 class RAGConfig(Config):
@@ -25,6 +32,14 @@ class RAGConfig(Config):
     rag_keygen_strategy: Literal["none"] = Field(
         default="none", description="How a question becomes keywords: as it is; there is no other way yet"
     )
+    searcher_weights: dict[str, float] = Field(
+        default_factory=dict, description="How much each searcher counts where several are fused: 1 if not named, or 0"
+    )
+    fusion_k: int = Field(default=60, ge=1, description="How much low ranks count where several are fused")
+    rerank: str | ComponentSettings | None = Field(
+        default=None,
+        description="A searcher that has the last word on the order: its name, or a dict of `name` and settings",
+    )
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
     parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; `chunk_size` is the same")
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
@@ -33,8 +48,17 @@ class RAGConfig(Config):
     embedding_model: str | None = Field(
         default=None, description="Given to the searcher with vectors that retrieval_type stands for"
     )
+    embedder_settings: ComponentSettings | None = Field(
+        default=None, description="Settings of that embedder, such as base_url; as embedding_model"
+    )
     index_path: str | None = Field(default=None, description="Where that searcher keeps its index; as embedding_model")
-    fetch_cfg: Mapping[str, Any] = Field(
+    parsers: dict[str, ComponentSettings] = Field(
+        default_factory=dict, description="Settings of parsers, by their names: {'pdf': {'password': …}}"
+    )
+    parser_for: dict[str, str] = Field(
+        default_factory=dict, description="Which parser reads which files: {'htm': 'acme-html/html'}"
+    )
+    fetch_cfg: ComponentSettings = Field(
         default_factory=dict, description="How URLs are fetched; the settings of jackfield-fetch, such as `allow`"
     )
 
@@ -48,6 +72,33 @@ class RAGConfig(Config):
             raise ValueError("a searcher is named twice: leave one out")
         return searchers
 
+    @field_validator("rerank")
+    @classmethod
+    def _a_reranker_has_a_name(cls, rerank: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        if isinstance(rerank, dict):
+            if not (isinstance(rerank.get("name"), str) and rerank["name"]):
+                raise ValueError("a searcher given as a dict needs 'name', besides its settings")
+            if taken := [name for name in ("searcher", "searcher_settings") if name in rerank]:
+                raise ValueError(f"leave {taken[0]!r} out: what is reranked is what the other searchers find")
+        return rerank
+
+    @field_validator("parser_for")
+    @classmethod
+    def _of_extensions(cls, parser_for: dict[str, str]) -> dict[str, str]:
+        return {extension.lower().removeprefix("."): parser for extension, parser in parser_for.items()}
+
+    @model_validator(mode="after")
+    def _weights_are_of_searchers(self) -> Self:
+        asked = self._fused
+        for name, weight in self.searcher_weights.items():
+            if name not in asked:
+                raise ValueError(f"searcher_weights: {name!r} is not asked; the searchers are {', '.join(asked)}")
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ValueError(f"searcher_weights: the weight of {name!r} must be a finite number of at least 0")
+        if not any(self.searcher_weights.get(name, 1) for name in asked):
+            raise ValueError("searcher_weights: every searcher has the weight 0, so nothing is searched: raise one")
+        return self
+
     @model_validator(mode="after")
     def _somebody_reads_them(self) -> Self:
         if self._of_vectors and self.retrieval_type not in ("vector", "hybrid"):
@@ -60,12 +111,60 @@ class RAGConfig(Config):
 
     @property
     def _of_vectors(self) -> dict[str, object]:
-        settings = {"embedding_model": self.embedding_model, "index_path": self.index_path}
+        settings = {
+            "embedding_model": self.embedding_model,
+            "embedder_settings": self.embedder_settings,
+            "index_path": self.index_path,
+        }
         return {name: value for name, value in settings.items() if value is not None}
 
     @property
     def searchers(self) -> dict[str, dict[str, object]]:
-        """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`."""
+        """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`.
+
+        With `rerank` that is one, which asks the others. Those of weight 0 are left out.
+        """
+        asked = {name: settings for name, settings in self._fused.items() if self.searcher_weights.get(name, 1)}
+        if self.rerank is None:
+            return asked
+        last = {"name": self.rerank} if isinstance(self.rerank, str) else dict(self.rerank)
+        if len(asked) == 1:
+            (searcher, settings), *_ = asked.items()
+        else:
+            searcher = _HYBRID
+            settings = {
+                "searchers": [{"name": name, **its} for name, its in asked.items()],
+                "weights": {name: weight for name, weight in self.searcher_weights.items() if weight},
+                "k": self.fusion_k,
+            }
+        return {str(last.pop("name")): {"searcher": searcher, "searcher_settings": settings, **last}}
+
+    def reader(self, host: PluginHost, *, kept_chars: int | None = None) -> DocumentReader:
+        """A reader with these settings of parsers, and of fetching.
+
+        Args:
+            host: Whose parsers are used.
+            kept_chars: As for `DocumentReader`.
+
+        Raises:
+            ConfigError: A parser that a setting names is not there, or its settings do not fit; the message names both.
+        """
+        from jackfield_documents.documents import DocumentReader
+
+        for name, settings in self.parsers.items():
+            _check_parser(host, "parsers", name, settings)
+        for extension, name in self.parser_for.items():
+            _check_parser(host, f"parser_for: {extension}", name)
+        return DocumentReader(
+            host,
+            parser_cfg=self.parsers,
+            parser_for=self.parser_for,
+            kept_chars=kept_chars,
+            fetch_cfg=self.fetch_cfg,
+        )
+
+    @property
+    def _fused(self) -> dict[str, dict[str, object]]:
         match self.retrieval_type:
             case "keyword":
                 return {_KEYWORD: {}}
@@ -83,3 +182,21 @@ class RAGConfig(Config):
             rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
             value = {**rest, "parser_page_size": value["chunk_size"]}
         return super().parse(value, what=what)
+
+
+def _check_parser(host: PluginHost, where: str, name: str, settings: Mapping[str, object] | None = None) -> None:
+    """Find out before the first file whether a parser is there, and takes its settings."""
+    from jackfield.plugins import ParserSpec
+
+    try:
+        row = host.find("parser", name)
+        config = host.spec_of(row, ParserSpec).config
+        config_class = host.load_target(row, config) if config and settings else None
+    except AmbiguousPluginError as error:
+        if settings is None:
+            raise ConfigError(f"rag_cfg: {where}: {error}") from error
+        return  # each of them gets the settings
+    except PluginError as error:
+        raise ConfigError(f"rag_cfg: {where}: {error}") from error
+    if config_class is not None:
+        config_class.parse(settings, what=f"rag_cfg: {where}: {name}")
