@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Chunk, Corpus, Embedder, Hit, Purpose, Searcher
-from jackfield_documents import IndexCache
+from jackfield_documents import IndexCache, Shelf
 
 if TYPE_CHECKING:  # they load numpy, which the first search does
     from jackfield_vector_search.index import Index, Matrix
     from jackfield_vector_search.store import VectorStore
+
+T = TypeVar("T")
+OnProgress = Callable[[int, int], None] | None
+
+BESIDE = "vectors.sqlite"
+"""The file that vectors are kept in beside a corpus on disk."""
+_AT_ONCE = 512  # texts, after which vectors are kept: what is made since is made again if the process is killed
 
 
 class VectorConfig(Config):
@@ -33,7 +42,7 @@ class VectorConfig(Config):
         default_factory=dict, description="Further settings of the embedder: base_url, dimension, batch_size …"
     )
     index_path: str | None = Field(
-        default=None, description="A file that keeps vectors between runs; in memory only if it is not set"
+        default=None, description="A file that keeps vectors between runs; without it, only an index on disk keeps them"
     )
     min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
     max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
@@ -43,7 +52,7 @@ class VectorSearcher(Searcher):
     """Finds chunks by what they mean: those whose vectors point where that of the query does.
 
     A chunk is embedded once, with the headings that it stands under. The vectors of the last eight corpora are kept in
-    memory; those of all chunks, by their text, in the file `index_path`.
+    memory; those of all chunks, by their text, in the file `index_path`, or beside a corpus that is on disk.
 
     Args:
         cfg: The keys of `VectorConfig`.
@@ -65,7 +74,7 @@ class VectorSearcher(Searcher):
         self._indexes: IndexCache[Index] = IndexCache()
         self._lock = threading.Lock()
         self._embedder: Embedder | None = None
-        self._store: VectorStore | None = None
+        self._stores: dict[Path, VectorStore] = {}
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """See `Searcher`; the score is the cosine.
@@ -83,17 +92,26 @@ class VectorSearcher(Searcher):
         question = self._cut(_question_in(query))
         if not corpus.chunks or limit < 1 or not question:
             return []
-        return await sync.in_worker(partial(self._search, question, corpus, limit))
+        return await _in_worker(partial(self._search, question, corpus, limit))
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """See `Searcher`: embed what is not embedded yet. What was made is kept after each 512 texts.
+
+        Raises:
+            ModelServiceError, PluginError, ConfigError: As `search`.
+        """
+        if corpus.chunks:
+            await _in_worker(partial(self._index_of, corpus, on_progress))
 
     async def aclose(self) -> None:
         """Close what the embedder and the file have open; a search opens them again."""
         if self._embedder is not None:
             await self._embedder.aclose()
-        if self._store is not None:
-            await sync.in_worker(self._store.close)
+        for store in list(self._stores.values()):
+            await sync.in_worker(store.close)
 
-    def _search(self, question: str, corpus: Corpus, limit: int) -> list[Hit]:
-        index = self._indexes.get(corpus, self._built)
+    def _search(self, question: str, corpus: Corpus, limit: int, given_up: threading.Event) -> list[Hit]:
+        index = self._index_of(corpus, None, given_up)
         vector = self._embedded([question], "query")[0]
         if index.dimension not in (None, len(vector)):
             raise self._wrong(
@@ -107,33 +125,65 @@ class VectorSearcher(Searcher):
             if least is None or score >= least
         ]
 
-    def _built(self, chunks: Sequence[Chunk]) -> Index:
+    def _index_of(self, corpus: Corpus, on_progress: OnProgress, given_up: threading.Event) -> Index:
+        build = partial(self._built, store=self._store_for(corpus), on_progress=on_progress, given_up=given_up)
+        return self._indexes.get(corpus, build)
+
+    def _built(
+        self, chunks: Sequence[Chunk], *, store: VectorStore | None, on_progress: OnProgress, given_up: threading.Event
+    ) -> Index:
         import numpy as np
 
         from jackfield_vector_search.index import Index
 
         texts = {number: text for number, chunk in enumerate(chunks) if (text := self._cut(_text_of(chunk)))}
-        vectors = self._vectors_of(list(dict.fromkeys(texts.values())))
+        uses = Counter(texts.values())
+        vectors: dict[str, Matrix] = {}
+        done = len(chunks) - len(texts)
+        for some in self._vectors_of(list(uses), store, given_up):
+            vectors.update(some)
+            done += sum(uses[text] for text in some)
+            if on_progress:
+                on_progress(done, len(chunks))
         rows = [vectors[text] for text in texts.values()]
-        if len({len(row) for row in rows}) > 1:
-            raise ConfigError(
-                f"index_path {self.config.index_path!r} has vectors of another length than those that "
-                f"{self.config.embedding_model} makes now: name another file"
-            )
         return Index(np.stack(rows) if rows else np.zeros((0, 0), np.float32), list(texts))
 
-    def _vectors_of(self, texts: Sequence[str]) -> dict[str, Matrix]:
-        """The vectors of texts: those that are kept, and the others from the embedder, which are kept from then on."""
-        store = self._kept()
+    def _vectors_of(
+        self, texts: Sequence[str], store: VectorStore | None, given_up: threading.Event
+    ) -> Iterator[Mapping[str, Matrix]]:
+        """The vectors of texts: first those that are kept, then, some at a time, those that are made and kept now."""
         space = self._made().space
         found = store.get(space, texts) if store else {}
+        yield found
+        length = self._length_of(found, store)
         lacking = [text for text in texts if text not in found]
-        if lacking:
-            made = dict(zip(lacking, self._embedded(lacking, "document"), strict=True))
+        for start in range(0, len(lacking), _AT_ONCE):
+            if given_up.is_set():
+                raise _GivenUpError
+            some = lacking[start : start + _AT_ONCE]
+            rows = self._embedded(some, "document")
+            if length not in (None, rows.shape[1]):
+                raise self._another_length(rows.shape[1], length, store if found else None)
+            length = rows.shape[1]
+            made = dict(zip(some, rows, strict=True))
             if store:
                 store.put(space, made)
-            found.update(made)
-        return found
+            yield made
+
+    def _length_of(self, vectors: Mapping[str, Matrix], store: VectorStore | None) -> int | None:
+        lengths = sorted({len(vector) for vector in vectors.values()})
+        if len(lengths) > 1:
+            raise self._another_length(lengths[1], lengths[0], store)
+        return lengths[0] if lengths else None
+
+    def _another_length(self, now: int, before: int | None, store: VectorStore | None) -> JackfieldError:
+        if store is None:
+            return self._wrong(f"vectors of {now} numbers came, and before them some of {before}")
+        name = self.config.embedding_model
+        return ConfigError(
+            f"{name} makes vectors of {now} numbers, and {store.path} has some of {before} that it made before: use "
+            f"the settings of before, name another file as index_path, or delete this one, so that all are made again"
+        )
 
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Matrix:
         """The vectors of texts, checked, one in each row."""
@@ -168,17 +218,39 @@ class VectorSearcher(Searcher):
                 self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
             return self._embedder
 
-    def _kept(self) -> VectorStore | None:
-        with self._lock:
-            if self._store is None and self.config.index_path:
-                from jackfield_vector_search.store import VectorStore
+    def _store_for(self, corpus: Corpus) -> VectorStore | None:
+        """Where the vectors of a corpus are kept; None for in memory only."""
+        shelf = getattr(corpus, "shelf", None)
+        if self.config.index_path:
+            path = Path(self.config.index_path).expanduser()
+        elif isinstance(shelf, Shelf):
+            path = shelf.folder / BESIDE
+        else:
+            return None
+        from jackfield_vector_search.store import VectorStore
 
-                self._store = VectorStore(Path(self.config.index_path).expanduser())
-            return self._store
+        with self._lock:
+            if path not in self._stores:
+                self._stores[path] = VectorStore(path)
+            return self._stores[path]
 
     def _cut(self, text: str) -> str:
         # Half of a surrogate pair can be in a file's text, and is not UTF-8.
         return text[: self.config.max_chars].encode("utf-8", "replace").decode().strip()
+
+
+class _GivenUpError(Exception):
+    """Nobody waits for the vectors any more; what was made is kept."""
+
+
+async def _in_worker(work: Callable[[threading.Event], T]) -> T:
+    """Work in a thread, which learns when nobody waits for it any more: texts cost money."""
+    given_up = threading.Event()
+    try:
+        return await sync.in_worker(work, given_up)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
 
 
 def _text_of(chunk: Chunk) -> str:
