@@ -20,6 +20,7 @@ from jackfield.results import Source
 from jackfield.settings import Settings
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_assistant import Assistant
+from jackfield_assistant.agent import RETRIEVED
 from jackfield_assistant.knowledge import knowledge_block
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import KnowledgeIndex
@@ -231,3 +232,38 @@ def test_an_older_retrieval_tool_that_gives_passages_and_errors_only_still_works
     result = agent.ask("Does it work?")
     assert "It works." in system_of(model)
     assert result.sources == (Source("old.md"),)
+
+
+def test_an_encrypted_pdf_is_read_with_the_password_of_the_configuration(tmp_path: Path) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    path = tmp_path / "secret.pdf"
+    canvas = Canvas(str(path), encrypt="sesame")
+    canvas.drawString(72, 700, "A panel has 48 sockets.")
+    canvas.save()
+    model = ScriptedModel([answer("48")])
+    events = ask(model, files=[str(path)], rag_cfg={"parsers": {"pdf": {"password": "sesame"}}})
+    assert "A panel has 48 sockets." in system_of(model)
+    assert "sesame" not in f"{events} {model.requests}"
+    with pytest.raises(DocParserError, match="a password is needed"):
+        ask(ScriptedModel([answer("?")]), files=[str(path)])
+    with pytest.raises(ConfigError, match="rag_cfg: parsers: pdf: unknown setting 'pasword'; did you mean 'password'"):
+        ask(ScriptedModel([answer("?")]), files=[str(path)], rag_cfg={"parsers": {"pdf": {"pasword": "sesame"}}})
+
+
+def test_a_searcher_whose_service_is_away_is_noted_and_the_others_are_used(tmp_path: Path) -> None:
+    path = tmp_path / "long.md"
+    path.write_text("\n\n".join([*(f"Note {n} on rivers." for n in range(300)), "A panel has 48 sockets."]))
+    away = {"base_url": "http://127.0.0.1:9/v1", "api_key": "sk-test", "max_retries": 0}
+    rag_cfg = {
+        "retrieval_type": "hybrid",
+        "embedding_model": "openai:m",
+        "embedder_settings": away,
+        "max_ref_token": 200,
+        "parser_page_size": 100,
+    }
+    model = ScriptedModel([answer("48")])
+    events = ask(model, files=[str(path)], rag_cfg=rag_cfg)
+    (event,) = [one for one in events if isinstance(one, PluginEvent) and one.name == RETRIEVED]
+    assert "A panel has 48 sockets." in system_of(model)
+    assert event.data["note"].startswith("vector_search failed and was left out: ")

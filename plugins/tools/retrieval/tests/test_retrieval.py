@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 
 from jackfield.descriptors import required_by
-from jackfield.errors import ConfigError, DocParserError, PluginNotFoundError, ToolArgumentError
+from jackfield.errors import (
+    ConfigError,
+    DocParserError,
+    ModelConnectionError,
+    PluginNotFoundError,
+    ToolArgumentError,
+)
 from jackfield.plugins import default_host
 from jackfield.results import Source, sources_in
 from jackfield.tools import ToolContext, Workspace, find_tool
@@ -311,3 +317,61 @@ def test_a_url_is_a_document_where_it_may_be_fetched(library: list[str]) -> None
     assert found == passages(ask(RetrievalTool(), library[:1], query="anything"))
     with pytest.raises(ToolArgumentError, match="there is no document"):  # a model cannot have others fetched
         ask(RetrievalTool(), library, query="x", files=[url])
+
+
+# --- several searchers ---
+
+AWAY = {"base_url": "http://127.0.0.1:9/v1", "api_key": "sk-test", "max_retries": 0}
+BOTH: dict[str, Any] = {
+    "retrieval_type": "hybrid",
+    "embedding_model": "openai:m",
+    "embedder_settings": AWAY,
+    "max_ref_token": 150,
+    "chunk_size": 100,
+}
+
+
+def test_a_searcher_whose_service_fails_is_left_out_and_the_result_says_so(library: list[str]) -> None:
+    result = ask(RetrievalTool(BOTH), library, query="Where does the lynx sleep?")
+    assert passages(result)[0]["url"] == "lynx.md"
+    (failure,) = result.metadata["failures"]
+    assert failure.startswith("vector_search failed and was left out: ")
+    assert f"not everything was searched: {failure}" in result.content
+    assert all("keyword_search" in hit["ranks"] for hit in result.metadata["hits"])
+
+
+def test_if_all_searchers_fail_so_does_the_search(library: list[str]) -> None:
+    with pytest.raises(ModelConnectionError):
+        ask(RetrievalTool({**BOTH, "retrieval_type": "vector"}), library, query="lynx")
+
+
+def test_weights_decide_between_searchers_and_0_asks_nobody(library: list[str]) -> None:
+    def nearest_to_osprey(request: RecordedRequest) -> Reply:
+        vectors = [
+            [1.0, 0.0] if "osprey" in text or "lynx sleep?" in text else [0.0, 1.0] for text in texts_in(request)
+        ]
+        return embeddings(request, vectors, tokens=1)
+
+    with FakeOpenAI() as server:
+        server.respond(nearest_to_osprey)
+        both = {**BOTH, "embedder_settings": {**AWAY, "base_url": server.url}, "top_k": 1}
+        first = {}
+        for weights in ({"vector_search": 5}, {"keyword_search": 5}):
+            tool = RetrievalTool({**both, "searcher_weights": weights})
+            first[next(iter(weights))] = ask(tool, library, query="Where does the lynx sleep?").metadata["hits"][0]
+        assert {name: hit["location"] for name, hit in first.items()} == {
+            "vector_search": "osprey.md",
+            "keyword_search": "lynx.md",
+        }
+        server.requests.clear()
+        ask(RetrievalTool({**both, "searcher_weights": {"vector_search": 0}}), library, query="lynx")
+        assert server.requests == []
+
+
+def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[str], tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.log2").write_text("The wolf sleeps.")
+    result = ask(RetrievalTool({"parser_for": {"log2": "text"}}), [str(tmp_path / "notes")], query="wolf")
+    assert passages(result)[0]["text"] == ["The wolf sleeps."]
+    with pytest.raises(ConfigError, match=r"rag_cfg: parser_for: log2: .*'txet'"):
+        ask(RetrievalTool({"parser_for": {"log2": "txet"}}), library, query="wolf")

@@ -38,7 +38,7 @@ class Described(Protocol):
     """What a retrieval tool finds that says more of it."""
 
     def metadata(self) -> Mapping[str, Any]:
-        """`sources`, as `jackfield.results.sources_in` reads them; `hits`, `documents` (how many), `skipped`."""
+        """`sources`, as `sources_in` reads them; `hits`, `documents` (how many); as notes `skipped` and `failures`."""
 
 
 class Retriever(Protocol):
@@ -138,7 +138,8 @@ def _event(found: Retrieved) -> PluginEvent:
     }
     if isinstance(found, Described):
         data.update(found.metadata())
-    notes = [*problems, *cast("Sequence[str]", data.get("skipped", ()))]
-    if notes:
-        data["note"] = "; ".join(notes)
+    for part in ("skipped", "failures"):
+        problems = [*problems, *cast("Sequence[str]", data.get(part, ()))]
+    if problems:
+        data["note"] = "; ".join(problems)
     return PluginEvent(RETRIEVED, data)

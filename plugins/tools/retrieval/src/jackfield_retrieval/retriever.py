@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
@@ -12,15 +14,16 @@ from jackfield.plugins import PluginHost
 from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.sync import in_worker
 from jackfield_documents import (
-    DocumentReader,
     Expanded,
     Kept,
     Passage,
     RAGConfig,
+    ask_all,
     best_within,
     choose,
     corpus_of,
     expand,
+    failures_noted,
     fits_whole,
     front_part,
     fuse,
@@ -44,6 +47,7 @@ class RetrievalResult:
         chunks: What the passages are made of.
         documents: How many documents were read or searched.
         skipped: A line for each reason why files of folders were left out.
+        failures: A line for each searcher whose service failed; the others were used.
     """
 
     passages: list[Passage]
@@ -52,6 +56,7 @@ class RetrievalResult:
     chunks: tuple[Chunk, ...] = ()
     documents: int = 0
     skipped: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
     def metadata(self) -> dict[str, object]:
         """What programs get of it: `sources`, `hits` with the place that each searcher gave them, and problems."""
@@ -60,10 +65,11 @@ class RetrievalResult:
         return {
             "sources": [_place(hit.chunk) for hit in hits] or [basename_of(entry["url"]) for entry in self.passages],
             "passages": sum(len(entry["text"]) for entry in self.passages),
-            "hits": [{**_place(hit.chunk), "score": hit.score, "ranks": dict(hit.ranks)} for hit in hits],
+            "hits": [{**_place(hit.chunk), "score": _as_json(hit.score), "ranks": dict(hit.ranks)} for hit in hits],
             "documents": self.documents,
             "errors": [str(error) for error in self.errors],
             "skipped": list(self.skipped),
+            "failures": list(self.failures),
         }
 
 
@@ -82,16 +88,19 @@ class Retriever:
     """Retrieves from files, folders, patterns and indexes. What was read, cut and indexed is kept by content.
 
     Args:
-        config: Sizes, searchers and limits.
+        config: Sizes, parsers, searchers and limits.
         host: The host whose parsers and searchers are used.
+
+    Raises:
+        ConfigError: A parser that `config` names is not there, or its settings do not fit.
     """
 
     def __init__(self, config: RAGConfig, host: PluginHost) -> None:
         self._config = config
         self._host = host
-        self._reader = DocumentReader(host, fetch_cfg=config.fetch_cfg)
+        self._reader = config.reader(host)
         self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
-        self._searchers: dict[tuple[str, object], Searcher] = {}
+        self._searchers: dict[str, Searcher] = {}
         self._indexes: dict[str, KnowledgeIndex] = {}
 
     async def expand(self, files: Iterable[str]) -> Expanded:
@@ -101,7 +110,8 @@ class Retriever:
             ConfigError: There are too many for one conversation.
         """
         try:
-            return await in_worker(expand, list(files), why_not=why_nothing_reads(self._host))
+            why_not = why_nothing_reads(self._host, also=self._config.parser_for)
+            return await in_worker(expand, list(files), why_not=why_not)
         except ConfigError as error:
             raise ConfigError(f"{error}, or keep them in an index: jackfield index build NAME FILES") from error
 
@@ -119,7 +129,9 @@ class Retriever:
         names = list(files)
         for _ in range(_TRIES):
             try:
-                return await self._retrieve(query, names)
+                with failures_noted() as failures:
+                    found = await self._retrieve(query, names)
+                return replace(found, failures=tuple(failures))
             except ChangedIndexError:  # it was built twice since it was opened
                 continue
         raise ConfigError("an index changes faster than it can be searched: build it less often")
@@ -192,29 +204,24 @@ class Retriever:
     async def _hits(self, query: str, corpora: Sequence[Corpus]) -> list[Hit]:
         if not corpora:
             return []
-        wanted = self._config.searchers
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
-        searches = [
-            self._searcher(name, settings, corpus).search(query, corpus, limit=limit)
-            for name, settings in wanted.items()
-            for corpus in corpora
-        ]
-        found = await asyncio.gather(*searches)
-        rankings = {
-            name: _merged(name, found[start : start + len(corpora)])
-            for name, start in zip(wanted, range(0, len(found), len(corpora)), strict=True)
+        asked = {
+            name: partial(self._ranking, name, settings, query, corpora, limit)
+            for name, settings in self._config.searchers.items()
         }
-        hits = next(iter(rankings.values())) if len(wanted) == 1 else fuse(rankings)
+        rankings = await ask_all(asked)
+        weights, k = self._config.searcher_weights, self._config.fusion_k
+        hits = next(iter(rankings.values())) if len(asked) == 1 else fuse(rankings, weights=weights, k=k)
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
-    def _searcher(self, name: str, settings: Mapping[str, object], corpus: Corpus) -> Searcher:
-        if isinstance(corpus, KeptCorpus):
-            settings = corpus.settings_for(name, settings)
-        key = (name, settings.get("index_path"))
-        if key not in self._searchers:
-            self._searchers[key] = make_searcher(name, settings, host=self._host)
-        return self._searchers[key]
+    async def _ranking(
+        self, name: str, settings: Mapping[str, object], query: str, corpora: Sequence[Corpus], limit: int
+    ) -> list[Hit]:
+        if name not in self._searchers:
+            self._searchers[name] = make_searcher(name, settings, host=self._host)
+        searches = [self._searchers[name].search(query, corpus, limit=limit) for corpus in corpora]
+        return _merged(name, await asyncio.gather(*searches))
 
     # --- choosing ---
 
@@ -247,3 +254,8 @@ def _place(chunk: Chunk) -> dict[str, object]:
     if chunk.headings:
         place["headings"] = list(chunk.headings)
     return place
+
+
+def _as_json(score: float) -> float | str:
+    """A score as JSON can have it: there is no number for infinity, which stands before all others."""
+    return score if math.isfinite(score) else "first"

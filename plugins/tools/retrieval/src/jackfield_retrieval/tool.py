@@ -57,6 +57,7 @@ class RetrievalTool(BaseTool):
             raise DocParserError("no document could be read: " + "; ".join(problems))
         shown = [{"url": basename_of(passage["url"]), "text": passage["text"]} for passage in found.passages]
         lines = [json.dumps(shown, ensure_ascii=False, indent=4), *(f"could not be read: {e}" for e in found.errors)]
+        lines += [f"not everything was searched: {failure}" for failure in found.failures]
         return ToolResult("\n\n".join(lines), found.metadata())
 
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
