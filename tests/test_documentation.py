@@ -26,8 +26,9 @@ from jackfield.settings import load_settings
 from jackfield_chat_completions import PROFILES
 from jackfield_manage.cli import parsers as managing
 from jackfield_terminal.options import parsers as asking
+from jackfield_testkit.embeddings import embeddings_of
 from jackfield_testkit.replies import Reply, ToolCall, text, tool_calls
-from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -137,6 +138,11 @@ def model_server() -> Iterator[FakeOpenAI]:
     """A server for the examples that ask a model of OpenAI's kind; it always says the same."""
     with FakeOpenAI(default=text("A recorded answer.")) as server:
         yield server
+
+
+def answer_or_vectors(request: RecordedRequest) -> Reply:
+    """What the server says where there is no script."""
+    return embeddings_of(request) if request.path.endswith("/embeddings") else text("A recorded answer.")
 
 
 def reply_of(line: str) -> Reply:
@@ -427,6 +433,7 @@ def test_commands_that_are_shown_can_be_typed_in_their_order(
     write_files_of(document, folder)
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     keys = {"OPENAI_API_KEY": "sk-example", "OPENAI_BASE_URL": model_server.url}
+    model_server.respond(answer_or_vectors)
     failed = []
     for line in typed_lines()[document]:
         typed = ["bash", "-c", f"{line} < /dev/null"]

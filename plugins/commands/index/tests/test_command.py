@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,33 @@ import pytest
 from jackfield.cli.main import main
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_knowledge.store import Draft
-from jackfield_testkit.embeddings import embeddings, texts_in
+from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
+from jackfield_testkit.replies import error
 from jackfield_testkit.server import FakeOpenAI
 
 JACKFIELD = (sys.executable, "-m", "jackfield", "index")
+# Builds an index; after 20 files it waits until Ctrl-C has cancelled the build, so that it can never be through before.
+WAITS_AFTER_20 = """
+import signal, sys, threading
+from jackfield import sync
+from jackfield.cli.main import main
+from jackfield_index.progress import ProgressLine
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
+is_stopped, stop = threading.Event(), sync._Call.stop
+
+def stop_and_say(call):
+    stop(call)
+    is_stopped.set()
+
+def wait_after_20(line, progress):
+    if progress.done == 20:
+        print("20 files", flush=True)
+        is_stopped.wait(60)
+
+sync._Call.stop, ProgressLine.__call__ = stop_and_say, wait_after_20
+sys.exit(main(["index", "build", "notes", "docs"]))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -149,34 +174,22 @@ def test_progress_goes_to_a_terminal_and_nowhere_else(docs: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(40):
-        (docs / f"{number}.md").write_text(f"# Number {number}\n\n" + "Some text about water. " * 400)
-    # A run of tests in the background ignores the signal, and so do its children. The process sends it to itself:
-    # nobody else knows how far it is.
-    program = """
-import os, signal, sys
-from jackfield.cli.main import main
-from jackfield_knowledge.store import Draft
-
-def put(draft, *document, stored=[], store=Draft.put):
-    store(draft, *document)
-    stored.append(document)
-    if len(stored) == 10:
-        os.kill(os.getpid(), signal.SIGINT)
-
-Draft.put = put
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.exit(main(["index", "build", "notes", "docs"]))
-"""
-    process = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, check=False)
-    said = process.stderr
+    for number in range(60):
+        (docs / f"{number}.md").write_text(f"# Number {number}\n\nSome text about water.")
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITS_AFTER_20], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "20 files\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
     index = KnowledgeIndex("notes")
     stored = len(Draft(index._store._used).documents())
     index.close()
     assert process.returncode == 130
     assert "stopped. What was read is kept" in said
-    assert 10 <= stored < 42
-    assert f"{42 - stored} read" in run(capsys, "build", "notes")
+    assert 20 <= stored < 62
+    assert f"{62 - stored} read" in run(capsys, "build", "notes")
 
 
 def test_several_searchers_say_where_each_had_a_hit(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,3 +204,125 @@ def test_several_searchers_say_where_each_had_a_hit(docs: Path, capsys: pytest.C
     assert hits[0]["ranks"].keys() == {"keyword_search", "vector_search"}
     assert again == hits
     assert sum("tides" in str(texts_in(request)).lower() for request in server.requests) == 1  # it was kept
+
+
+# --- what is made when it is built ---
+
+VECTORS = ("--searcher", "keyword_search", "--searcher", "vector_search", "--embedding-model", "openai:m")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+    """A server of embeddings, which is where the environment says."""
+    with FakeOpenAI() as server:
+        server.respond(embeddings_of)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        yield server
+
+
+def embedded(server: FakeOpenAI) -> list[str]:
+    return sorted(text.rpartition("\n")[2] for request in server.requests for text in texts_in(request))
+
+
+def test_vectors_are_made_while_it_is_built_and_only_of_what_is_new(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    assert len(embedded(server)) == 2
+    server.requests.clear()
+    (hit, *_) = as_json(capsys, "search", "notes", "invoices")  # as it was built
+    assert hit["ranks"].keys() == {"keyword_search", "vector_search"}
+    assert embedded(server) == ["invoices"]
+    server.requests.clear()
+    (docs / "new.md").write_text("Penguins huddle.")
+    run(capsys, "add", "notes", "docs/new.md")
+    assert embedded(server) == ["Penguins huddle."]
+    assert "for keyword_search, vector_search" in run(capsys, "info", "notes")
+
+
+def test_an_agent_file_says_how_to_read_and_search(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("agent.json").write_text(
+        json.dumps(
+            {
+                "agent": "assistant",
+                "rag_cfg": {
+                    "retrieval_type": "hybrid",
+                    "embedding_model": "openai:m",
+                    "chunk_size": 77,
+                    "parser_for": {"raw": "text"},
+                },
+            }
+        )
+    )
+    built = as_json(capsys, "build", "notes", "docs", "--agent", "agent.json")
+    assert (built["read"], built["skipped"]) == (3, {})
+    information = as_json(capsys, "info", "notes")
+    assert information["chunk_size"] == 77
+    assert information["searchers"] == {"keyword_search": {}, "vector_search": {"embedding_model": "openai:m"}}
+    assert len(embedded(server)) == 3
+
+
+def test_a_service_that_is_away_leaves_the_index_whole_and_the_next_build_goes_on(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.respond(lambda request: embeddings(request, [[float("nan")] * 2 for _ in texts_in(request)], tokens=1))
+    said = run(capsys, "build", "notes", "docs", *VECTORS, code=1)
+    assert "jackfield: vector_search: " in said
+    assert "What was made is kept: build again" in said
+    assert "notes: 2 read" in said
+    assert run(capsys, "search", "notes", "high", "water", "--type", "keyword").startswith("1. docs/tides.md")
+    server.respond(embeddings_of)
+    run(capsys, "build", "notes")
+    server.requests.clear()
+    run(capsys, "build", "notes")
+    assert embedded(server) == []
+
+
+def test_a_search_goes_on_without_a_service_and_says_so(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    server.respond(lambda _: error(401, "no"))
+    said = run(capsys, "search", "notes", "high", "water")
+    assert "jackfield: vector_search failed and was left out: " in said
+    assert "1. docs/tides.md" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--searcher", "no_such"), "no searcher 'no_such' is installed"),
+        (("--searcher", "vector_search"), "vector_search: embedding_model"),
+        (("--searcher", '{"k1": 2}'), "--searcher: 'name' is missing"),
+        (("--searcher", '{"name": '), "--searcher: this is not JSON"),
+        (("--searcher", '{"name": "keyword_search", "k2": 2}'), "unknown setting 'k2'; known: b, chinese, k1"),
+        (("--embedding-model", "openai:m"), "--embedding-model is for vectors"),
+        (
+            (
+                "--searcher",
+                '{"name": "vector_search", "embedding_model": "openai:m", "embedder_settings": {"api_key": "k"}}',
+            ),
+            "an index does not keep secrets",
+        ),
+        (("--agent", "gone.yaml"), "gone.yaml"),
+    ],
+)
+def test_a_wrong_searcher_is_said_before_a_file_is_read(
+    docs: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+) -> None:
+    assert says in run(capsys, "build", "notes", "docs", *arguments, code=1)
+    assert not KnowledgeIndex("notes").exists
+
+
+def test_progress_of_vectors_is_shown(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("jackfield_index.progress._PAUSE_S", 0)
+    assert main(["index", "build", "notes", "docs", *VECTORS]) == 0
+    shown = capsys.readouterr().err
+    assert "2 of 2 chunks  vector_search" in shown
+    assert shown.endswith("\r\x1b[K")

@@ -449,3 +449,27 @@ def test_an_index_that_another_process_holds_is_an_error_after_a_while(monkeypat
             build()
     build()
     assert texts() == ["two"]
+
+
+# --- what it is for ---
+
+
+def test_an_index_knows_which_searchers_it_was_built_for(home: Path) -> None:
+    write(a="Tides.")
+    build("docs")
+    assert KnowledgeIndex("notes").searchers() == {}
+    wanted = {"keyword_search": {}, "vector_search": {"embedding_model": "openai:m", "embedder_settings": {"a": [1]}}}
+    build("docs", searchers=wanted)
+    build()
+    add("docs")
+    assert KnowledgeIndex("notes").searchers() == wanted
+    assert KnowledgeIndex("notes").facts().documents == 1
+
+
+@pytest.mark.parametrize("wrong", [{"api_key": "sk-secret"}, {"deep": [{"password": "sk-secret"}]}, {"path": Path()}])
+def test_no_secret_is_kept_and_nothing_that_is_not_json(home: Path, wrong: dict[str, Any]) -> None:
+    write(a="Tides.")
+    with pytest.raises(ConfigError, match="searcher 'vector_search': an index") as raised:
+        build("docs", searchers={"vector_search": wrong})
+    assert "sk-secret" not in str(raised.value)
+    assert not KnowledgeIndex("notes").exists

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jackfield import sync
-from jackfield.errors import JackfieldError, PluginNotFoundError
+from jackfield.agents import load_agent_config
+from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
-from jackfield.retrieval import Hit, make_searcher, shown_path
-from jackfield_documents import DocumentReader, RAGConfig, fuse, why_nothing_reads
+from jackfield.retrieval import Corpus, Hit, Searcher, make_searcher, shown_path
+from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, why_nothing_reads
 from jackfield_index.progress import ProgressLine
-from jackfield_knowledge import Built, KeptCorpus, KnowledgeIndex, index_names
+from jackfield_knowledge import Built, KnowledgeIndex, index_names
 
 _EXAMPLES = """\
 examples:
   jackfield index build notes ~/notes "papers/**/*.pdf"
   jackfield index build notes                     # bring it up to date
+  jackfield index build notes --type hybrid --embedding-model openai:text-embedding-3-small
   jackfield index search notes how are invoices paid
 
 An index is used as a file: files=["index:notes"] of an assistant.
@@ -29,7 +31,10 @@ NAME is a name of letters, digits, '.', '-' and '_', or a path with a slash.
 """
 _SHOWN_CHARS = 200
 _SHOWN_FAILURES = 10
-_WORDS = "keyword_search"
+_FUSED = 100  # hits of each searcher, where several are fused
+_WORDS, _VECTORS = "keyword_search", "vector_search"
+_OF_TYPES = ("retrieval_type", "embedding_model", "embedder_settings", "index_path")
+_SEARCHER_JSON = """'{"name": "vector_search", "embedding_model": "openai:text-embedding-3-small"}'"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,33 +52,37 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    index = KnowledgeIndex(options.name)
+    index, config = KnowledgeIndex(options.name), _config(options)
+    searchers = _made(_named_searchers(config) or _noted(index))
     with ProgressLine() as line:
         work = index.build(
             options.files,
-            reader=_reader(),
-            why_not=why_nothing_reads(default_host()),
-            size_tokens=options.chunk_size,
-            overlap_chars=options.chunk_overlap,
+            reader=config.reader(default_host(), kept_chars=1),  # each file is read once
+            why_not=_why_not(config),
+            size_tokens=_given(config, "parser_page_size", options.chunk_size),
+            overlap_chars=_given(config, "chunk_overlap", options.chunk_overlap),
+            searchers=_named_searchers(config),
             on_progress=line,
         )
-        return _changed(index, _run(work), options, line)
+        return _changed(index, work, searchers, options, line)
 
 
 def _add(options: argparse.Namespace) -> int:
-    index = KnowledgeIndex(options.name)
+    index, config = KnowledgeIndex(options.name), _config(options)
+    reader = config.reader(default_host(), kept_chars=1)
+    searchers = _made(_noted(index))
     with ProgressLine() as line:
-        work = index.add(options.files, reader=_reader(), why_not=why_nothing_reads(default_host()), on_progress=line)
-        return _changed(index, _run(work), options, line)
+        work = index.add(options.files, reader=reader, why_not=_why_not(config), on_progress=line)
+        return _changed(index, work, searchers, options, line)
 
 
 def _remove(options: argparse.Namespace) -> int:
-    index = KnowledgeIndex(options.name)
+    index, config = KnowledgeIndex(options.name), _config(options)
+    reader = config.reader(default_host(), kept_chars=1)
+    searchers = _made(_noted(index))
     with ProgressLine() as line:
-        work = index.remove(
-            options.files, reader=_reader(), why_not=why_nothing_reads(default_host()), on_progress=line
-        )
-        return _changed(index, _run(work), options, line)
+        work = index.remove(options.files, reader=reader, why_not=_why_not(config), on_progress=line)
+        return _changed(index, work, searchers, options, line)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -91,17 +100,20 @@ def _info(options: argparse.Namespace) -> int:
     index = KnowledgeIndex(options.name)
     facts = index.facts()
     steps = [{"name": step.name, "adds": step.adds} for step in index.names()]
+    searchers = index.searchers()
     documents = [
         {"location": one.location, "title": one.title, "chunks": one.chunks, "error": one.error}
         for one in index.documents()
     ]
     if options.json:
         size = {"chunk_size": facts.size_tokens, "chunk_overlap": facts.overlap_chars, "tokens": facts.tokens}
-        _say_json({**_described(index), **size, "names": steps, "files": documents})
+        _say_json({**_described(index), **size, "names": steps, "searchers": searchers, "files": documents})
         return 0
     sizes = f"{facts.chunks} chunks of up to {facts.size_tokens} tokens"
     _say(f"{shown_path(options.name)}: {facts.documents} documents, {sizes}")
     _say(f"in {shown_path(str(index.folder))}")
+    if searchers:
+        _say(f"for {', '.join(searchers)}")
     for step in index.names():
         _say(f"  {'+' if step.adds else '-'} {shown_path(step.name)}")
     for one in index.documents():
@@ -110,10 +122,13 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
-    given = {"retrieval_type": options.type, "embedding_model": options.embedding_model}
-    settings = {name: value for name, value in given.items() if value is not None}
-    corpus = KnowledgeIndex(options.name).corpus()
-    hits = sync.run(_found(" ".join(options.query), corpus, RAGConfig.parse(settings), limit=options.limit))
+    index, config = KnowledgeIndex(options.name), _config(options)
+    corpus = index.corpus()
+    wanted = _named_searchers(config) or index.searchers() or config.searchers
+    with failures_noted() as failures:
+        hits = sync.run(_found(" ".join(options.query), corpus, config, wanted, limit=options.limit))
+    for failure in failures:
+        sys.stderr.write(f"jackfield: {failure}\n")
     if options.json:
         _say_json([_hit(hit) for hit in hits])
         return 0
@@ -125,60 +140,145 @@ def _search(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _found(query: str, corpus: KeptCorpus, config: RAGConfig, *, limit: int) -> list[Hit]:
-    searchers = {
-        name: make_searcher(name, corpus.settings_for(name, settings), host=default_host())
-        for name, settings in config.searchers.items()
-    }
-    found = await asyncio.gather(*(one.search(query, corpus, limit=limit) for one in searchers.values()))
-    return found[0] if len(found) == 1 else fuse(dict(zip(searchers, found, strict=True)))[:limit]
+async def _found(
+    query: str, corpus: Corpus, config: RAGConfig, wanted: Mapping[str, Mapping[str, object]], *, limit: int
+) -> list[Hit]:
+    searchers = {name: make_searcher(name, settings, host=default_host()) for name, settings in wanted.items()}
+    # What a searcher has at a low place may be at a high one of them all.
+    each = limit if len(searchers) == 1 else max(limit, _FUSED)
+    try:
+        rankings = await ask_all(
+            {name: partial(one.search, query, corpus, limit=each) for name, one in searchers.items()}
+        )
+    finally:
+        await _close(searchers.values())
+    if len(searchers) == 1:
+        return rankings[next(iter(searchers))]
+    return fuse(rankings, weights=config.searcher_weights, k=config.fusion_k)[:limit]
+
+
+async def _close(searchers: Iterable[Searcher]) -> None:
+    for one in searchers:
+        await one.aclose()
 
 
 # --- building ---
 
 
-def _reader() -> DocumentReader:
-    return DocumentReader(default_host(), kept_chars=1)  # each file is read once
-
-
-def _run(work: Coroutine[Any, Any, Built]) -> Built:
+def _changed(
+    index: KnowledgeIndex,
+    work: Coroutine[Any, Any, Built],
+    searchers: Mapping[str, Searcher],
+    options: argparse.Namespace,
+    line: ProgressLine,
+) -> int:
     try:
-        return sync.run(work)
+        built = sync.run(work)
+        problems = sync.run(_prepared(index, searchers, line))
     except KeyboardInterrupt:
         sys.stderr.write(
-            "\njackfield: stopped. What was read is kept, what the index held before can be searched, and the next "
+            "\njackfield: stopped. What was read is kept, and so are vectors; the index can be searched, and the next "
             "build goes on from there\n"
         )
         raise
-
-
-def _changed(index: KnowledgeIndex, built: Built, options: argparse.Namespace, line: ProgressLine) -> int:
-    line.say("indexing words")
-    _index_words(index)
     line.clear()
     for path, reason in list(built.failed.items())[:_SHOWN_FAILURES]:
         sys.stderr.write(f"jackfield: {_near(path)}: {shown_path(reason)}\n")
     if len(built.failed) > _SHOWN_FAILURES:
         sys.stderr.write(f"jackfield: and {len(built.failed) - _SHOWN_FAILURES} more files cannot be read\n")
+    for problem in problems:
+        sys.stderr.write(f"jackfield: {problem}. What was made is kept: build again, and it goes on from there\n")
     if options.json:
         _say_json(_built(index, built))
-        return 0
+        return 1 if problems else 0
     facts = index.facts()
     _say(
         f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
         f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
         f"{facts.chunks} chunks"
     )
-    return 0
+    return 1 if problems else 0
 
 
-def _index_words(index: KnowledgeIndex) -> None:
-    """Have the searcher by words make its index now, and not when somebody waits for an answer."""
+def _noted(index: KnowledgeIndex) -> Mapping[str, Mapping[str, object]]:
+    return index.searchers() if index.exists else {}
+
+
+def _made(wanted: Mapping[str, Mapping[str, object]]) -> dict[str, Searcher]:
+    """The searchers that are to be prepared; a wrong setting is an error before the first file is read."""
     try:
-        searcher = make_searcher(_WORDS, {}, host=default_host())
+        return {
+            name: make_searcher(name, settings, host=default_host())
+            for name, settings in (wanted or {_WORDS: {}}).items()
+        }
     except PluginNotFoundError:
-        return
-    sync.run(searcher.search(".", index.corpus(), limit=1))
+        if wanted:
+            raise
+        return {}  # nobody asked for it
+
+
+async def _prepared(index: KnowledgeIndex, searchers: Mapping[str, Searcher], line: ProgressLine) -> list[str]:
+    """Have searchers make what they need now, and not when somebody waits for an answer; gives what went wrong."""
+    problems = []
+    for name, searcher in searchers.items():
+        line.say(f"{name}: indexing")
+        try:
+            await searcher.prepare(index.corpus(), on_progress=partial(line.count, name))
+        except JackfieldError as error:
+            problems.append(f"{name}: {shown_path(str(error))}")
+        finally:
+            await searcher.aclose()
+    return problems
+
+
+def _why_not(config: RAGConfig) -> WhyNot:
+    return why_nothing_reads(default_host(), also=config.parser_for)
+
+
+# --- what the options say of reading and searching ---
+
+
+def _config(options: argparse.Namespace) -> RAGConfig:
+    """`rag_cfg` of the agent file, with what the options say over it."""
+    config = RAGConfig.parse(load_agent_config(options.agent).rag_cfg if options.agent else None)
+    given: dict[str, object] = {key: getattr(config, key) for key in config.model_fields_set}
+    named = [_searcher(text) for text in getattr(options, "searcher", None) or ()]
+    model, kind = getattr(options, "embedding_model", None), getattr(options, "type", None)
+    if named:
+        given = {key: value for key, value in given.items() if key not in _OF_TYPES}
+        given["rag_searchers"] = [
+            {**entry, "embedding_model": model} if model and entry["name"] == _VECTORS else entry for entry in named
+        ]
+    if model and not kind and not any(entry["name"] == _VECTORS for entry in named):
+        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
+    if kind:
+        given["retrieval_type"] = kind
+        given.update({"embedding_model": model} if model else {})
+    return RAGConfig.parse(given)
+
+
+def _searcher(text: str) -> dict[str, object]:
+    """A searcher as an option names it."""
+    if not text.lstrip().startswith("{"):
+        return {"name": text}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--searcher: this is not JSON ({error}): write a name, or {_SEARCHER_JSON}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        raise ConfigError(f"--searcher: 'name' is missing: write a name, or {_SEARCHER_JSON}")
+    return found
+
+
+def _named_searchers(config: RAGConfig) -> dict[str, dict[str, object]] | None:
+    """The searchers that somebody has named; None if nobody has."""
+    return config.searchers if {"rag_searchers", "retrieval_type", "rerank"} & config.model_fields_set else None
+
+
+def _given(config: RAGConfig, setting: str, option: int | None) -> int | None:
+    if option is not None or setting not in config.model_fields_set:
+        return option
+    return int(getattr(config, setting))
 
 
 # --- printing ---
@@ -276,18 +376,37 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--chunk-overlap", type=_at_least(0), metavar="N", help="characters that a chunk repeats; 150 if never given"
     )
+    _of_searching(build, "which searchers make their index now, and search it later")
+    _of_reading(build)
     add = _command(commands, "add", "add files, and bring the others up to date", _add)
     add.add_argument("files", nargs="+", metavar="FILES", help="files, folders, URLs and patterns")
+    _of_reading(add)
     remove = _command(commands, "remove", "take files out, and bring the others up to date", _remove)
     remove.add_argument("files", nargs="+", metavar="FILES", help="files, folders, URLs and patterns")
+    _of_reading(remove)
     _command(commands, "list", "the indexes that there are", _list, takes_name=False)
     _command(commands, "info", "what an index holds", _info)
     search = _command(commands, "search", "search an index", _search)
     search.add_argument("query", nargs="+", metavar="QUERY", help="a question, or keywords")
     search.add_argument("--limit", type=_at_least(1), default=10, metavar="N", help="the most hits (default: 10)")
-    search.add_argument("--type", choices=("keyword", "vector", "hybrid"), help="how to search (default: keyword)")
-    search.add_argument("--embedding-model", metavar="MODEL", help="for vectors: openai:text-embedding-3-small")
+    _of_searching(search, "how to search (default: as the index was built)")
+    _of_reading(search)
     return parser
+
+
+def _of_searching(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--type", choices=("keyword", "vector", "hybrid"), help=text)
+    parser.add_argument(
+        "--searcher",
+        action="append",
+        metavar="NAME",
+        help="a searcher, or JSON of its 'name' and settings; again for more",
+    )
+    parser.add_argument("--embedding-model", metavar="MODEL", help="for vectors: openai:text-embedding-3-small")
+
+
+def _of_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="FILE", help="take rag_cfg of this agent file: parsers, searchers, sizes")
 
 
 def _command(

@@ -25,14 +25,20 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far it is."""
+        self._show(progress.done, progress.total, "files", shown_path(basename_of(progress.location)))
+
+    def count(self, searcher: str, done: int, total: int) -> None:
+        """Show how far a searcher is with its chunks. It may be called from any thread."""
+        self._show(done, total, "chunks", searcher)
+
+    def _show(self, done: int, total: int, unit: str, name: str) -> None:
         now = time.monotonic()
         if now < self._next_s:
             return
         self._next_s = now + _PAUSE_S
-        filled = _BAR * progress.done // max(1, progress.total)
+        filled = _BAR * done // max(1, total)
         bar = "#" * filled + "." * (_BAR - filled)
-        name = shown_path(basename_of(progress.location))
-        self.say(f"[{bar}] {progress.done} of {progress.total} files  {name}")
+        self.say(f"[{bar}] {done} of {total} {unit}  {name}")
 
     def say(self, text: str) -> None:
         """Show a text in place of the last one."""

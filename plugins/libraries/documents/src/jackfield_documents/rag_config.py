@@ -147,7 +147,7 @@ class RAGConfig(Config):
             kept_chars: As for `DocumentReader`.
 
         Raises:
-            ConfigError: A parser that a setting names is not there, or its settings do not fit; the message names both.
+            ConfigError: A parser that a setting names is not installed, or its settings do not fit; the message names both.
         """
         from jackfield_documents.documents import DocumentReader
 

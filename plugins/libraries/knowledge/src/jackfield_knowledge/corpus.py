@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import cast, overload
@@ -11,8 +11,6 @@ from typing import cast, overload
 from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents import Shelf
 from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
-
-_OF_VECTORS = "vector_search"
 
 
 class KeptCorpus(Corpus):
@@ -31,14 +29,6 @@ class KeptCorpus(Corpus):
         super().__init__(cast("tuple[Chunk, ...]", KeptChunks(store, facts)))
         object.__setattr__(self, "facts", facts)
         object.__setattr__(self, "shelf", Shelf(store.folder, facts.content))
-
-    def settings_for(self, searcher: str, settings: Mapping[str, object]) -> dict[str, object]:
-        """The settings of a searcher by its name: vectors are kept beside the index, unless they say where.
-
-        What was embedded for an index once is then never embedded again, in whatever process.
-        """
-        beside = {"index_path": str(self.shelf.folder / "vectors.sqlite")} if searcher == _OF_VECTORS else {}
-        return {**beside, **settings}
 
     @cached_property
     def content_hash(self) -> str:

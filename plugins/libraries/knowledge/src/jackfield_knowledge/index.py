@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from jackfield.config import without_secrets
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
 from jackfield.retrieval import shown_path
@@ -117,6 +119,15 @@ class KnowledgeIndex:
         self._check_exists()
         return self._store.steps()
 
+    def searchers(self) -> dict[str, dict[str, object]]:
+        """The searchers that it was built for, by name, with their settings; {} if none were named.
+
+        Raises:
+            ConfigError: As `facts`.
+        """
+        self._check_exists()
+        return self._store.searchers()
+
     def documents(self) -> list[StoredDocument]:
         """Its documents, sorted by location.
 
@@ -150,6 +161,7 @@ class KnowledgeIndex:
         why_not: WhyNot | None = None,
         size_tokens: int | None = None,
         overlap_chars: int | None = None,
+        searchers: Mapping[str, Mapping[str, object]] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
         """Make it hold the files of these names; without names, bring it up to date with those it has.
@@ -163,18 +175,22 @@ class KnowledgeIndex:
             why_not: Which files of folders are left out; see `expand`.
             size_tokens, overlap_chars: How documents are cut, as for `chunk_document`; as before if None. Whoever
                 changes them has everything cut again.
+            searchers: Which searchers it is for, by name, with their settings; as before if None. They are noted, and
+                not prepared: `prepare` of a searcher does that, with `corpus`.
             on_progress: Is called after each file, in this task.
 
         Raises:
-            ConfigError: A name stands for nothing, or the index cannot be used or is being built elsewhere.
+            ConfigError: A name stands for nothing, the index cannot be used or is being built elsewhere, or a secret is
+                among the settings of a searcher.
         """
+        _check_without_secrets(searchers or {})
         steps = [Step(name, True) for name in _absolute(names)]
         if not steps:
             self._check_exists()
         else:
             await in_worker(_check_found, steps)
         sizes = _Sizes(size_tokens, overlap_chars)
-        return await self._change(lambda old: steps or old, sizes, reader, why_not, on_progress)
+        return await self._change(lambda old: steps or old, sizes, reader, why_not, on_progress, searchers=searchers)
 
     async def add(
         self,
@@ -209,11 +225,15 @@ class KnowledgeIndex:
         reader: DocumentReader,
         why_not: WhyNot | None,
         on_progress: Callable[[Progress], None] | None,
+        *,
+        searchers: Mapping[str, Mapping[str, object]] | None = None,
     ) -> Built:
         async with self._building() as draft:
             steps = following(await in_worker(self._store.steps))
             facts = sizes.of(await in_worker(self._store.facts))
             await in_worker(draft.set_steps, steps, size_tokens=facts.size_tokens, overlap_chars=facts.overlap_chars)
+            if searchers is not None:
+                await in_worker(draft.set_searchers, searchers)
             found = await in_worker(_files_of, steps, why_not)
             build = _Build(draft, reader, facts, on_progress)
             return await build.run(found)
@@ -365,6 +385,19 @@ def _absolute(names: Iterable[str]) -> list[str]:
             raise ConfigError(f"{shown_path(name)} cannot be indexed: only files, folders, patterns and URLs can")
         absolute.append(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay as they are named
     return list(dict.fromkeys(absolute))
+
+
+def _check_without_secrets(searchers: Mapping[str, Mapping[str, object]]) -> None:
+    for name, settings in searchers.items():
+        try:
+            plain = json.loads(json.dumps(settings))
+        except TypeError as error:
+            raise ConfigError(f"searcher {name!r}: an index keeps its settings as JSON: {error}") from error
+        if without_secrets(plain) != plain:
+            raise ConfigError(
+                f"searcher {name!r}: an index does not keep secrets, and one is among these settings: leave it out, "
+                f"and set it as an environment variable, such as OPENAI_API_KEY"
+            )
 
 
 def _check_found(steps: Sequence[Step]) -> None:

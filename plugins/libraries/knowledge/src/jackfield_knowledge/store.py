@@ -13,7 +13,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -219,6 +219,13 @@ class Store:
             raise ChangedIndexError
         return [_chunk(document, row) for row in rows]
 
+    def searchers(self) -> dict[str, dict[str, object]]:
+        """Which searchers it is made for, with their settings; {} if nobody has said so."""
+        query = "SELECT value FROM facts WHERE name = 'searchers'"
+        row = self._used(lambda connection: connection.execute(query).fetchone())
+        found: dict[str, dict[str, object]] = json.loads(row[0]) if row else {}
+        return found
+
     def close(self) -> None:
         """Close the file; it is opened again when it is needed."""
         self._file.close()
@@ -292,6 +299,15 @@ class Draft:
 
     def __init__(self, use: _Use) -> None:
         self._used = use
+
+    def set_searchers(self, searchers: Mapping[str, Mapping[str, object]]) -> None:
+        """Say which searchers it is made for."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                _set_facts(connection, {"searchers": json.dumps(searchers)})
+
+        self._used(write)
 
     def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
         """Say what is to be in it from now on, and how it is cut; documents follow as they are stored."""
@@ -394,7 +410,7 @@ def _begun(connection: sqlite3.Connection) -> bool:
 
 def _facts(connection: sqlite3.Connection) -> IndexFacts:
     found = dict(connection.execute("SELECT name, value FROM facts"))
-    numbers = {name: int(value) for name, value in found.items() if name != "content"}
+    numbers = {one.name: int(found[one.name]) for one in fields(IndexFacts) if one.name != "content"}
     return IndexFacts(content=found["content"], **numbers)
 
 

@@ -92,7 +92,7 @@ class Retriever:
         host: The host whose parsers and searchers are used.
 
     Raises:
-        ConfigError: A parser that `config` names is not there, or its settings do not fit.
+        ConfigError: A parser that `config` names is not installed, or its settings do not fit.
     """
 
     def __init__(self, config: RAGConfig, host: PluginHost) -> None:
