@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Chunk, Corpus, Document, Hit
 from jackfield.tokens import estimate_tokens
-from jackfield_documents import IndexCache, Kept, best_within, choose, corpus_of, front_part, fuse, passages
+from jackfield_documents import (
+    IndexCache,
+    Kept,
+    best_within,
+    choose,
+    corpus_of,
+    front_part,
+    fuse,
+    passages,
+    score_as_json,
+)
 
 
 def chunk(number: int, source: str = "a", tokens: int = 10) -> Chunk:
@@ -80,6 +90,11 @@ def test_a_chunk_scored_as_infinite_stands_first() -> None:
     fused = fuse({"keyword": ranking(1, 2, 3), "front": ranking(3, score=math.inf)})
     assert ids(fused) == [3, 1, 2]
     assert fused[0].score == math.inf
+
+
+@pytest.mark.parametrize(("score", "shown"), [(0.25, 0.25), (math.inf, "first")])
+def test_every_score_can_be_written_as_json(score: float, shown: object) -> None:
+    assert score_as_json(score) == shown
 
 
 def test_the_scores_are_those_of_the_formula() -> None:

@@ -91,6 +91,11 @@ def test_a_reranker_has_a_name_and_not_another_searcher(rerank: dict[str, str], 
         RAGConfig.parse({"rerank": rerank})
 
 
+def test_the_front_of_documents_knows_how_much_a_request_may_hold() -> None:
+    config = RAGConfig.parse({"rag_searchers": ["keyword_search", "front_page_search"], "max_ref_token": 400})
+    assert config.searchers == {"keyword_search": {}, "front_page_search": {"max_ref_token": 400}}
+
+
 def test_settings_of_parsers_are_shown_to_nobody() -> None:
     config = RAGConfig.parse({"parsers": {"pdf": {"password": "geheim"}}, "parser_for": {".HTM": "acme/html"}})
     assert config.parsers["pdf"]["password"] == "geheim"

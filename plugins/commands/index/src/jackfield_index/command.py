@@ -15,7 +15,7 @@ from jackfield.agents import load_agent_config
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
 from jackfield.retrieval import Corpus, Hit, Searcher, make_searcher, shown_path
-from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, why_nothing_reads
+from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, score_as_json, why_nothing_reads
 from jackfield_index.progress import ProgressLine
 from jackfield_knowledge import Built, KnowledgeIndex, index_names
 
@@ -316,7 +316,7 @@ def _hit(hit: Hit) -> Mapping[str, object]:
         "location": chunk.source,
         "page": chunk.page,
         "headings": list(chunk.headings),
-        "score": hit.score,
+        "score": score_as_json(hit.score),
         "ranks": dict(hit.ranks),
         "text": chunk.text,
     }

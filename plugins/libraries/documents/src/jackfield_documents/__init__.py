@@ -10,6 +10,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `chunking`: documents cut into chunks.
 - `budget`: which chunks fit into a request, and how they are shown.
 - `fuse`: one ranking out of several.
+- `named_searchers`: searchers as settings name them.
 - `strategies`: several searchers at the same time, and what is done if one fails.
 - `keep`: what a searcher keeps of a corpus.
 - `archives`, `decoding`, `tables`: for parsers: zip files with limits, texts in any encoding, tables as Markdown.
@@ -20,7 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jackfield_documents.fuse import fuse  # here, because its module has its name
+from jackfield_documents.fuse import fuse, score_as_json  # here, because its module has its name
 
 if TYPE_CHECKING:
     from jackfield_documents.archives import Archive
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from jackfield_documents.documents import DocumentReader, Fingerprint, Reading, file_signature, is_settled
     from jackfield_documents.expanding import Expanded, Skipped, WhyNot, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
+    from jackfield_documents.named_searchers import check_weights, searchers_by_name
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
@@ -57,6 +59,7 @@ __all__ = [
     "ask_all",
     "best_within",
     "cells_of",
+    "check_weights",
     "choose",
     "chunk_document",
     "corpus_of",
@@ -73,6 +76,8 @@ __all__ = [
     "passages",
     "pipe_table",
     "places_of",
+    "score_as_json",
+    "searchers_by_name",
     "text_of",
     "why_nothing_reads",
 ]
@@ -105,6 +110,8 @@ _HOME = {
     "Kept": "keep",
     "OnShelf": "keep",
     "Shelf": "keep",
+    "check_weights": "named_searchers",
+    "searchers_by_name": "named_searchers",
     "ParserLimits": "parsing",
     "Place": "places",
     "cells_of": "places",

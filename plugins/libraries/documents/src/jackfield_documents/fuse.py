@@ -55,6 +55,11 @@ def fuse(
     return [Hit(chunks[id_], math.inf if id_ in pinned else score[id_], ranks[id_]) for id_ in best_first]
 
 
+def score_as_json(score: float) -> float | str:
+    """A score as JSON can have it: there is no number for infinity, which stands before all others."""
+    return score if math.isfinite(score) else "first"
+
+
 def _weight_of(name: str, weights: Mapping[str, float] | None) -> float:
     weight = (weights or {}).get(name, 1.0)
     if not (math.isfinite(weight) and weight >= 0):

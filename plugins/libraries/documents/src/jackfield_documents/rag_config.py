@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -10,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from jackfield.config import ComponentSettings, Config
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
+from jackfield_documents.named_searchers import check_weights, searchers_by_name
 
 if TYPE_CHECKING:  # they load what reading takes, which a configuration does not need
     from jackfield.plugins import PluginHost
@@ -65,19 +65,14 @@ class RAGConfig(Config):
     @field_validator("rag_searchers")
     @classmethod
     def _searchers_have_names(cls, searchers: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
-        names = [entry if isinstance(entry, str) else entry.get("name") for entry in searchers]
-        if not all(isinstance(name, str) and name for name in names):
-            raise ValueError("a searcher given as a dict needs 'name', besides its settings")
-        if len(set(names)) < len(names):
-            raise ValueError("a searcher is named twice: leave one out")
+        searchers_by_name(searchers)
         return searchers
 
     @field_validator("rerank")
     @classmethod
     def _a_reranker_has_a_name(cls, rerank: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
         if isinstance(rerank, dict):
-            if not (isinstance(rerank.get("name"), str) and rerank["name"]):
-                raise ValueError("a searcher given as a dict needs 'name', besides its settings")
+            searchers_by_name([rerank])
             if taken := [name for name in ("searcher", "searcher_settings") if name in rerank]:
                 raise ValueError(f"leave {taken[0]!r} out: what is reranked is what the other searchers find")
         return rerank
@@ -89,14 +84,10 @@ class RAGConfig(Config):
 
     @model_validator(mode="after")
     def _weights_are_of_searchers(self) -> Self:
-        asked = self._fused
-        for name, weight in self.searcher_weights.items():
-            if name not in asked:
-                raise ValueError(f"searcher_weights: {name!r} is not asked; the searchers are {', '.join(asked)}")
-            if not (math.isfinite(weight) and weight >= 0):
-                raise ValueError(f"searcher_weights: the weight of {name!r} must be a finite number of at least 0")
-        if not any(self.searcher_weights.get(name, 1) for name in asked):
-            raise ValueError("searcher_weights: every searcher has the weight 0, so nothing is searched: raise one")
+        try:
+            check_weights(self.searcher_weights, self._fused)
+        except ValueError as error:
+            raise ValueError(f"searcher_weights: {error}") from error
         return self
 
     @model_validator(mode="after")
@@ -147,7 +138,7 @@ class RAGConfig(Config):
             kept_chars: As for `DocumentReader`.
 
         Raises:
-            ConfigError: A parser that a setting names is not installed, or its settings do not fit; the message names both.
+            ConfigError: A parser that a setting names is not installed, or does not take its settings.
         """
         from jackfield_documents.documents import DocumentReader
 
@@ -172,8 +163,9 @@ class RAGConfig(Config):
                 return {_VECTOR: self._of_vectors}
             case "hybrid":
                 return {_KEYWORD: {}, _VECTOR: self._of_vectors}
-        entries = ({"name": entry} if isinstance(entry, str) else entry for entry in self.rag_searchers)
-        return {str(one["name"]): {key: value for key, value in one.items() if key != "name"} for one in entries}
+        budget = {"max_ref_token": self.max_ref_token}
+        named = searchers_by_name(self.rag_searchers)
+        return {name: {**(budget if _of_front(name) else {}), **settings} for name, settings in named.items()}
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "rag_cfg") -> Self:
@@ -182,6 +174,11 @@ class RAGConfig(Config):
             rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
             value = {**rest, "parser_page_size": value["chunk_size"]}
         return super().parse(value, what=what)
+
+
+def _of_front(name: str) -> bool:
+    """Whether it is the searcher that must know how much a request may hold."""
+    return name in ("front_page_search", "jackfield-front-page-search/front_page_search")
 
 
 def _check_parser(host: PluginHost, where: str, name: str, settings: Mapping[str, object] | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +27,7 @@ from jackfield_documents import (
     front_part,
     fuse,
     passages,
+    score_as_json,
     why_nothing_reads,
 )
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
@@ -65,7 +65,9 @@ class RetrievalResult:
         return {
             "sources": [_place(hit.chunk) for hit in hits] or [basename_of(entry["url"]) for entry in self.passages],
             "passages": sum(len(entry["text"]) for entry in self.passages),
-            "hits": [{**_place(hit.chunk), "score": _as_json(hit.score), "ranks": dict(hit.ranks)} for hit in hits],
+            "hits": [
+                {**_place(hit.chunk), "score": score_as_json(hit.score), "ranks": dict(hit.ranks)} for hit in hits
+            ],
             "documents": self.documents,
             "errors": [str(error) for error in self.errors],
             "skipped": list(self.skipped),
@@ -254,8 +256,3 @@ def _place(chunk: Chunk) -> dict[str, object]:
     if chunk.headings:
         place["headings"] = list(chunk.headings)
     return place
-
-
-def _as_json(score: float) -> float | str:
-    """A score as JSON can have it: there is no number for infinity, which stands before all others."""
-    return score if math.isfinite(score) else "first"
