@@ -28,8 +28,15 @@ def test_sources_are_told_once_and_what_it_used_as_far_as_it_is_known() -> None:
         )
     ):
         account.see(RunEvent("r", number, "a", 0, event))
-    assert account.lines() == ["sources: a.pdf, b.md, c.md", "20 + 5 tokens, 0.0021 USD, 2 turns, 2.5 s"]
+    assert account.lines() == ["sources: a.pdf; b.md; c.md", "20 + 5 tokens, 0.0021 USD, 2 turns, 2.5 s"]
     assert account.calls == 1
+
+
+def test_each_source_can_be_told_from_the_next() -> None:
+    account = Account(clock=lambda: 1.0)
+    found = [{"location": "a.pdf", "page": 3}, "b.pdf", {"location": "b.pdf", "page": 12}]
+    account.see(RunEvent("r", 1, "a", 0, PluginEvent("acme.found", {"sources": found})))
+    assert account.lines()[0] == "sources: a.pdf, page 3; b.pdf; b.pdf, page 12"
 
 
 def test_of_an_offline_model_only_the_time_is_known() -> None:

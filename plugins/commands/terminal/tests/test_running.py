@@ -147,7 +147,7 @@ def test_attachments_go_beside_the_question(shell: Shell, command_line: CommandL
 def test_sources_usage_and_time_come_after_the_answer_and_quiet_hides_them(command_line: CommandLine) -> None:
     done = command_line("run", "-m", "echo:m", "hello")
     sources, used = done.stderr.splitlines()[-2:]
-    assert sources == "sources: guide.pdf, b\\x1b[31m.md"
+    assert sources == "sources: guide.pdf; b\\x1b[31m.md"
     assert used.startswith("7 + 3 tokens, ")
     assert used.endswith(" s")
     assert command_line("run", "-q", "-m", "echo:m", "hello").stderr == ""

@@ -52,7 +52,8 @@ class Account:
 
     def lines(self) -> list[str]:
         """The sources, if any, and what it used."""
-        named = [f"sources: {', '.join(self.sources)}"] if self.sources else []
+        # Not by commas, because "a.pdf, page 3" is one of them.
+        named = [f"sources: {'; '.join(self.sources)}"] if self.sources else []
         return [*named, ", ".join(self.figures())]
 
     def figures(self) -> Sequence[str]:
