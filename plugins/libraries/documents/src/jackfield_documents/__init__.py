@@ -5,6 +5,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `rag_config`: `RAGConfig`, what is said about documents under `rag_cfg`.
 - `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.
 - `expanding`: which files are meant by names of files, folders and patterns.
+- `naming`: which file a model means by a name.
 - `parsing`: parsers in processes of their own, with limits.
 - `places`: where each block of a document stands: page, headings, offsets, cells of tables.
 - `chunking`: documents cut into chunks.
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from jackfield_documents.expanding import Expanded, Skipped, WhyNot, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
     from jackfield_documents.named_searchers import check_weights, searchers_by_name
+    from jackfield_documents.naming import file_meant
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
@@ -66,6 +68,7 @@ __all__ = [
     "decode",
     "expand",
     "failures_noted",
+    "file_meant",
     "file_signature",
     "fits_whole",
     "front_part",
@@ -112,6 +115,7 @@ _HOME = {
     "Shelf": "keep",
     "check_weights": "named_searchers",
     "searchers_by_name": "named_searchers",
+    "file_meant": "naming",
     "ParserLimits": "parsing",
     "Place": "places",
     "cells_of": "places",

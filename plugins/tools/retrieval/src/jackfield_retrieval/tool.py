@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jackfield.errors import DocParserError, ToolArgumentError
+from jackfield.errors import DocParserError
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
-from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
-from jackfield_documents import RAGConfig
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_documents import RAGConfig, file_meant
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever
 
@@ -50,7 +50,12 @@ class RetrievalTool(BaseTool):
         if wanted is not None:
             known = await self._retriever.expand(scope.files)
             known_files = (*known.files, *known.missing)
-            files = [name if name in files else _allowed(name, known_files, scope.workspace) for name in wanted]
+            files = [
+                name
+                if name in files
+                else file_meant(name, known_files, scope.workspace, if_several="leave 'files' out to search all")
+                for name in wanted
+            ]
         found = await self.retrieve(arguments["query"], files)
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
@@ -69,26 +74,3 @@ class RetrievalTool(BaseTool):
         if self._made is None:
             self._made = Retriever(self.config, self.host or default_host())
         return self._made
-
-
-def _allowed(name: str, files: Sequence[str], workspace: Workspace) -> str:
-    """The path that a model means by a name.
-
-    Raises:
-        ToolArgumentError: It means none it may see, or several.
-    """
-    if name in files:
-        return name
-    named = [file for file in files if basename_of(file) == name]
-    if len(named) > 1:
-        raise ToolArgumentError(f"{name!r} is the name of {len(named)} documents: leave 'files' out to search all")
-    if named:
-        return named[0]
-    known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
-    try:
-        path = workspace.resolve(name)
-        if path.is_file():
-            return str(path)
-    except (ToolArgumentError, OSError):
-        pass  # it leads out, or is too long for a name: told like a name of nothing
-    raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")

@@ -1,0 +1,40 @@
+"""Which file a model means by a name: it may read those of its conversation and of its workspace, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jackfield.errors import ToolArgumentError
+from jackfield.messages import basename_of
+from jackfield.tools import Workspace
+
+
+def file_meant(
+    name: str, files: Sequence[str], workspace: Workspace, *, if_several: str = "name it by its whole path"
+) -> str:
+    """The path of the file that a model names.
+
+    Args:
+        name: A path as it is in `files`, the last part of one, or a path in the workspace.
+        files: The files of the conversation.
+        workspace: Where tools write.
+        if_several: What a model should do if several files of the conversation have the name.
+
+    Raises:
+        ToolArgumentError: It means no file that the model may read, or several; the text is for the model.
+    """
+    if name in files:
+        return name
+    named = [file for file in files if basename_of(file) == name]
+    if len(named) > 1:
+        raise ToolArgumentError(f"{name!r} is the name of {len(named)} documents: {if_several}")
+    if named:
+        return named[0]
+    known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
+    try:
+        path = workspace.resolve(name)
+        if path.is_file():
+            return str(path)
+    except (ToolArgumentError, OSError):
+        pass  # it leads out, or is too long for a name: the answer is that of a name of nothing
+    raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
