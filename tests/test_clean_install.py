@@ -511,6 +511,13 @@ print([block.text for block in blocks_of(html_tree("<h1>Tea</h1><ul><li>green<li
 """,
         "['Tea', '- green\\n- black']",
     ),
+    "jackfield-words": Job(
+        """
+from jackfield_words import Analyzer
+print(Analyzer().terms("Running shoes, 默认超时"))
+""",
+        "['run', 'shoe', '默认', '超时']",
+    ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
     "jackfield-new": Job(
         """

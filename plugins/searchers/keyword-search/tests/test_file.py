@@ -16,7 +16,7 @@ from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents import Shelf
 from jackfield_keyword_search.index import Index
 from jackfield_keyword_search.searcher import KeywordSearcher
-from jackfield_keyword_search.words import Analyzer
+from jackfield_words import Analyzer
 
 ANALYZER = Analyzer()
 WORDS = st.sampled_from(

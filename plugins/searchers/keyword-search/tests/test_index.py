@@ -9,7 +9,7 @@ from rank_bm25 import BM25Plus
 
 from jackfield.retrieval import Chunk, Corpus
 from jackfield_keyword_search.index import Index
-from jackfield_keyword_search.words import Analyzer
+from jackfield_words import Analyzer
 
 MakeCorpus = Callable[[Sequence[str]], Corpus]
 

@@ -17,7 +17,7 @@ from rank_bm25 import BM25Plus
 
 from jackfield.retrieval import Chunk
 from jackfield_keyword_search.file import LinesOf, Terms, by_number, read_arrays, write_arrays
-from jackfield_keyword_search.words import Analyzer, parts_of, without_page_lines
+from jackfield_words import Analyzer, parts_of, searched_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -269,5 +269,4 @@ def _codes(chunks: Sequence[Chunk], vocabulary: _Vocabulary) -> tuple[NDArray[np
 
 
 def _searched(chunk: Chunk) -> bytes:
-    """What a chunk is found by: its text, and what it stands under."""
-    return " ".join((without_page_lines(chunk.text), *chunk.headings, chunk.title)).encode("utf-8", "replace")
+    return " ".join(searched_texts(chunk)).encode("utf-8", "replace")

@@ -15,8 +15,7 @@ from jackfield.config import Config
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache, OnShelf
-from jackfield_keyword_search.query import texts_of
-from jackfield_keyword_search.words import Chinese
+from jackfield_words import Analyzer, Chinese, texts_of
 
 if TYPE_CHECKING:  # it loads numpy, which the first search does
     from jackfield_keyword_search.index import Index
@@ -63,20 +62,18 @@ class KeywordSearcher(Searcher):
     def build_index(self, chunks: Sequence[Chunk]) -> Index:
         """Index chunks with the settings of this searcher; a search does this itself when needed."""
         from jackfield_keyword_search.index import Index
-        from jackfield_keyword_search.words import Analyzer
 
         return Index(chunks, Analyzer(self.config.chinese), k1=self.config.k1, b=self.config.b)
 
     @cached_property
     def _on_shelf(self) -> OnShelf[Index]:
         """How the index of a corpus on disk is kept beside it."""
-        settings = self.config.model_dump_json()
-        digest = hashlib.sha256(f"{metadata.version('jackfield-keyword-search')} {settings}".encode()).hexdigest()
+        versions = [metadata.version(name) for name in ("jackfield-keyword-search", "jackfield-words")]
+        digest = hashlib.sha256(f"{versions} {self.config.model_dump_json()}".encode()).hexdigest()
         return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index, self._changed_index)
 
     def _read_index(self, path: Path) -> Index:
         from jackfield_keyword_search.index import Index
-        from jackfield_keyword_search.words import Analyzer
 
         return Index.from_file(path, Analyzer(self.config.chinese))
 

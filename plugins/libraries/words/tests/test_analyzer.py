@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield_keyword_search.stopwords import STOP_WORDS
-from jackfield_keyword_search.words import Analyzer, parts_of, without_page_lines
+from jackfield.retrieval import Chunk
+from jackfield_words import Analyzer, parts_of, searched_texts
+from jackfield_words.stopwords import STOP_WORDS
 
 
 @pytest.fixture(scope="module")
@@ -58,5 +59,8 @@ def test_an_unknown_chinese_word_is_looked_up_by_its_longest_known_parts() -> No
     assert parts_of("research", {"res"}.__contains__) == []
 
 
-def test_lines_that_name_pages_are_not_searched() -> None:
-    assert without_page_lines("[page: 1]\nThe [page: 2] of\n[page: 3]\nx").split() == ["The", "[page:", "2]", "of", "x"]
+def test_a_chunk_is_searched_by_what_it_stands_under_and_not_by_lines_that_name_pages() -> None:
+    text = "[page: 1]\nThe [page: 2] of\n[page: 3]\nx"
+    own, *above = searched_texts(Chunk("1", "a", text, 0, 5, headings=("Installation", "Linux"), title="Manual"))
+    assert own.split() == ["The", "[page:", "2]", "of", "x"]
+    assert above == ["Installation", "Linux", "Manual"]

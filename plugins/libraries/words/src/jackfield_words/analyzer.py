@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Literal
 
-from jackfield_keyword_search.stopwords import ABOUT_DOCUMENTS, STOP_WORDS
+from jackfield.retrieval import Chunk
+from jackfield_words.stopwords import ABOUT_DOCUMENTS, STOP_WORDS
 
 Chinese = Literal["words", "bigrams"]
 
@@ -104,8 +105,12 @@ def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
     return []
 
 
-def without_page_lines(text: str) -> str:
-    """The text of a chunk without the lines that name its pages."""
+def searched_texts(chunk: Chunk) -> tuple[str, ...]:
+    """What a chunk is found by: its text without the lines that name its pages, and what it stands under."""
+    return (_without_page_lines(chunk.text), *chunk.headings, chunk.title)
+
+
+def _without_page_lines(text: str) -> str:
     return _PAGE_LINE.sub("", text) if "[page: " in text else text
 
 
