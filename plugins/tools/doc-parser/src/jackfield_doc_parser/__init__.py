@@ -1,0 +1,1 @@
+"""Tools that give documents to a model: whole, cut into chunks, or as their vocabulary."""

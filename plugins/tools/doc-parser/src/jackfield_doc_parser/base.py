@@ -1,0 +1,59 @@
+"""What the tools of this package have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from jackfield.plugins import default_host
+from jackfield.tools import BaseTool
+from jackfield_doc_parser.reading import Documents, Readings
+from jackfield_doc_parser.settings import ReadingConfig
+from jackfield_documents import Kept
+
+T = TypeVar("T")
+
+_KEPT = 4  # of what was made of documents: whoever asks for one part soon asks for the next
+
+
+class Made(Generic[T]):
+    """What was made of some documents, kept for the next part of it."""
+
+    def __init__(self) -> None:
+        self._lists: Kept[tuple[str, ...], Sequence[T]] = Kept(_KEPT)
+
+    def of(self, readings: Readings, make: Callable[[], Sequence[T]], *, and_of: str = "") -> Sequence[T]:
+        """What is made of these documents; `and_of` is what else it depends on. It blocks."""
+        documents = (part for one in readings.documents for part in (one.source, one.content_hash))
+        return self._lists.get((and_of, *documents), make)
+
+
+class DocumentTool(BaseTool):
+    """Reads documents. A model may name the files of its conversation and of the workspace, and cannot reach others."""
+
+    effects = frozenset({"files"})
+    file_access = True
+    config: ReadingConfig
+
+    def __init__(self, cfg: ReadingConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._made: Documents | None = None
+
+    async def read(self, names: Iterable[str]) -> Readings:
+        """The documents of files, folders and patterns that the caller trusts.
+
+        Raises:
+            ConfigError: There are too many.
+            DocParserError: None could be read, but there are some.
+        """
+        return await self._documents.read(names, report=_nobody)
+
+    @property
+    def _documents(self) -> Documents:
+        if self._made is None:
+            self._made = Documents(self.config, self.host or default_host())
+        return self._made
+
+
+def _nobody(text: str) -> None:
+    """Report to nobody."""

@@ -1,0 +1,169 @@
+"""Parsed documents on disk, for many processes: a file for each content and each way of reading it.
+
+A cache must never make a call fail: what cannot be read is parsed again, and what cannot be written is logged once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from jackfield.retrieval import Block, BlockKind, Document
+from jackfield_documents import Fingerprint
+
+_VERSION = 1
+_SUFFIX = ".doc"
+_STAGING = ".new-"
+_ABANDONED_S = 3600.0  # after which a file that is being written belongs to a process that was killed
+_TOUCH_S = 60.0  # how old the last use must be before a new one is noted
+_KINDS = frozenset(get_args(BlockKind))
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file of the cache, as it is listed."""
+
+    path: Path
+    size_bytes: int
+    used_at: float
+
+
+class DocumentCache:
+    """Keeps parsed documents by what they were made of, up to a total size.
+
+    Any number of threads and processes share a folder. A file appears whole or not at all, and says for itself whether
+    it still is; two processes that write the same one write the same bytes.
+
+    Args:
+        folder: Its place; it is made when it is first needed, readable only by the user.
+        max_bytes: How much is kept; the least recently used files are deleted first. 0: nothing is kept.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int) -> None:
+        self.folder = folder
+        self._max_bytes = max_bytes
+        self._has_warned = False
+
+    def get(self, fingerprint: Fingerprint, *, source: str) -> Document | None:
+        """The document that was kept, as one of this source; None if there is none that is whole."""
+        path = self._path(fingerprint)
+        try:
+            data = path.read_bytes()
+            if time.time() - path.stat().st_mtime > _TOUCH_S:
+                os.utime(path)
+            return _document(data, source, fingerprint.content_hash)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+            self._warn(error)
+            return None
+
+    def put(self, fingerprint: Fingerprint, document: Document) -> None:
+        """Keep a document, unless it is larger than the whole cache, or JSON would change it."""
+        data = _bytes(document)
+        if len(data) > self._max_bytes or not _comes_back(data, document):
+            return
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._write(self._path(fingerprint), data)
+            self._make_room()
+        except OSError as error:
+            self._warn(error)
+
+    def _path(self, fingerprint: Fingerprint) -> Path:
+        key = f"{_VERSION}\0{fingerprint.content_hash}\0{fingerprint.parser}"
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}{_SUFFIX}"
+
+    def _write(self, target: Path, data: bytes) -> None:
+        descriptor, staging = tempfile.mkstemp(dir=self.folder, prefix=_STAGING)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(staging).replace(target)
+        except BaseException:
+            Path(staging).unlink(missing_ok=True)
+            raise
+
+    def _make_room(self) -> None:
+        entries = sorted(self._entries(), key=lambda entry: entry.used_at)
+        excess = sum(entry.size_bytes for entry in entries) - self._max_bytes
+        for entry in entries:
+            if excess <= 0:
+                return
+            with contextlib.suppress(OSError):  # another process was quicker, or Windows keeps what one has open
+                entry.path.unlink()
+            excess -= entry.size_bytes
+
+    def _entries(self) -> Iterator[_Entry]:
+        """The documents that are kept; what a process left half written is removed on the way."""
+        with os.scandir(self.folder) as found:
+            for one in found:
+                with contextlib.suppress(OSError):  # it may be gone by now
+                    facts = one.stat(follow_symlinks=False)
+                    if one.name.endswith(_SUFFIX):
+                        yield _Entry(Path(one.path), facts.st_size, facts.st_mtime)
+                    elif one.name.startswith(_STAGING) and time.time() - facts.st_mtime > _ABANDONED_S:
+                        Path(one.path).unlink()
+
+    def _warn(self, error: Exception) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "the cache of documents in %s is not usable (%s); documents are parsed instead. Delete the folder, or "
+                "set another `path`",
+                self.folder,
+                repr(error),
+            )
+
+
+def default_folder() -> Path:
+    """`jackfield/documents` below `$XDG_CACHE_HOME`, or `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "documents"
+
+
+def _bytes(document: Document) -> bytes:
+    rows = [(block.text, block.kind, block.page, block.level) for block in document.blocks]
+    content = {"title": document.title, "metadata": dict(document.metadata), "blocks": rows}
+    # The sum of zlib says whether a file is whole.
+    return zlib.compress(json.dumps(content, default=repr).encode(), 1)
+
+
+def _document(data: bytes, source: str, content_hash: str) -> Document:
+    """A document as it was kept.
+
+    Raises:
+        ValueError, KeyError, TypeError, zlib.error: It is not whole, or not of this cache.
+    """
+    content = json.loads(zlib.decompress(data))
+    blocks = tuple(_block(*row) for row in content["blocks"])
+    return Document(source, blocks, content_hash, _text(content["title"]), dict(content["metadata"]))
+
+
+def _block(text: Any, kind: Any, page: Any, level: Any) -> Block:
+    if kind not in _KINDS or type(level) is not int or not (page is None or type(page) is int):
+        raise ValueError("a block is not valid")
+    return Block(_text(text), kind, page, level)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is not valid")
+    return value
+
+
+def _comes_back(data: bytes, document: Document) -> bool:
+    """Whether it is the same when it is read; a parser may give metadata that JSON does not have, such as dates."""
+    return _document(data, document.source, document.content_hash) == document

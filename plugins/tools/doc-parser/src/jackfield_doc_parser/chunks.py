@@ -1,0 +1,87 @@
+"""The tool `doc_parser`: documents cut into chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from jackfield.retrieval import Chunk, Document
+from jackfield.sync import in_worker
+from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
+from jackfield_doc_parser.base import DocumentTool, Made
+from jackfield_doc_parser.parts import part_of
+from jackfield_doc_parser.plugin import DOC_PARSER
+from jackfield_doc_parser.reading import Readings, shown_name
+from jackfield_doc_parser.settings import DocParserConfig
+from jackfield_documents import chunk_document
+
+
+class DocParser(DocumentTool):
+    """Cuts documents into chunks; one that fits into a result stays whole."""
+
+    name = DOC_PARSER.name
+    description = DOC_PARSER.description
+    parameters = DOC_PARSER.parameters
+
+    config_class = DocParserConfig
+    config: DocParserConfig
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Cut a document, or all that a folder or a pattern stands for.
+
+        Returns:
+            A record: `{"url", "title", "raw": [{"content", "metadata": {"source", "title", "chunk_id"}, "token"}]}`,
+            with a `note` where there are more chunks than fit; of several documents a list of records, in which
+            `{"error"}` and `{"note"}` stand for what is missing.
+
+        Raises:
+            ToolArgumentError: It names no document that the model may read, or there is no such part.
+            DocParserError: No document could be read.
+        """
+        arguments = self.parse_arguments(params)
+        readings = await self._documents.of_call([arguments["url"]], context or ToolContext())
+        return await in_worker(self._records, readings, arguments.get("part", 1))
+
+    @cached_property
+    def _pairs(self) -> Made[tuple[Document, Chunk]]:
+        return Made()
+
+    def _records(self, readings: Readings, number: int) -> ToolResult:
+        pairs = self._pairs.of(
+            readings, lambda: [(document, chunk) for document in readings.documents for chunk in self._cut(document)]
+        )
+        part = part_of(pairs, number, max_tokens=self.config.max_ref_token, tokens_of=lambda pair: pair[1].tokens)
+        records = [
+            _record(document, [chunk for _, chunk in of_one])
+            for document, of_one in groupby(part.items, lambda pair: pair[0])
+        ]
+        metadata = {**readings.metadata(), "part": part.number, "parts": part.count}
+        notes = [{"note": part.note}] if part.note else []
+        if len(records) == 1 and len(readings.documents) == 1 and not readings.problems:
+            return ToolResult({**records[0], **(notes[0] if notes else {})}, metadata)
+        problems = [{"error": problem} for problem in readings.problems]
+        return ToolResult([*records, *problems, *notes], metadata)
+
+    def _cut(self, document: Document) -> list[Chunk]:
+        most = self.config.max_ref_token
+        whole = chunk_document(document, size_tokens=most, overlap_chars=0)
+        if len(whole) <= 1:
+            return whole
+        size = min(self.config.parser_page_size, most)
+        return chunk_document(document, size_tokens=size, overlap_chars=self.config.chunk_overlap)
+
+
+def _record(document: Document, chunks: list[Chunk]) -> dict[str, object]:
+    name = shown_name(document.source)
+    raw = [
+        {
+            "content": chunk.text,
+            "metadata": {"source": name, "title": document.title, "chunk_id": chunk.index},
+            "token": chunk.tokens,
+        }
+        for chunk in chunks
+    ]
+    return {"url": name, "title": document.title, "raw": raw}

@@ -1,0 +1,53 @@
+"""Results in parts: each has a limited number of tokens, and a model asks for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from jackfield.errors import ToolArgumentError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """A part of something that is given in order.
+
+    Attributes:
+        items: What is in it.
+        number: Which it is, from 1.
+        count: How many there are.
+    """
+
+    items: tuple[T, ...]
+    number: int
+    count: int
+
+    @property
+    def note(self) -> str:
+        """What a model should know about the others; '' if there are none."""
+        if self.count == 1:
+            return ""
+        here = f"This is part {self.number} of {self.count}"
+        return here + ("." if self.number == self.count else f": for the next, call again with part={self.number + 1}.")
+
+
+def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Callable[[T], int]) -> Part[T]:
+    """A part of some items: as many as have at most `max_tokens` together, and at least one.
+
+    Raises:
+        ToolArgumentError: There is no part of this number.
+    """
+    starts = [0]
+    used = 0
+    for place, item in enumerate(items):
+        used += tokens_of(item)
+        if used > max_tokens and place > starts[-1]:
+            starts.append(place)
+            used = tokens_of(item)
+    if not 1 <= number <= len(starts):
+        raise ToolArgumentError(f"there is no part {number}: there are {len(starts)}, and the first is 1")
+    end = starts[number] if number < len(starts) else len(items)
+    return Part(tuple(items[starts[number - 1] : end]), number, len(starts))

@@ -1,0 +1,177 @@
+"""Which documents a call means, and what they say: several are read at once, each is parsed once."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import glob
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jackfield.errors import DocParserError, ToolArgumentError
+from jackfield.messages import basename_of
+from jackfield.plugins import PluginHost
+from jackfield.retrieval import Document, shown_path
+from jackfield.sync import in_worker
+from jackfield.tools import ToolContext
+from jackfield_doc_parser.cache import DocumentCache, default_folder
+from jackfield_doc_parser.settings import ReadingConfig
+from jackfield_documents import DocumentReader, Expanded, expand, file_meant, why_nothing_reads
+
+_AT_ONCE = 4
+_INDEX = "index:"
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What was read.
+
+    Attributes:
+        documents: In the order of their names.
+        errors: One for each file that could not be read.
+        skipped: A line for each reason why files of folders were left out.
+    """
+
+    documents: tuple[Document, ...]
+    errors: tuple[DocParserError, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> list[str]:
+        """What a model should know about the documents that are missing, a line each."""
+        return [*(f"could not be read: {error}" for error in self.errors), *self.skipped]
+
+    def metadata(self) -> dict[str, object]:
+        """What programs get."""
+        return {
+            "sources": [shown_name(document.source) for document in self.documents],
+            "errors": [str(error) for error in self.errors],
+            "skipped": list(self.skipped),
+        }
+
+
+def shown_name(source: str) -> str:
+    """The name of a document, for a model."""
+    return basename_of(shown_path(source))
+
+
+class Documents:
+    """Reads the documents of conversations. What was parsed is kept on disk, by content and by how it was parsed.
+
+    Args:
+        config: Where that is.
+        host: The host whose parsers are used.
+    """
+
+    def __init__(self, config: ReadingConfig, host: PluginHost) -> None:
+        self._host = host
+        self._reader = DocumentReader(host)
+        self._cache: DocumentCache | None = None
+        if config.cache_max_bytes:
+            folder = Path(config.path).expanduser().absolute() if config.path else default_folder()
+            self._cache = DocumentCache(folder, max_bytes=config.cache_max_bytes)
+
+    async def of_call(self, names: Sequence[str], context: ToolContext) -> Readings:
+        """The documents that a model names; all of the conversation's for no name.
+
+        Raises:
+            ToolArgumentError: A name means no document that the model may read.
+            ConfigError: The conversation has more files than a result can be made of.
+            DocParserError: No document could be read.
+        """
+        if not names:
+            return await self.read(
+                [name for name in context.files if not name.startswith(_INDEX)], report=context.report
+            )
+        found = Expanded()
+        for name in names:
+            # Only what the conversation names may stand for several files; what a model names is taken as it is.
+            if name in context.files:
+                more = await self._expanded([_no_index(name)])
+            else:
+                more = Expanded(tuple(_meant(name, await self._known(context), context)))
+            found = Expanded(found.files + more.files, found.skipped + more.skipped, found.missing + more.missing)
+        return await self._read_found(found, context.report)
+
+    async def read(self, names: Iterable[str], *, report: Callable[[str], None]) -> Readings:
+        """The documents that names of files, folders and patterns stand for, whoever named them.
+
+        Raises:
+            ConfigError: There are too many.
+            DocParserError: None could be read, but there are some.
+        """
+        return await self._read_found(await self._expanded(names), report)
+
+    async def _expanded(self, names: Iterable[str]) -> Expanded:
+        return await in_worker(expand, list(names), why_not=why_nothing_reads(self._host))
+
+    async def _known(self, context: ToolContext) -> list[str]:
+        """The files that a model may name one by one."""
+        found = await self._expanded(context.files)
+        return [name for name in (*found.files, *found.missing) if not name.startswith(_INDEX)]
+
+    async def _read_found(self, found: Expanded, report: Callable[[str], None]) -> Readings:
+        results = await self._read_all(list(dict.fromkeys((*found.files, *found.missing))), report)
+        readings = Readings(
+            tuple(result for result in results if isinstance(result, Document)),
+            tuple(result for result in results if isinstance(result, DocParserError)),
+            tuple(found.lines()),
+        )
+        if readings.problems and not readings.documents:
+            reasons = (*map(str, readings.errors), *readings.skipped)
+            raise DocParserError("no document could be read: " + "; ".join(reasons))
+        return readings
+
+    async def _read_all(self, paths: Sequence[str], report: Callable[[str], None]) -> list[Document | DocParserError]:
+        turn = asyncio.Semaphore(_AT_ONCE)
+        done = 0
+
+        async def attempt(path: str) -> Document | DocParserError:
+            nonlocal done
+            async with turn:
+                result: Document | DocParserError
+                try:
+                    result = await self._read(path)
+                except DocParserError as error:
+                    result = error
+            done += 1
+            report(f"{done} of {len(paths)}: {shown_name(path)}")
+            return result
+
+        return await asyncio.gather(*map(attempt, paths))
+
+    async def _read(self, path: str) -> Document:
+        if self._cache is None:
+            return await self._reader.read(path)
+        fingerprint = await self._reader.fingerprint(path)
+        kept = await in_worker(self._cache.get, fingerprint, source=path)
+        if kept is not None:
+            return kept
+        document = await self._reader.read(path)
+        if document.content_hash == fingerprint.content_hash:  # it may have changed in between
+            await in_worker(self._cache.put, fingerprint, replace(document, source=""))
+        return document
+
+
+def _meant(name: str, known: Sequence[str], context: ToolContext) -> list[str]:
+    """The files that a model means by a name, or by a pattern of names of the conversation's files.
+
+    Raises:
+        ToolArgumentError: There is none that it may read.
+    """
+    try:
+        return [file_meant(name, known, context.workspace)]
+    except ToolArgumentError:
+        # A pattern is held against names that are known: it opens no folder.
+        if glob.has_magic(name):
+            fitting = [path for path in known if fnmatch.fnmatchcase(basename_of(path), name)]
+            if fitting:
+                return fitting
+        raise
+
+
+def _no_index(name: str) -> str:
+    if name.startswith(_INDEX):
+        raise ToolArgumentError(f"{name!r} is an index, not a document: search it with the tool 'retrieval'")
+    return name

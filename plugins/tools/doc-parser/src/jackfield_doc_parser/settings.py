@@ -1,0 +1,56 @@
+"""The settings of the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.configured import PathText
+
+
+class ReadingConfig(Config):
+    """What all of these tools have in common: how much a model is given, and where parsed documents are kept."""
+
+    max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one result")
+    path: PathText | None = Field(
+        default=None,
+        min_length=1,
+        description="The folder of parsed documents; jackfield/documents below $XDG_CACHE_HOME, or ~/.cache, if unset",
+    )
+    cache_max_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=0,
+        description="The most bytes of parsed documents; the least recently used are deleted first; 0: none are kept",
+    )
+
+
+class SimpleDocParserConfig(ReadingConfig):
+    """How documents are given whole."""
+
+    structured_doc: bool = Field(default=False, description="Give a list of pages with their texts and tables")
+
+
+class DocParserConfig(ReadingConfig):
+    """How documents are cut."""
+
+    parser_page_size: int = Field(
+        default=500, ge=1, description="The size of a chunk, in tokens; `chunk_size` is the same"
+    )
+    chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
+        """As `Config.parse`; `chunk_size` is taken for `parser_page_size`, as in `rag_cfg`."""
+        if isinstance(value, Mapping) and "chunk_size" in value:
+            rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
+            value = {**rest, "parser_page_size": value["chunk_size"]}
+        return super().parse(value, what=what)
+
+
+class VocabularyConfig(ReadingConfig):
+    """How much of a vocabulary is given."""
+
+    max_words: int = Field(default=500, ge=1, description="The most words")

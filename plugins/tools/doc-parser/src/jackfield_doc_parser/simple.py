@@ -1,0 +1,128 @@
+"""The tool `simple_doc_parser`: documents as text, or as pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from jackfield.retrieval import Chunk, Document
+from jackfield.sync import in_worker
+from jackfield.tokens import estimate_tokens
+from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
+from jackfield_doc_parser.base import DocumentTool, Made
+from jackfield_doc_parser.parts import Part, part_of
+from jackfield_doc_parser.plugin import SIMPLE_DOC_PARSER
+from jackfield_doc_parser.reading import Readings, shown_name
+from jackfield_doc_parser.settings import SimpleDocParserConfig
+from jackfield_documents import corpus_of, passages, places_of
+from jackfield_documents.cutting import cut_to_fit
+
+_BETWEEN = 2  # tokens of the empty line between two texts
+
+
+class SimpleDocParser(DocumentTool):
+    """Gives documents as text, in parts; with `structured_doc`, as pages."""
+
+    name = SIMPLE_DOC_PARSER.name
+    description = SIMPLE_DOC_PARSER.description
+    parameters = SIMPLE_DOC_PARSER.parameters
+
+    config_class = SimpleDocParserConfig
+    config: SimpleDocParserConfig
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Read a document, or all that a folder or a pattern stands for.
+
+        Returns:
+            A text. With `structured_doc` a list of pages, `{"page_num", "title", "content": [{"text" or "table",
+            "token"}]}`, and of several documents a list of `{"url", "pages"}`.
+
+        Raises:
+            ToolArgumentError: It names no document that the model may read, or there is no such part.
+            DocParserError: No document could be read.
+        """
+        arguments = self.parse_arguments(params)
+        readings = await self._documents.of_call([arguments["url"]], context or ToolContext())
+        give = self._pages if self.config.structured_doc else self._text
+        return await in_worker(give, readings, arguments.get("part", 1))
+
+    @cached_property
+    def _chunks(self) -> Made[Chunk]:
+        return Made()
+
+    @cached_property
+    def _items(self) -> Made[_Item]:
+        return Made()
+
+    def _text(self, readings: Readings, number: int) -> ToolResult:
+        most = self.config.max_ref_token
+        chunks = self._chunks.of(
+            readings, lambda: corpus_of(readings.documents, size_tokens=most, overlap_chars=0).chunks
+        )
+        part = part_of(chunks, number, max_tokens=most, tokens_of=lambda chunk: chunk.tokens + _BETWEEN)
+        texts = _texts(part.items, named=len(readings.documents) > 1)
+        return ToolResult("\n\n".join([*texts, *_notes(readings, part)]), _metadata(readings, part))
+
+    def _pages(self, readings: Readings, number: int) -> ToolResult:
+        most = self.config.max_ref_token
+        items = self._items.of(
+            readings, lambda: [item for document in readings.documents for item in _items(document, most)]
+        )
+        part = part_of(items, number, max_tokens=most, tokens_of=lambda item: item.tokens)
+        by_document = [
+            (document, _as_pages(list(of_one))) for document, of_one in groupby(part.items, lambda item: item.document)
+        ]
+        content: list[object]
+        if len(readings.documents) == 1:
+            content = [page for _, pages in by_document for page in pages]
+        else:
+            content = [{"url": shown_name(document.source), "pages": pages} for document, pages in by_document]
+        content += [{"note": note} for note in _notes(readings, part)]
+        return ToolResult(content, _metadata(readings, part))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A block of a document, or a part of a long one."""
+
+    document: Document
+    page: int
+    text: str
+    is_table: bool
+    tokens: int
+
+
+def _texts(chunks: Iterable[Chunk], *, named: bool) -> list[str]:
+    shown = passages(chunks)
+    return [
+        "\n".join([*([f"[document: {shown_name(entry['url'])}]"] if named else []), *entry["text"]]) for entry in shown
+    ]
+
+
+def _items(document: Document, most: int) -> Iterator[_Item]:
+    for place in places_of(document):
+        is_table = place.block.kind == "table"
+        for text in cut_to_fit(place.block.text, most, estimate_tokens, by_line=is_table):
+            yield _Item(document, place.page or 1, text, is_table, estimate_tokens(text))
+
+
+def _as_pages(items: Sequence[_Item]) -> list[dict[str, object]]:
+    """The items of one document by their pages; the first of these has the title."""
+    pages: list[dict[str, object]] = []
+    for number, of_page in groupby(items, lambda item: item.page):
+        content = [{"table" if item.is_table else "text": item.text, "token": item.tokens} for item in of_page]
+        title = items[0].document.title
+        pages.append({"page_num": number, **({"title": title} if title and not pages else {}), "content": content})
+    return pages
+
+
+def _notes(readings: Readings, part: Part[Any]) -> list[str]:
+    return [*readings.problems, *([part.note] if part.note else [])]
+
+
+def _metadata(readings: Readings, part: Part[Any]) -> dict[str, object]:
+    return {**readings.metadata(), "part": part.number, "parts": part.count}

@@ -1,0 +1,65 @@
+"""The tool `extract_doc_vocabulary`: what documents are about, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from jackfield.sync import in_worker
+from jackfield.tokens import estimate_tokens
+from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
+from jackfield_doc_parser.base import DocumentTool, Made
+from jackfield_doc_parser.plugin import VOCABULARY
+from jackfield_doc_parser.reading import Readings
+from jackfield_doc_parser.settings import VocabularyConfig
+
+
+class ExtractDocVocabulary(DocumentTool):
+    """Lists the words that are characteristic of documents."""
+
+    name = VOCABULARY.name
+    description = VOCABULARY.description
+    parameters = VOCABULARY.parameters
+
+    config_class = VocabularyConfig
+    config: VocabularyConfig
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """The words, with commas between them, and a line for each document that could not be read.
+
+        Raises:
+            ToolArgumentError: It names a document that the model may not read.
+            DocParserError: No document could be read.
+        """
+        arguments = self.parse_arguments(params)
+        readings = await self._documents.of_call(arguments["files"], context or ToolContext())
+        words = await in_worker(self._words, readings, arguments.get("query", ""))
+        content = "\n\n".join([", ".join(words), *readings.problems])
+        return ToolResult(content, {**readings.metadata(), "words": len(words)})
+
+    @cached_property
+    def _lists(self) -> Made[str]:
+        return Made()
+
+    def _words(self, readings: Readings, query: str) -> Sequence[str]:
+        from jackfield_doc_parser.words import vocabulary  # it loads a dictionary of Chinese
+
+        most = self.config.max_words
+        return self._lists.of(
+            readings, lambda: self._within(vocabulary(_passages(readings), most=most, query=query)), and_of=query
+        )
+
+    def _within(self, words: list[str]) -> list[str]:
+        """As many of the words as fit into a result."""
+        used = 0
+        for place, word in enumerate(words):
+            used += estimate_tokens(word) + 1  # and a comma
+            if used > self.config.max_ref_token:
+                return words[:place]
+        return words
+
+
+def _passages(readings: Readings) -> list[str]:
+    return [block.text for document in readings.documents for block in document.blocks if block.text.strip()]

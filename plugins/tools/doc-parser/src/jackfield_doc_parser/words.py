@@ -1,0 +1,91 @@
+"""The words that are characteristic of texts: TF-IDF over their passages."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import rjieba
+
+from jackfield_words import Analyzer
+from jackfield_words.stopwords import STOP_WORDS
+
+_HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_TOKEN = re.compile(rf"[{_HAN}]+|[^\W\d_{_HAN}][^\W_{_HAN}]*(?:['’-][^\W_{_HAN}]+)*")
+_IS_HAN = re.compile(rf"[{_HAN}]+")
+_SHORTEST = 2
+
+
+def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]:
+    """The most characteristic words of some texts, best first, as the texts write them most often.
+
+    A word counts the more, the more often it occurs, and the fewer of the texts have it. The forms of an English word
+    are one word; numbers, single letters and words that say nothing (`the`, `的`) are left out.
+
+    Args:
+        texts: Passages of the documents: what stands in all of them is not characteristic.
+        most: How many words.
+        query: If the texts have words in its language, which is Chinese or not, there are no others in the list.
+    """
+    counts, passages, forms, size = _counted(texts)
+    asked = [term for term in counts if _is_chinese(term) == _is_chinese(query)] if query.strip() else []
+    scores = {term: counts[term] * math.log(1 + size / passages[term]) for term in asked or counts}
+    best = sorted(scores, key=lambda term: (-scores[term], term))[:most]
+    return [forms[term].most_common(1)[0][0] for term in best]
+
+
+def _counted(texts: Iterable[str]) -> tuple[Counter[str], Counter[str], dict[str, Counter[str]], int]:
+    """How often each term occurs, in how many texts, how it is written; and how many texts there are."""
+    counts: Counter[str] = Counter()
+    passages: Counter[str] = Counter()
+    forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    term_of = _Terms()
+    size = 0
+    for text in texts:
+        size += 1
+        words = Counter(_words(text))
+        terms: Counter[str] = Counter()
+        for word, count in words.items():
+            term = term_of[word]
+            if term:
+                terms[term] += count
+                forms[term][word] += count
+        counts.update(terms)
+        passages.update(terms.keys())
+    return counts, passages, forms, size
+
+
+def _words(text: str) -> Iterator[str]:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if _IS_HAN.match(token):
+            yield from rjieba.cut(token, True)
+        else:
+            yield token
+
+
+class _Terms(dict[str, str]):
+    """The term that each word is counted as; '' for one that is left out."""
+
+    def __init__(self) -> None:
+        self._stemmed: Callable[[str], list[str]] = Analyzer().terms_of_word
+
+    def __missing__(self, word: str) -> str:
+        plain = word.lower().replace("’", "'")
+        if len(word) < _SHORTEST or plain in STOP_WORDS:
+            term = ""
+        elif _IS_HAN.match(word):
+            term = word
+        else:
+            term = next(iter(self._stemmed(plain)), "")
+        self[word] = term
+        return term
+
+
+def _is_chinese(text: str) -> bool:
+    return bool(_IS_HAN.search(text))

@@ -1,0 +1,61 @@
+"""This distribution keeps Jackfield's contracts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jackfield_testkit.suites import PluginSuite, ToolSuite
+
+FILES = {
+    "tea.txt": b"Green tea is brewed at eighty degrees.\n\nBlack tea wants boiling water.",
+    "咖啡.md": "# 咖啡\n\n咖啡豆需要研磨。".encode(),
+    "broken.pdf": b"no PDF",
+}
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-doc-parser"
+
+
+class TestSimpleDocParser(ToolSuite):
+    component = "jackfield-doc-parser/simple_doc_parser"
+    files = FILES
+    examples: ClassVar = [
+        ({"url": "tea.txt"}, "eighty degrees"),
+        ({"url": "咖啡.md", "part": 1}, "研磨"),
+        ({"url": "*"}, "could not be read: broken.pdf"),
+    ]
+    failures: ClassVar = [{"url": "no-such.txt"}, {"url": "broken.pdf"}, {"url": "tea.txt", "part": 2}]
+
+
+class TestPages(ToolSuite):
+    component = "jackfield-doc-parser/simple_doc_parser"
+    config: ClassVar = {"structured_doc": True}
+    files = FILES
+    examples: ClassVar = [
+        ({"url": "咖啡.md"}, lambda content: content[0]["content"][1]["text"] == "咖啡豆需要研磨。"),
+        ({"url": "*.*"}, lambda content: [entry["url"] for entry in content[:2]] == ["tea.txt", "咖啡.md"]),
+    ]
+    failures: ClassVar = [{"url": "broken.pdf"}]
+
+
+class TestDocParser(ToolSuite):
+    component = "jackfield-doc-parser/doc_parser"
+    config: ClassVar = {"max_ref_token": 20, "chunk_size": 10, "chunk_overlap": 0}
+    files = FILES
+    examples: ClassVar = [
+        ({"url": "tea.txt"}, lambda content: "eighty" in content["raw"][0]["content"]),
+        ({"url": "*.*"}, lambda content: "broken.pdf" in content[-2]["error"]),
+    ]
+    failures: ClassVar = [{"url": "no-such.txt"}, {"url": "tea.txt", "part": 1000}]
+
+
+class TestVocabulary(ToolSuite):
+    component = "jackfield-doc-parser/extract_doc_vocabulary"
+    files = FILES
+    examples: ClassVar = [
+        ({"files": []}, "tea"),
+        ({"files": ["咖啡.md"]}, "咖啡豆"),
+        ({"files": [], "query": "什么咖啡"}, lambda content: "tea" not in content.split("\n")[0]),
+    ]
+    failures: ClassVar = [{"files": ["no-such.txt"]}, {"files": ["broken.pdf"]}]
