@@ -566,6 +566,20 @@ print("redacted" if "ann@example.org" not in sent and "Write to" in sent else se
 """,
         "redacted",
     ),
+    "jackfield-doc-parser": Job(
+        """
+import asyncio
+from jackfield.plugins import default_host
+from jackfield.tools import ToolContext
+context = ToolContext(files=("tools.zh.md",))
+arguments = {"doc_parser": {"url": "tools.zh.md"}, "extract_doc_vocabulary": {"files": []}}
+for name, given in arguments.items():
+    tool = default_host().load("tool", name)({"path": "kept"})
+    print(asyncio.run(tool.call(given, context=context)).content)
+""",
+        "默认超时是 300 秒",
+        beside=("jackfield-text",),
+    ),
     "jackfield-retrieval": Job(
         """
 import asyncio
