@@ -1,0 +1,1 @@
+"""Keyword search over millions of chunks, with an index on disk, for Jackfield."""

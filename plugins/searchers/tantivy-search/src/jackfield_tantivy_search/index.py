@@ -1,0 +1,245 @@
+"""The words of chunks in an index of tantivy, in memory or in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tantivy
+
+from jackfield.retrieval import Chunk
+from jackfield_words import Analyzer, parts_of, searched_texts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_HEAP_BYTES = 64_000_000
+_STATE = 0  # the key of the document that says what the index holds; no chunk has it
+_DIGITS = 4  # scores have 32 bits, and the last of them depend on the order in which terms are summed
+_TIES = 10_000  # how many chunks are looked at so that equal ones come in document order
+_LONGEST_PHRASE = 16
+_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')
+
+
+class DamagedIndexError(Exception):
+    """The files of an index hold something else than was written to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an index holds; it is written in one step with the chunks.
+
+    Attributes:
+        content: The content hash of the corpus.
+        made_by: The versions and settings that decide its terms.
+        gone: How many chunks were taken out since it was made; scores still count them, and they take space.
+    """
+
+    content: str
+    made_by: str
+    gone: int = 0
+
+
+class Places:
+    """At which place of a corpus the chunk of a key is."""
+
+    def __init__(self, table: NDArray[np.int64]) -> None:
+        self.table = table
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> Places:
+        """The places of chunks with these ids, in order."""
+        keys = np.fromiter(map(_key_of, ids), np.int64)
+        order = np.argsort(keys, kind="stable")
+        return cls(np.stack([keys[order], order]))
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """All keys, ascending."""
+        keys: NDArray[np.int64] = self.table[0]
+        return keys
+
+    def find(self, keys: Sequence[int]) -> list[int]:
+        """The place of each key; -1 for one that is not there."""
+        if not self.keys.size:
+            return [-1] * len(keys)
+        found = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        places: list[int] = np.where(self.keys[found] == keys, self.table[1][found], -1).tolist()
+        return places
+
+
+class WordIndex:
+    """What an index held when it was opened, whatever is written to it afterwards.
+
+    Args:
+        index: The index.
+        places: Of the corpus that is searched.
+        analyzer: The one whose terms are in the index.
+    """
+
+    def __init__(self, index: tantivy.Index, places: Places, analyzer: Analyzer) -> None:
+        self._searcher = index.searcher()
+        self._places = places
+        self._analyzer = analyzer
+
+    def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        """The places and scores of the best chunks, best first, equal ones in document order.
+
+        Raises:
+            DamagedIndexError: It cannot be read.
+        """
+        try:
+            return self._found(texts, limit)
+        except ValueError as error:
+            raise DamagedIndexError(str(error)) from error
+        except BaseException as error:
+            if type(error).__name__ == "PanicException":  # of tantivy, which looks at sums of files only when asked
+                raise DamagedIndexError(str(error)) from error
+            raise
+
+    def _found(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        query = self._query(texts)
+        if query is None:
+            return []
+        wanted = limit + 1
+        while True:
+            hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
+            rounded = [round(float(score), _DIGITS) for score, _ in hits]
+            if len(hits) < wanted or rounded[-1] < rounded[limit - 1] or wanted > max(_TIES, limit):
+                break
+            wanted *= 8  # the last one is as good as others, of which some may stand before it
+        keys = self._searcher.fast_field_values("key", [address for _, address in hits])
+        found = zip(self._places.find([int(key or _STATE) for key in keys]), rounded, strict=True)
+        return sorted((hit for hit in found if hit[0] >= 0), key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
+        """Chunks with any term of the texts; those that have a text or what it quotes word by word score more."""
+        terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
+        counts = Counter(term for known in terms for term in known)
+        clauses = [_boosted(_term(term), count) for term, count in counts.items()]
+        quoted = (part for text in texts for match in _QUOTED.finditer(text) for part in match.groups() if part)
+        phrases = {tuple(known) for known in (*terms, *map(self._analyzer.terms_of_query, quoted))}
+        clauses += [
+            tantivy.Query.phrase_query(_SCHEMA, "words", list(phrase))
+            for phrase in sorted(phrases)
+            if 1 < len(phrase) <= _LONGEST_PHRASE
+        ]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
+
+    def _known(self, terms: Iterable[str]) -> list[str]:
+        known: list[str] = []
+        for term in terms:
+            known += [term] if self._has(term) else parts_of(term, self._has)
+        return known
+
+    def _has(self, term: str) -> bool:
+        return self._searcher.doc_freq("words", term) > 0
+
+
+def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
+    """An index of chunks that is gone with the process."""
+    index = tantivy.Index(_SCHEMA)
+    places = Places.of(chunk.id for chunk in chunks)
+    with writing(index) as writer:
+        add(writer, chunks, analyzer)
+        writer.commit()
+    index.reload()
+    return WordIndex(index, places, analyzer)
+
+
+@contextmanager
+def writing(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
+    """What changes an index; what is not committed in the end is dropped."""
+    writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)  # with more, the order of equal chunks is by chance
+    try:
+        yield writer
+    finally:
+        writer.wait_merging_threads()  # which lets go of the files, too
+
+
+def add(writer: tantivy.IndexWriter, chunks: Iterable[Chunk], analyzer: Analyzer) -> None:
+    """Add chunks."""
+    for chunk in chunks:
+        document = tantivy.Document()
+        document.add_integer("key", _key_of(chunk.id))
+        for text in searched_texts(chunk):  # apart, so that no phrase goes from one into the next
+            if text:
+                document.add_text("words", " ".join(analyzer.terms(text)))
+        writer.add_document(document)
+
+
+def remove(writer: tantivy.IndexWriter, keys: Iterable[int]) -> None:
+    """Remove the chunks of keys."""
+    for key in keys:
+        writer.delete_documents_by_term("key", key)
+
+
+def set_state(writer: tantivy.IndexWriter, state: State) -> None:
+    """Say what the index will hold with the next commit."""
+    remove(writer, [_STATE])
+    document = tantivy.Document()
+    document.add_integer("key", _STATE)
+    document.add_text("state", json.dumps(asdict(state)))
+    writer.add_document(document)
+
+
+def state_of(index: tantivy.Index) -> State:
+    """What an index holds.
+
+    Raises:
+        ValueError: It does not say.
+    """
+    searcher = index.searcher()
+    hits = searcher.search(tantivy.Query.term_query(_SCHEMA, "key", _STATE), 1).hits
+    if not hits:
+        raise ValueError("the index does not say what it holds")
+    return State(**json.loads(str(searcher.doc(hits[0][1]).get_first("state"))))
+
+
+def made_in(folder: str) -> tantivy.Index:
+    """A new index in an empty folder."""
+    return tantivy.Index(_SCHEMA, path=folder)
+
+
+def opened_in(folder: str) -> tantivy.Index:
+    """The index in a folder, as it is now.
+
+    Raises:
+        ValueError: There is none, or it is damaged.
+    """
+    index = tantivy.Index.open(folder)
+    index.config_reader(reload_policy="manual")  # else a thread looks for changes twice a second
+    index.reload()
+    return index
+
+
+def _key_of(chunk_id: str) -> int:
+    """A number from 1 to 2**63 - 1; among ten million ids, two share one with a chance of 1 to 180,000."""
+    digest = hashlib.blake2b(chunk_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1 or 1
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("key", indexed=True, fast=True)
+    builder.add_text_field("words", tokenizer_name="whitespace")
+    builder.add_text_field("state", stored=True, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+def _term(term: str) -> tantivy.Query:
+    return tantivy.Query.term_query(_SCHEMA, "words", term)
+
+
+def _boosted(query: tantivy.Query, count: int) -> tantivy.Query:
+    return query if count == 1 else tantivy.Query.boost_query(query, float(count))
+
+
+_SCHEMA = _schema()

@@ -1,0 +1,188 @@
+"""An index in a folder beside a corpus: it follows the corpus, and is made again if it is not whole.
+
+Any number of processes search it while one changes it. Which chunk is at which place of the corpus, a file for each
+content says; it is there before the index says that it holds that content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jackfield.retrieval import Chunk
+from jackfield_documents import Shelf
+from jackfield_metering.ownfile import OwnFile
+from jackfield_tantivy_search.index import (
+    Places,
+    State,
+    WordIndex,
+    add,
+    made_in,
+    opened_in,
+    remove,
+    set_state,
+    state_of,
+    writing,
+)
+from jackfield_words import Analyzer
+
+if TYPE_CHECKING:
+    import tantivy
+
+APPLICATION_ID = 0x4A465453
+"""Marks the file of the lock as ours, in its header; SQLite keeps it for that."""
+_LOCK_VERSION = 1
+_PATIENCE_S = 24 * 3600.0  # another process that indexes millions of chunks takes long; the lock ends with it
+_MOST_GONE = 0.5  # of all that was ever added; then the index is made anew
+
+_NOT_WHOLE = (
+    ValueError,
+    OSError,
+    TypeError,
+    EOFError,
+    LookupError,
+)  # what tantivy, JSON and numpy raise for a file cut short
+
+
+class KeptIndex:
+    """The index of one corpus after another.
+
+    Args:
+        folder: Where it is.
+        made_by: The versions and settings that decide its terms; one of others is made again.
+        analyzer: Makes the terms.
+    """
+
+    def __init__(self, folder: Path, made_by: str, analyzer: Analyzer) -> None:
+        self._folder = folder
+        self._index_folder = folder / "index"
+        self._made_by = made_by
+        self._analyzer = analyzer
+
+    def following(self, shelf: Shelf, chunks: Sequence[Chunk]) -> WordIndex:
+        """The index of what a corpus holds; only chunks that are new are read.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        found = self._opened(shelf.content)
+        if found is None:
+            with self._alone():
+                found = self._opened(shelf.content)  # another process may have been quicker
+                if found is None:
+                    self._follow(shelf.content, chunks)
+                    found = self._opened(shelf.content)
+        if found is None:
+            raise OSError(f"the index in {self._folder} cannot be read after it was written")
+        return found
+
+    def remove(self) -> None:
+        """Remove it: it is made anew when it is needed."""
+        with self._alone():
+            shutil.rmtree(self._index_folder, ignore_errors=True)
+
+    def _opened(self, content: str) -> WordIndex | None:
+        """The index, if it is whole and holds this content."""
+        try:
+            index = opened_in(str(self._index_folder))
+            state = state_of(index)
+            if (state.content, state.made_by) != (content, self._made_by):
+                return None
+            return WordIndex(index, self._read_places(content), self._analyzer)
+        except _NOT_WHOLE:
+            return None
+
+    def _follow(self, content: str, chunks: Sequence[Chunk]) -> None:
+        places = Places.of(_ids_of(chunks))
+        self._write_places(content, places)
+        if not self._change(content, chunks, places):
+            self._make(content, chunks)
+        for path in self._folder.glob("places-*"):
+            with contextlib.suppress(OSError):  # Windows keeps a file that a process has open
+                if path != self._places_path(content):
+                    path.unlink()
+
+    def _make(self, content: str, chunks: Sequence[Chunk]) -> None:
+        """Make an index anew; until it is whole, there is the old one."""
+        new = self._folder / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        self._commit(made_in(str(new)), State(content, self._made_by), gone=(), new=chunks)
+        shutil.rmtree(self._index_folder, ignore_errors=True)
+        new.rename(self._index_folder)
+
+    def _change(self, content: str, chunks: Sequence[Chunk], places: Places) -> bool:
+        """Make the index hold other chunks, if it is whole and has most of them already; gives whether that was so."""
+        try:
+            index = opened_in(str(self._index_folder))
+            state = state_of(index)
+            before = self._read_places(state.content).keys
+        except _NOT_WHOLE:
+            return False
+        gone = before[~np.isin(before, places.keys)]
+        new = places.table[1][~np.isin(places.keys, before)]
+        gone_in_all = state.gone + len(gone)
+        if state.made_by != self._made_by or 2 * len(new) > len(chunks) or gone_in_all > _MOST_GONE * len(chunks):
+            return False
+        self._commit(
+            index,
+            State(content, self._made_by, gone_in_all),
+            gone=gone.tolist(),
+            new=(chunks[place] for place in sorted(new.tolist())),
+        )
+        return True
+
+    def _commit(self, index: tantivy.Index, state: State, *, gone: Iterable[int], new: Iterable[Chunk]) -> None:
+        """Change the index in one step."""
+        with writing(index) as writer:
+            remove(writer, gone)
+            add(writer, new, self._analyzer)
+            set_state(writer, state)
+            writer.commit()
+
+    def _read_places(self, content: str) -> Places:
+        table = np.load(self._places_path(content), mmap_mode="r", allow_pickle=False)
+        if table.ndim != 2 or len(table) != 2 or table.dtype != np.int64:
+            raise ValueError("it is not a file of places")
+        return Places(table)
+
+    def _write_places(self, content: str, places: Places) -> None:
+        with tempfile.NamedTemporaryFile(dir=self._folder, prefix="places-", delete=False) as file:
+            np.save(file, places.table)
+        Path(file.name).replace(self._places_path(content))
+
+    def _places_path(self, content: str) -> Path:
+        return self._folder / f"places-{content[:32]}.npy"
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The right to change the index, for one process at a time; it ends with the process, however that ends."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        lock = OwnFile(
+            self._folder / "lock.sqlite",
+            application_id=APPLICATION_ID,
+            version=_LOCK_VERSION,
+            schema="CREATE TABLE locks (number INTEGER);",
+            owner="jackfield-tantivy-search",
+        )
+        try:
+            with lock.use(patience_s=_PATIENCE_S) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                finally:
+                    connection.execute("ROLLBACK")
+        finally:
+            lock.close()
+
+
+def _ids_of(chunks: Sequence[Chunk]) -> Iterable[str]:
+    ids = getattr(chunks, "ids", None)
+    return ids() if callable(ids) else (chunk.id for chunk in chunks)

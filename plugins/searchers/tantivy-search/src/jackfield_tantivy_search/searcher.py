@@ -1,0 +1,100 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import ConfigError
+from jackfield.retrieval import Corpus, Hit, Searcher
+from jackfield.sync import in_worker
+from jackfield_documents import IndexCache, Shelf
+from jackfield_metering.ownfile import BusyFileError, UnusableFileError
+from jackfield_words import Analyzer, Chinese, texts_of
+
+if TYPE_CHECKING:  # it loads tantivy and numpy, which the first search does
+    from jackfield_tantivy_search.index import WordIndex
+    from jackfield_tantivy_search.kept import KeptIndex
+
+_DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-words", "tantivy")
+
+
+class TantivyConfig(Config):
+    """How Chinese is segmented."""
+
+    chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
+
+
+class TantivySearcher(Searcher):
+    """Finds chunks by their words and phrases. The index of a corpus on disk is kept beside it, and follows it."""
+
+    name: ClassVar[str] = "tantivy_search"
+    config_class = TantivyConfig
+    config: TantivyConfig
+
+    def __init__(self, cfg: TantivyConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._indexes: IndexCache[WordIndex] = IndexCache()
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """The chunks that share words with the query, best first; [] if none does.
+
+        Args:
+            query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
+            corpus: What is searched.
+            limit: The most hits.
+
+        Raises:
+            ConfigError: The index beside the corpus cannot be written or read.
+        """
+        return await in_worker(partial(self._search, query, corpus, limit))
+
+    def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+        if not corpus.chunks or limit < 1:
+            return []
+        found = self._found(texts_of(query), corpus, limit)
+        return [
+            Hit(corpus.chunks[place], score, {self.name: rank}) for rank, (place, score) in enumerate(found, start=1)
+        ]
+
+    def _found(self, texts: Sequence[str], corpus: Corpus, limit: int) -> list[tuple[int, float]]:
+        from jackfield_tantivy_search.index import DamagedIndexError, in_memory
+
+        shelf = getattr(corpus, "shelf", None)
+        if not isinstance(shelf, Shelf):
+            return self._indexes.get(corpus, partial(in_memory, analyzer=self._analyzer)).search(texts, limit)
+        settings = self.config.model_dump_json()
+        folder = shelf.folder / f"{self.name}-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
+        try:
+            kept = self._kept_in(folder)
+            try:
+                return self._indexes.get(corpus, partial(kept.following, shelf)).search(texts, limit)
+            except DamagedIndexError:
+                kept.remove()
+                self._indexes = IndexCache()
+                return self._indexes.get(corpus, partial(kept.following, shelf)).search(texts, limit)
+        except (OSError, sqlite3.Error, UnusableFileError, BusyFileError, DamagedIndexError) as error:
+            raise ConfigError(f"{self.name}: no index can be kept in {folder}: {error}") from error
+
+    def _kept_in(self, folder: Path) -> KeptIndex:
+        from jackfield_tantivy_search.kept import KeptIndex
+
+        return KeptIndex(folder, self._made_by, self._analyzer)
+
+    @cached_property
+    def _made_by(self) -> str:
+        """What decides the terms of an index."""
+        versions = [f"{name} {metadata.version(name)}" for name in _DECIDE_THE_TERMS]
+        return " ".join((*versions, self.config.model_dump_json()))
+
+    @cached_property
+    def _analyzer(self) -> Analyzer:
+        return Analyzer(self.config.chinese)

@@ -1,0 +1,265 @@
+"""An index on disk follows its corpus, for any number of processes, and is made again when it is not whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_tantivy_search.searcher import TantivySearcher
+
+Found = Callable[..., list[str]]
+CorpusOf = Callable[..., Corpus]
+OnDisk = Callable[..., Corpus]
+
+
+class Unread(Sequence[Chunk]):
+    """Chunks of which only some may be read."""
+
+    def __init__(self, chunks: Sequence[Chunk], *readable: int) -> None:
+        self._chunks = chunks
+        self._readable = readable
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def __getitem__(self, place: int) -> Chunk:  # type: ignore[override]
+        assert place in self._readable, f"chunk {place} was read"
+        return self._chunks[place]
+
+    def ids(self) -> list[str]:
+        return [chunk.id for chunk in self._chunks]
+
+
+def files(folder: Path, end: str = "") -> list[Path]:
+    return sorted(path for path in folder.rglob(f"*{end}") if path.is_file())
+
+
+def unread(corpus: Corpus, *readable: int) -> Corpus:
+    """The same corpus, of which only some chunks may be read."""
+    shelf = corpus.shelf  # type: ignore[attr-defined]
+    return type(corpus)(Unread(corpus.chunks, *readable), shelf)  # type: ignore[arg-type,call-arg]
+
+
+def test_an_index_is_built_once_for_all_processes(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
+    corpus = on_disk(tmp_path, "high tide", "flood")
+    assert found(corpus, "tide") == ["high tide"]
+    assert found(unread(corpus, 0), "tide") == ["high tide"]
+
+
+def test_only_new_chunks_are_read(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
+    found(on_disk(tmp_path, "high tide", "flood", "low tide"), "tide")
+    changed = on_disk(tmp_path, "high tide", "neap tide", "low tide")
+    assert found(unread(changed, 1), "neap", limit=1) == ["neap tide"]
+    assert found(changed, "tide flood") == ["high tide", "neap tide", "low tide"]
+    assert len(files(tmp_path, ".npy")) == 1
+
+
+TEXTS = [f"{word} {other} w{number}" for number, (word, other) in enumerate(zip("abcd" * 5, "efghi" * 4, strict=True))]
+SUBSETS = st.lists(st.integers(0, len(TEXTS) - 1), unique=True, min_size=1)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(SUBSETS, min_size=2, max_size=4))
+def test_an_index_that_followed_finds_what_a_new_one_does(
+    on_disk: OnDisk,
+    in_memory: CorpusOf,
+    found: Found,
+    tmp_path_factory: pytest.TempPathFactory,
+    contents: list[list[int]],
+) -> None:
+    folder = tmp_path_factory.mktemp("shelf")
+    for numbers in contents:
+        texts = [TEXTS[number] for number in numbers]
+        for query in ("w1 w2 w3", " ".join(TEXTS)):
+            # Scores differ in what is gone, so the order may; which are found may not.
+            assert set(found(on_disk(folder, *texts), query, 50)) == set(found(in_memory(*texts), query, 50))
+
+
+def test_an_index_of_which_half_is_gone_is_made_anew(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
+    texts = [f"tide {number}" for number in range(10)]
+    found(on_disk(tmp_path, *texts), "tide")
+    assert len(found(unread(on_disk(tmp_path, *texts[3:]), *range(7)), "tide")) == 7
+    with pytest.raises(AssertionError, match="was read"):
+        found(unread(on_disk(tmp_path, *texts[5:])), "tide")
+    assert len(found(on_disk(tmp_path, *texts[5:]), "tide")) == 5
+
+
+def test_settings_do_not_share_an_index(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
+    corpus = on_disk(tmp_path, "超时长")
+    assert found(corpus, "时长") == found(corpus, "时长", chinese="bigrams") == ["超时长"]
+    assert len(list(tmp_path.iterdir())) == 2
+    if os.name == "posix":
+        assert {folder.stat().st_mode & 0o777 for folder in tmp_path.iterdir()} == {0o700}
+
+
+def test_an_index_of_another_version_is_made_again(
+    on_disk: OnDisk, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = on_disk(tmp_path, "high tide")
+    with monkeypatch.context() as other:
+        other.setattr("jackfield_tantivy_search.searcher.metadata.version", lambda _: "9")
+        found(corpus, "tide")
+    with pytest.raises(AssertionError, match="was read"):
+        found(unread(corpus), "tide")
+    assert found(corpus, "tide") == ["high tide"]
+
+
+# --- what is not whole ---
+
+
+@pytest.fixture(scope="module")
+def whole(on_disk: OnDisk, found: Found, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    found(on_disk(folder, "high tide", "flood"), "tide")
+    return folder
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut short", "gone"])
+def test_an_index_with_a_damaged_file_is_made_again(
+    on_disk: OnDisk, found: Found, whole: Path, tmp_path: Path, damage: str
+) -> None:
+    for number, path in enumerate(path for path in files(whole) if path.stat().st_size):
+        folder = shutil.copytree(whole, tmp_path / str(number))
+        damaged = folder / path.relative_to(whole)
+        match damage:
+            case "gone":
+                damaged.unlink()
+            case "empty":
+                damaged.write_bytes(b"")
+            case _:
+                damaged.write_bytes(damaged.read_bytes()[:-1])
+        assert found(on_disk(folder, "high tide", "flood"), "tide") == ["high tide"], damaged.name
+
+
+def test_an_index_with_a_file_overwritten_inside_is_made_again(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
+    texts = [f"tide {number}" for number in range(300)]
+    before = found(on_disk(tmp_path, *texts), "tide 7")
+    (terms,) = files(tmp_path, ".term")
+    content = terms.read_bytes()
+    terms.unlink()  # its bytes stay for whoever has it open
+    terms.write_bytes(content[:-400] + bytes(200) + content[-200:])
+    assert found(on_disk(tmp_path, *texts), "tide 7") == before
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_with_its_name(
+    on_disk: OnDisk, found: Found, tmp_path: Path
+) -> None:
+    (tmp_path / "shelf").write_text("a file")
+    with pytest.raises(ConfigError, match=r"no index can be kept in .*shelf"):
+        found(on_disk(tmp_path / "shelf", "high tide"), "tide")
+
+
+# --- several processes ---
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_documents import Shelf
+from jackfield_tantivy_search.searcher import TantivySearcher
+
+class Slow(tuple):  # says when a chunk is read, and waits for a line
+    def __iter__(self):
+        for chunk in tuple.__iter__(self):
+            if chunk.text == "wait":
+                print("waiting", flush=True)
+                sys.stdin.readline()
+            yield chunk
+
+    def ids(self):
+        return [chunk.id for chunk in tuple.__iter__(self)]
+
+folder, mode, *texts = sys.argv[1:]
+chunks = tuple(Chunk(text, "x.md", text, number, 1) for number, text in enumerate(texts))
+corpus = Corpus(Slow(chunks))
+vars(corpus)["content_hash"] = Corpus(chunks).content_hash
+vars(corpus)["shelf"] = Shelf(Path(folder), corpus.content_hash)
+searcher = TantivySearcher()
+def search():
+    print([hit.chunk.text for hit in asyncio.run(searcher.search("tide", corpus, limit=9))], flush=True)
+search()
+if mode == "reader":
+    for line in sys.stdin:
+        search()
+"""
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(mode: str, *texts: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), mode, *texts]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def hear(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def go_on(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_a_process_reads_on_while_another_follows_the_corpus(
+    on_disk: OnDisk, found: Found, start: Start, tmp_path: Path
+) -> None:
+    reader = start("reader", "high tide", "low tide")
+    assert hear(reader) == "['high tide', 'low tide']"
+    for texts in (("low tide", "neap tide"), ("neap tide", "flood", "spring tide"), ("tide",)):
+        assert found(on_disk(tmp_path, *texts), "tide") == [text for text in texts if "tide" in text]
+        go_on(reader)
+        assert hear(reader) == "['high tide', 'low tide']"
+
+
+def test_a_killed_build_leaves_the_index_as_it_was(on_disk: OnDisk, found: Found, start: Start, tmp_path: Path) -> None:
+    old = on_disk(tmp_path, "high tide", "flood")
+    found(old, "tide")
+    builder = start("builder", "a tide", "b tide", "wait")  # most of it is new, so it reads them all
+    assert hear(builder) == "waiting"
+    builder.kill()
+    builder.communicate()
+    assert found(unread(old, 0), "tide") == ["high tide"]
+    assert found(on_disk(tmp_path, "a tide", "b tide", "wait"), "tide") == ["a tide", "b tide"]
+
+
+def test_two_processes_that_need_an_index_at_once_make_it_once(start: Start) -> None:
+    texts = ("high tide", "wait")
+    first = start("builder", *texts)
+    assert hear(first) == "waiting"
+    second = start("builder", *texts)
+    go_on(first)
+    assert hear(first) == "['high tide']"
+    assert hear(second) == "['high tide']", "it waited for the first, and read nothing itself"
+
+
+def test_searches_of_one_process_follow_a_corpus_that_changes(on_disk: OnDisk, tmp_path: Path) -> None:
+    searcher = TantivySearcher()
+    corpora = [on_disk(tmp_path, *(f"tide {number}" for number in range(end))) for end in (1, 5, 3)]
+
+    async def search() -> list[int]:
+        hits = await asyncio.gather(*(searcher.search("tide", corpus, limit=9) for corpus in corpora * 3))
+        return [len(found) for found in hits]
+
+    assert asyncio.run(search()) == [1, 5, 3] * 3

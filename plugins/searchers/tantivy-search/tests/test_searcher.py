@@ -1,0 +1,123 @@
+"""Words and phrases find chunks; what a query looks like does not matter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_tantivy_search.searcher import TantivySearcher
+from jackfield_words import Analyzer
+
+Found = Callable[..., list[str]]
+CorpusOf = Callable[..., Corpus]
+
+TEXTS = [
+    "The invoice must be paid within thirty days of delivery.",
+    "Employees may apply for parental leave after six months of service.",
+    "Running shoes are sold in the sports department on the second floor.",
+    "发票必须在交货后三十天内付款。",
+    "服务器每天凌晨两点重新启动，并写入备份。",
+    "每次工具调用的默认超时是 300 秒。",
+]
+
+
+@pytest.mark.parametrize("chinese", ["words", "bigrams"])
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("When must an invoice be paid?", 0),
+        ("applying for leave as a parent, parental", 1),
+        ("run shoe", 2),
+        ("发票多少天内付款？", 3),
+        ("服务器什么时候重启和备份", 4),
+        ("每次工具调用的默认超时", 5),
+    ],
+)
+def test_a_question_finds_its_chunk(in_memory: CorpusOf, found: Found, query: str, best: int, chinese: str) -> None:
+    assert found(in_memory(*TEXTS), query, chinese=chinese)[0] == TEXTS[best]
+
+
+def test_a_word_in_every_chunk_finds_every_chunk(in_memory: CorpusOf, found: Found) -> None:
+    assert found(in_memory("report a", "report b", "report c"), "reports") == ["report a", "report b", "report c"]
+
+
+def test_words_next_to_each_other_count_more_than_words_apart(in_memory: CorpusOf, found: Found) -> None:
+    apart, together = "leave that is parental today", "today parental leave that"
+    corpus = in_memory(apart, together)
+    for query in (
+        "parental leave",
+        'about "parental leave" please',
+        "about “parental leave” please",
+        json.dumps({"keywords_en": ["parental leave"], "text": "today"}),
+    ):
+        assert found(corpus, query) == [together, apart], query
+    assert found(corpus, "parental today leave") == [apart, together], "equal ones in document order"
+
+
+def test_a_phrase_does_not_go_from_a_heading_into_the_text(found: Found) -> None:
+    split = Chunk("1", "a", "green", 0, 1, headings=("tea",))
+    whole = Chunk("2", "a", "green tea", 1, 1)
+    corpus = Corpus((split, whole))
+    assert found(corpus, "green tea") == ["green tea", "green"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'tea "',
+        '"tea',
+        "tea AND coffee",
+        "NOT tea",
+        "-tea",
+        "+coffee tea",
+        "words:tea",
+        "key:0 tea",
+        "tea^9 OR (",
+        "[tea TO zoo]",
+        "tea~2",
+        "tea*",
+        "IN [tea]",
+        "/tea/",
+        "tea\\",
+        "{tea}",
+    ],
+)
+def test_nothing_in_a_query_is_syntax(in_memory: CorpusOf, found: Found, query: str) -> None:
+    assert found(in_memory("bread", "green tea", "zebra"), query) == ["green tea"]
+
+
+def test_a_chinese_word_that_the_text_cuts_otherwise_is_found(in_memory: CorpusOf, found: Found) -> None:
+    assert found(in_memory("研究生命的起源", "天气很好"), "研究生命科学") == ["研究生命的起源"]
+
+
+def test_an_unknown_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match="tantivy_search: unknown setting 'k1'"):
+        TantivySearcher({"k1": 2})
+
+
+WORDS = st.sampled_from(
+    ["tide", "tides", "flood", "über", "潮汐", "高潮", "U.S.A.", "3.11", "a", "snake_case", "\udcff"]
+)
+LINES = st.lists(st.lists(WORDS, max_size=6).map(" ".join), unique=True, max_size=8)
+ANALYZER = Analyzer()
+
+
+@settings(max_examples=25, deadline=None)
+@given(LINES, st.lists(WORDS, max_size=3).map(" ".join))
+def test_exactly_the_chunks_that_share_a_term_are_found(
+    in_memory: CorpusOf, found: Found, texts: Sequence[str], query: str
+) -> None:
+    asked = set(ANALYZER.terms_of_query(query))
+    sharing = {text for text in texts if asked & set(ANALYZER.terms(text))}
+    first = found(in_memory(*texts), query, limit=20)
+    assert len(first) == len(set(first))
+    # A Chinese word that is nowhere is looked up by its parts.
+    assert set(first) == sharing or any(term not in "".join(texts) for term in asked)
+    for limit in (1, 2, 5):
+        assert found(in_memory(*texts), query, limit=limit) == first[:limit]
