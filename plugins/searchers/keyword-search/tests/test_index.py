@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from jackfield.retrieval import Chunk, Corpus
+from jackfield_keyword_search import index as index_module
 from jackfield_keyword_search.index import Index
 from jackfield_words import Analyzer
 
@@ -94,3 +95,19 @@ def test_the_first_hits_are_the_same_however_many_are_asked_for(
     everything = index.search([query], 1000)
     assert index.search([query], limit) == everything[:limit]
     assert everything == sorted(everything, key=lambda hit: (-hit[1], hit[0]))
+
+
+@settings(max_examples=60)
+@given(texts, st.lists(queries, min_size=1, max_size=3), st.sampled_from([0, 12, 30]))
+def test_scores_are_the_same_to_the_last_bit_however_terms_are_added(
+    corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], asked: list[str], kept: int
+) -> None:
+    picked, along = (Index(corpus_of(chunks).chunks, analyzer) for _ in range(2))
+    for query in asked * 2:
+        terms = analyzer.terms(query)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(index_module, "_PICKED", 0)
+            expected = picked.scores(terms).tolist()
+            patch.setattr(index_module, "_PICKED", 1000)
+            patch.setattr(index_module, "_COMMON_NUMBERS", kept)
+            assert along.scores(terms).tolist() == expected

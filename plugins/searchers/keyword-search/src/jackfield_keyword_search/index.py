@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BATCH = 256  # chunks that are taken apart at once: enough to spread the cost of a call, few enough for the cache
+_PICKED = 8
+_COMMON_NUMBERS = 8_000_000  # 64 MB: the 80 most common terms of 100,000 chunks
 _END = b" \xff "  # stands between chunks; no UTF-8 has this byte
 # In one pass over the bytes: lower case, and a space for each sign that no term has. What is not ASCII stays, for the
 # analyzer to look at.
@@ -148,10 +151,8 @@ class Index:
     def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
         """The numbers and scores of the chunks that have any term of the texts, best first, equal ones in order."""
         scores = self.scores([term for text in texts for term in self._analyzer.terms_of_query(text)])
-        found = np.flatnonzero(scores)
-        if 0 < limit < len(found):
-            last = np.partition(scores[found], len(found) - limit)[len(found) - limit]
-            found = found[scores[found] >= last]
+        last = np.partition(scores, len(scores) - limit)[len(scores) - limit] if 0 < limit < len(scores) else 0.0
+        found = np.flatnonzero(scores >= last) if last > 0 else np.flatnonzero(scores)
         best = found[np.argsort(-scores[found], kind="stable")][: max(0, limit)]
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
@@ -159,11 +160,35 @@ class Index:
         """The score of every chunk, 0 where it has none of the terms; a term counts as often as it is given."""
         scores = np.zeros(self._size)
         for term in terms:
-            for part in [term] if term in self._terms else parts_of(term, self._terms.__contains__):
-                number = self._terms[part]
-                place = slice(self._starts[number], self._starts[number + 1])
-                scores[self._chunks[place]] += self._idf[number] * self._weights[place]
+            number = self._terms.get(term)
+            if number is not None:
+                self._add(number, scores)
+                continue
+            for part in parts_of(term, self._terms.__contains__):
+                self._add(self._terms[part], scores)
         return scores
+
+    def _add(self, number: int, scores: NDArray[np.float64]) -> None:
+        """Add what a term counts in each chunk. Going along all chunks is faster than picking an eighth of them."""
+        place = slice(self._starts[number], self._starts[number + 1])
+        if _PICKED * (place.stop - place.start) < self._size:
+            scores[self._chunks[place]] += self._idf[number] * self._weights[place]
+            return
+        along = self._common.get(number)
+        scores += self._along(number, place) if along is None else along
+
+    def _along(self, number: int, place: slice) -> NDArray[np.float64]:
+        """What a common term counts in each chunk, 0 in those without it; it is kept for the next query."""
+        along = np.zeros(self._size)
+        along[self._chunks[place]] = self._idf[number] * self._weights[place]
+        if (len(self._common) + 1) * self._size <= _COMMON_NUMBERS:
+            self._common[number] = along
+        return along
+
+    @cached_property
+    def _common(self) -> dict[int, NDArray[np.float64]]:
+        """What common terms that were searched for count in each chunk, by number."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
