@@ -25,6 +25,7 @@ _STATE = 0  # the key of the document that says what the index holds; no chunk h
 _DIGITS = 4  # scores have 32 bits, and the last of them depend on the order in which terms are summed
 _TIES = 10_000  # how many chunks are looked at so that equal ones come in document order
 _LONGEST_PHRASE = 16
+_SHORT = 3  # terms: a keyword, or a query that is hardly more than one
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')
 
 
@@ -108,7 +109,7 @@ class WordIndex:
         query = self._query(texts)
         if query is None:
             return []
-        wanted = limit + 1
+        wanted = 4 * limit
         while True:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
             rounded = [round(float(score), _DIGITS) for score, _ in hits]
@@ -120,17 +121,15 @@ class WordIndex:
         return sorted((hit for hit in found if hit[0] >= 0), key=lambda hit: (-hit[1], hit[0]))[:limit]
 
     def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
-        """Chunks with any term of the texts; those that have a text or what it quotes word by word score more."""
+        """Chunks with any term of the texts; those with a short text, or what one quotes, word by word score more."""
         terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
         counts = Counter(term for known in terms for term in known)
         clauses = [_boosted(_term(term), count) for term, count in counts.items()]
         quoted = (part for text in texts for match in _QUOTED.finditer(text) for part in match.groups() if part)
-        phrases = {tuple(known) for known in (*terms, *map(self._analyzer.terms_of_query, quoted))}
-        clauses += [
-            tantivy.Query.phrase_query(_SCHEMA, "words", list(phrase))
-            for phrase in sorted(phrases)
-            if 1 < len(phrase) <= _LONGEST_PHRASE
-        ]
+        phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in quoted}
+        # Not whole questions: with a phrase, tantivy looks at every chunk that has one of the terms.
+        phrases |= {tuple(known) for known in terms if len(known) <= _SHORT}
+        clauses += [tantivy.Query.phrase_query(_SCHEMA, "words", list(one)) for one in sorted(phrases) if len(one) > 1]
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
 
     def _known(self, terms: Iterable[str]) -> list[str]:
