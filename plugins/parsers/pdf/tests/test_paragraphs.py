@@ -5,9 +5,11 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield_pdf.lines import Line, Page
+from jackfield_pdf.headings import headings_of
+from jackfield_pdf.pages import Page
 from jackfield_pdf.paragraphs import blocks_of
 from jackfield_pdf.parser import PdfParser
+from jackfield_pdf.typeset import Line
 
 MakePdf = Callable[..., bytes]
 
@@ -38,11 +40,11 @@ def test_chinese_lines_are_joined_without_spaces(typeset: MakePdf) -> None:
     assert parse(typeset(("zh", text))) == [("paragraph", text)]
 
 
-def test_rows_of_a_table_stay_lines(typeset: MakePdf) -> None:
+def test_rows_that_stand_in_columns_are_a_table(typeset: MakePdf) -> None:
     rows = [["fruit", "number", "price"], ["apple", "3", "1.50"], ["pear", "12", "0.75"]]
     assert parse(typeset(("body", SENTENCE * 3), rows, ("body", SENTENCE * 2)))[1] == (
-        "paragraph",
-        "fruit number price\napple 3 1.50\npear 12 0.75",
+        "table",
+        "| fruit | number | price |\n|---|---|---|\n| apple | 3 | 1.50 |\n| pear | 12 | 0.75 |",
     )
 
 
@@ -102,7 +104,7 @@ lines = st.builds(
     first=st.floats(50, 700),
     last=st.floats(50, 700),
     size=st.sampled_from([0.0, 9.0, 12.0, 18.0]),
-    is_row=st.booleans(),
+    parts=st.just(()),
 )
 
 
@@ -110,5 +112,6 @@ lines = st.builds(
 @given(st.lists(lines, max_size=12))
 def test_no_letter_is_lost_wherever_lines_stand(page: list[Line]) -> None:
     letters = [character for line in page for character in line.text if character.isalnum()]
-    blocks = blocks_of([Page(1, tuple(page))])
+    pages = [Page(1, tuple(page))]
+    blocks = blocks_of(pages, headings_of(pages, ()))
     assert [character for block in blocks for character in block.text if character.isalnum()] == letters

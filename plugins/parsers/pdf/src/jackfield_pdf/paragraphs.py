@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from itertools import groupby, pairwise
 
 from jackfield.retrieval import Block
-from jackfield_pdf.lines import HYPHEN, Line, Page
+from jackfield_documents import pipe_table
+from jackfield_pdf.columns import in_columns
+from jackfield_pdf.headings import Headings
+from jackfield_pdf.pages import Page
+from jackfield_pdf.typeset import HYPHEN, Line
 
 _CJK = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 _IS_CJK = re.compile(rf"[{_CJK}]")
@@ -19,7 +22,8 @@ _NUMBERED = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]\s+\S|\d+(?:\.\d+
 _SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’)\]」』）]*$")
 # The dots that lead to a page number, rules made of signs.
 _LEADERS = re.compile(r"(?:[.\-_*—–=·…]\s?){7,}")
-_HYPHENATED = re.compile(rf"\b(\w++)-?{HYPHEN}(\w+)")
+_HYPHENATED = re.compile(rf"\b(\w++)[-\u2010]?{HYPHEN}(\w+)")
+_HYPHENS = ("-", "\u2010")
 _COMPOUND = re.compile(r"\b\w++-\w++")
 _LIGATURES = str.maketrans(
     {
@@ -33,21 +37,48 @@ _LIGATURES = str.maketrans(
         "\u00ad": "",
     }
 )
+_NOTE = "[No text on {pages}, only pictures: run OCR on the file to read them]"
 _NEIGHBOURS = 8  # lines before and after one that show how wide its column is
-_HEADING_SIZE = 1.15  # times the size of most of the text
-_HEADING_CHARS = 200
-_SIZE_STEP = 0.5  # sizes nearer than that are one
+_EDGE = 2.0  # points; the edges of justified lines are nearer to each other
+_MOST_COLUMNS = 50
+_MOST_INDENT = 100  # characters
 
 
-def blocks_of(pages: Sequence[Page]) -> Iterator[Block]:
-    """The blocks of a document, page by page; nothing is joined across pages."""
-    levels = _heading_levels(pages)
+def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
+    """The blocks of a document, page by page; nothing is joined across pages.
+
+    Pages that are pictures without text are named where they stand, so that a reader knows of them.
+    """
+    notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages)}
     compounds = {
         word for page in pages for line in page.lines if "-" in line.text for word in _COMPOUND.findall(line.text)
     }
     for page in pages:
-        groups = _groups(page.lines)
-        yield from _merge_lists(_block(lines, rows, page.number, levels, compounds) for lines, rows in groups)
+        if page.number in notes:
+            yield Block(notes[page.number], page=page.number)
+        groups = _groups(page, headings)
+        yield from _merge_lists(_block(lines, rows, page.number, headings, compounds) for lines, rows in groups)
+
+
+def in_ranges(numbers: Sequence[int]) -> str:
+    """The numbers of pages, in order, as one writes them: `page 3`, `pages 1-4 and 7`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    shown = ["-".join(map(str, ends)) for ends in ranges]
+    listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    return f"page{'s' if len(numbers) > 1 else ''} {listed}"
+
+
+def _pictures(pages: Sequence[Page]) -> Iterator[tuple[int, int]]:
+    """The first and the last of the pages that are pictures one after the other."""
+    for is_picture, group in groupby(pages, key=lambda page: page.is_picture):
+        if is_picture:
+            numbers = [page.number for page in group]
+            yield numbers[0], numbers[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,42 +87,31 @@ class _Layout:
 
     Attributes:
         rows: Whether each stands for itself: a row of a table, an entry of a table of contents.
+        stated: Which of them the outline calls a heading.
         pitch: The usual distance from one line to the next; 0 if it cannot be told.
         right: Where the widest one ends.
+        has_code: Whether type of one width is code.
     """
 
     lines: Sequence[Line]
     rows: Sequence[bool]
+    stated: Sequence[bool]
     pitch: float
     right: float
-
-
-def _heading_levels(pages: Sequence[Page]) -> dict[float, int]:
-    """The level of each size of type that is clearly larger than most of the text."""
-    chars: Counter[float] = Counter()
-    for page in pages:
-        for line in page.lines:
-            chars[_rounded(line.size)] += len(line.text)
-    if not chars:
-        return {}
-    body = chars.most_common(1)[0][0]
-    larger = sorted((size for size in chars if body and size >= _HEADING_SIZE * body), reverse=True)
-    return {size: min(level, 6) for level, size in enumerate(larger, start=1)}
-
-
-def _rounded(size: float) -> float:
-    return round(size / _SIZE_STEP) * _SIZE_STEP
+    has_code: bool
 
 
 # --- lines to groups ---
 
 
-def _groups(lines: Sequence[Line]) -> Iterator[tuple[list[Line], bool]]:
+def _groups(page: Page, headings: Headings) -> Iterator[tuple[list[Line], bool]]:
     """The lines of each block, and whether they are rows."""
+    lines = in_columns(page.lines)
     if not lines:
         return
-    rows = [line.is_row or bool(_LEADERS.search(line.text)) for line in lines]
-    layout = _Layout(lines, rows, _pitch(lines), max(line.right for line in lines))
+    stated = [bool(headings.stated(line.text, page.number)) for line in lines]
+    rows = [_is_row(lines, place) for place in range(len(lines))]
+    layout = _Layout(lines, rows, stated, _pitch(lines), max(line.right for line in lines), headings.has_code)
     start = 0
     for place in range(1, len(lines)):
         if _begins_block(layout, place, is_second=place == start + 1):
@@ -100,19 +120,33 @@ def _groups(lines: Sequence[Line]) -> Iterator[tuple[list[Line], bool]]:
     yield list(lines[start:]), rows[start]
 
 
+def _is_row(lines: Sequence[Line], place: int) -> bool:
+    """Whether a line stays a line; one that is stretched to the edges of those around it does not."""
+    line = lines[place]
+    if _LEADERS.search(line.text):
+        return True
+    around = (lines[near] for near in (place - 1, place + 1) if 0 <= near < len(lines))
+    return bool(line.parts) and not any(
+        abs(other.left - line.left) < _EDGE and abs(other.right - line.right) < _EDGE
+        for other in around
+        if other.size == line.size and not other.parts
+    )
+
+
 def _pitch(lines: Sequence[Line]) -> float:
-    steps = [
+    steps = sorted(
         before.last - line.first
         for before, line in pairwise(lines)
         if before.size and line.size and 0 < before.last - line.first < 3 * line.size
-    ]
-    return median(steps) if steps else 0.0
+    )
+    # Not the middle one: on a page of short paragraphs, most steps are the gaps between them.
+    return steps[len(steps) // 4] if steps else 0.0
 
 
 def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
     before, line = layout.lines[place - 1], layout.lines[place]
     text = line.text.lstrip()
-    if _BULLET.match(text):
+    if _BULLET.match(text) or before.table or line.table or any(layout.stated[place - 1 : place + 1]):
         return True
     if not (before.size and line.size):
         return _begins_block_by_text(before, text)
@@ -120,6 +154,10 @@ def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
     are_rows = layout.rows[place - 1 : place + 1]
     if any(are_rows):
         return not all(are_rows) or step >= 3 * line.size
+    if before.is_mono and line.is_mono and layout.has_code:
+        return step > 2.5 * line.size
+    if before.is_bold != line.is_bold and (_ends_sentence(before) or _is_short(layout, place - 1)):
+        return True
     if abs(before.size - line.size) > 0.12 * max(before.size, line.size):
         return True
     if step < -0.5 * line.size:  # further up: the next column
@@ -151,13 +189,35 @@ def _is_short(layout: _Layout, place: int) -> bool:
     line = layout.lines[place]
     if not _ends_before(line, layout.right):
         return False  # not even beside the widest line of the page
+    return _ends_before(line, max(_rights(layout, place), default=line.right))
+
+
+def _rights(layout: _Layout, place: int) -> list[float]:
+    """Where the lines end that begin where this one does: those of its column, if it can be seen, else those near."""
+    line = layout.lines[place]
+    column = [other.right for other in _around(layout, place) if abs(other.left - line.left) < 4 * line.size]
+    if column and sum(max(column) - right < 0.15 * (max(column) - line.left) for right in column) > 2:
+        return column
     around = range(max(0, place - _NEIGHBOURS), min(len(layout.lines), place + _NEIGHBOURS + 1))
-    column = [
+    return [
         other.right
         for other, is_row in ((layout.lines[near], layout.rows[near]) for near in around)
         if not is_row and other.size and abs(other.left - line.left) < 4 * line.size
     ]
-    return _ends_before(line, max(column, default=line.right))
+
+
+def _around(layout: _Layout, place: int) -> Iterator[Line]:
+    """The lines above and below one, as far as they follow each other without a gap, rows left out."""
+    for step in (-1, 1):
+        for near in range(place, place + step * _NEIGHBOURS, step):
+            if not 0 <= near + step < len(layout.lines):
+                break
+            upper, lower = (layout.lines[at] for at in sorted((near, near + step)))
+            most = 1.4 * max(layout.pitch, lower.size)
+            if not lower.size or not -0.5 * lower.size < upper.last - lower.first <= most:
+                break
+            if not layout.rows[near + step]:
+                yield layout.lines[near + step]
 
 
 def _ends_before(line: Line, right: float) -> bool:
@@ -167,15 +227,59 @@ def _ends_before(line: Line, right: float) -> bool:
 # --- groups to blocks ---
 
 
-def _block(lines: Sequence[Line], are_rows: bool, page: int, levels: dict[float, int], compounds: set[str]) -> Block:
+def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings, compounds: set[str]) -> Block:
+    if lines[0].table:
+        return Block(pipe_table(_ruled(lines[0].table, compounds)), kind="table", page=page)
     if are_rows:
+        cells = _cells(lines)
+        if cells:
+            return Block(pipe_table([[_clean(text, compounds) for text in row] for row in cells]), "table", page)
         rows = (_LEADERS.sub(" … ", _clean(line.text, compounds)) for line in lines)
         return Block("\n".join(_single_spaces(row) for row in rows), page=page)
+    if headings.has_code and len(lines) > 1 and all(line.is_mono for line in lines):
+        return Block(_code(lines), kind="code", page=page)
     text = _clean(_joined([line.text.strip() for line in lines]), compounds)
-    level = levels.get(_rounded(lines[0].size), 0)
-    if level and len(text) <= _HEADING_CHARS:
+    level = headings.level(lines, text, page)
+    if level:
         return Block(text, kind="heading", page=page, level=level)
     return Block(text, kind="list" if _BULLET.match(text) else "paragraph", page=page)
+
+
+def _ruled(table: Sequence[Sequence[str]], compounds: set[str]) -> Iterator[list[str]]:
+    for row in table:
+        yield [_clean(_joined([line.strip() for line in cell.split("\n")]), compounds) for cell in row]
+
+
+def _cells(lines: Sequence[Line]) -> list[list[str]]:
+    """The cells of a table without rules; [] if its rows do not stand in the same columns."""
+    if len(lines) < 2 or not all(line.parts for line in lines):
+        return []
+    columns: list[tuple[float, float]] = []
+    for part in sorted((part for line in lines for part in line.parts), key=lambda part: part.left):
+        if columns and part.left <= columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], part.right))
+        else:
+            columns.append((part.left, part.right))
+    lefts = [left for left, _ in columns]
+    rows = [[bisect(lefts, part.left) - 1 for part in line.parts] for line in lines]
+    if not 2 <= len(columns) <= _MOST_COLUMNS or any(len(set(row)) < len(row) for row in rows):
+        return []
+    return [
+        [
+            {place: part.text for place, part in zip(row, line.parts, strict=True)}.get(column, "")
+            for column in range(len(columns))
+        ]
+        for row, line in zip(rows, lines, strict=True)
+    ]
+
+
+def _code(lines: Sequence[Line]) -> str:
+    """Lines of type of one width, as far to the right as they stand on the page."""
+    left, width = min(line.left for line in lines), 0.6 * lines[0].size
+    places = (min(round((line.left - left) / width), _MOST_INDENT) for line in lines)
+    return "\n".join(
+        " " * place + line.text.replace(HYPHEN, "-").rstrip() for place, line in zip(places, lines, strict=True)
+    )
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -190,7 +294,7 @@ def _glue(before: str, after: str) -> str:
     last, first = before[-1:], after[:1]
     if last == "\u00ad":
         return ""
-    if last == "-" and first.isalnum() and before[-2:-1].isalnum():
+    if last in _HYPHENS and first.isalnum() and before[-2:-1].isalnum():
         return HYPHEN if first.islower() and before[-2:-1].islower() else ""
     return "" if _IS_CJK.match(last) and _IS_CJK.match(first) else " "
 

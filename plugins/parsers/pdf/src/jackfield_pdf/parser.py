@@ -10,11 +10,15 @@ from pydantic import Field, SecretStr
 from jackfield.config import Config
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
-from jackfield_pdf.lines import Limits, Page, Reading, read_pages
-from jackfield_pdf.paragraphs import blocks_of
+from jackfield_pdf.headings import headings_of
+from jackfield_pdf.pages import Limits, Reading, read_pages
+from jackfield_pdf.paragraphs import blocks_of, in_ranges
+from jackfield_pdf.running import without_running_lines
 
 _HEADER_BYTES = 1024  # where readers look for `%PDF-`
 _TRAILER_BYTES = 2048
+_MOST_SHOWN = 20
+_PICTURES = ("is a picture", "are pictures")
 _NO_TITLES = ("untitled", "untitled document", "(unspecified)", "(anonymous)", "unknown")
 
 
@@ -22,6 +26,7 @@ class PdfConfig(Config):
     """How a PDF is opened, and how much of it is read."""
 
     password: SecretStr | None = None
+    running_lines: bool = Field(default=False, description="Headers, footers and page numbers are read on every page")
     max_pages: int = Field(default=10_000, ge=1, description="A file with more pages is refused")
     max_chars: int = Field(default=50_000_000, ge=1, description="A file with more text is refused")
 
@@ -29,8 +34,9 @@ class PdfConfig(Config):
 class PdfParser(Parser):
     """Reads the text layer of PDF files, page by page.
 
-    Pages that have no text are named in `metadata["pages_without_text"]`, damaged ones in
-    `metadata["unreadable_pages"]`.
+    Pages that have no text are named in `metadata["pages_without_text"]`, those of them that show a picture in
+    `metadata["scanned_pages"]`, damaged ones in `metadata["unreadable_pages"]`; `metadata["running_lines"]` has the
+    headers and footers that are left out, with `#` for numbers.
     """
 
     name: ClassVar[str] = "pdf"
@@ -38,7 +44,7 @@ class PdfParser(Parser):
     config: PdfConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a PDF into paragraphs and headings.
+        """Turn a PDF into headings, paragraphs, lists, tables and code.
 
         Raises:
             DocParserError: It is empty, not a PDF, cut off, damaged, encrypted, too long, or a scan without text.
@@ -48,7 +54,11 @@ class PdfParser(Parser):
         limits = Limits(self.config.max_pages, self.config.max_chars)
         reading = read_pages(data, source=source, password=password, limits=limits)
         _check_text(reading, source)
-        blocks = tuple(blocks_of(reading.pages))
+        headings = headings_of(reading.pages, reading.outline)
+        pages, running = list(reading.pages), list[str]()
+        if not self.config.running_lines:
+            pages, running = without_running_lines(pages, headings)
+        blocks = tuple(blocks_of(pages, headings))
         return Document(
             source,
             blocks,
@@ -57,6 +67,8 @@ class PdfParser(Parser):
             metadata={
                 "pages": reading.count,
                 "pages_without_text": [page.number for page in reading.pages if not page.lines],
+                "scanned_pages": [page.number for page in reading.pages if page.is_picture],
+                "running_lines": running[:_MOST_SHOWN],
                 "unreadable_pages": list(reading.unreadable),
             },
         )
@@ -75,8 +87,15 @@ def _check_ends(data: bytes, source: str) -> None:
 def _check_text(reading: Reading, source: str) -> None:
     if not reading.pages:
         raise DocParserError(f"{source} is damaged: none of its {reading.count} pages can be read")
-    if not _has_text(reading.pages):
-        raise DocParserError(f"{source} has no text layer: it contains pictures of pages. Run OCR on it first")
+    if any(page.lines for page in reading.pages):
+        return
+    scanned = [page.number for page in reading.pages if page.is_picture]
+    if not scanned:
+        raise DocParserError(f"{source} has no text layer: all of its {reading.count} pages are empty or drawn")
+    raise DocParserError(
+        f"{source} has no text layer: {in_ranges(scanned)} of {reading.count} {_PICTURES[len(scanned) > 1]}. "
+        "Run OCR on it first"
+    )
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:
@@ -84,7 +103,3 @@ def _title(stated: str, blocks: Sequence[Block]) -> str:
     if stated and stated.casefold() not in _NO_TITLES:
         return stated
     return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
-
-
-def _has_text(pages: Sequence[Page]) -> bool:
-    return any(page.lines for page in pages)

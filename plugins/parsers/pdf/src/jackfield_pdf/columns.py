@@ -1,0 +1,70 @@
+"""Two columns of text whose lines a file has side by side, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from jackfield_pdf.typeset import Line, Part
+
+_ROWS = 4  # on fewer, it may be a table
+_WORDS = 3.0  # that stand in a line of a column, on average; in the cells of a table there are fewer
+_STEP = 1.5  # in sizes of the type; rows of a table are farther apart
+
+
+def in_columns(lines: Sequence[Line]) -> list[Line]:
+    """The lines, of which those that go across two columns of text are taken apart, the left column first."""
+    if sum(len(line.parts) == 2 for line in lines) < _ROWS:
+        return list(lines)
+    ordered: list[Line] = []
+    for run in _runs(lines):
+        ordered += _apart(run) or run
+    return ordered
+
+
+def _runs(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Lines that stand below each other in the same two columns, and the lines between such runs."""
+    run: list[Line] = []
+    for line in lines:
+        if run and not _continues(run, line):
+            yield run
+            run = []
+        run.append(line)
+    if run:
+        yield run
+
+
+def _continues(run: Sequence[Line], line: Line) -> bool:
+    before = run[-1]
+    if not (line.size and before.size) or not 0 < before.last - line.first <= _STEP * line.size:
+        return False
+    gutter = _gutter([*run, line])
+    return gutter is not None and gutter[0] < gutter[1]
+
+
+def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
+    """Where the left column ends and the right one begins; None if there are no two columns."""
+    pairs = [line.parts for line in run if line.parts]
+    if not pairs or any(len(parts) != 2 for parts in pairs):
+        return None
+    left, right = max(parts[0].right for parts in pairs), min(parts[1].left for parts in pairs)
+    singles = [line for line in run if not line.parts]
+    return (left, right) if all(line.right < right or line.left > left for line in singles) else None
+
+
+def _apart(run: Sequence[Line]) -> list[Line]:
+    pairs = [line.parts for line in run if line.parts]
+    gutter = _gutter(run)
+    if gutter is None or len(pairs) < _ROWS or min(_words(pairs, side) for side in (0, 1)) < _WORDS:
+        return []
+    left = [_of(line, line.parts[0]) if line.parts else line for line in run if line.parts or line.right < gutter[1]]
+    right = [_of(line, line.parts[1]) if line.parts else line for line in run if line.parts or line.right >= gutter[1]]
+    return left + right
+
+
+def _words(pairs: Sequence[tuple[Part, ...]], side: int) -> float:
+    return sum(len(parts[side].text.split()) for parts in pairs) / len(pairs)
+
+
+def _of(line: Line, part: Part) -> Line:
+    return replace(line, text=part.text, left=part.left, right=part.right, parts=())

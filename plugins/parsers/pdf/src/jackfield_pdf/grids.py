@@ -1,0 +1,155 @@
+"""Ruled tables: from the lines drawn on a page to cells."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+_NEAR = 3.0  # points; a rule drawn as a thin rectangle has two edges, and corners do not quite meet
+_LONG = 4.0  # points; shorter is a tick or the end of a thick rule
+_MOST_CROSSINGS = 100_000  # that are looked at: a map has thousands of lines, a table has not
+_MOST_CELLS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A straight line along an axis: where it lies on the other axis, and from where to where it goes."""
+
+    at: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The cells of a table.
+
+    Attributes:
+        xs: Where its columns begin, from the left, and where the last one ends.
+        ys: Where its rows end, from the foot, and where the first one begins.
+        cells: Which cell each place belongs to, row by row from the foot; merged places share a number.
+    """
+
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    cells: tuple[tuple[int, ...], ...]
+
+    def meets(self, left: float, right: float, foot: float, top: float) -> bool:
+        """Whether a box touches the table."""
+        return left < self.xs[-1] and right > self.xs[0] and foot < self.ys[-1] and top > self.ys[0]
+
+    def cell_at(self, x: float, y: float) -> int | None:
+        """The cell at a point; None outside."""
+        column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
+        inside = 0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1
+        return self.cells[row][column] if inside else None
+
+    def rows(self, texts: Sequence[str]) -> list[list[str]]:
+        """The table of the texts of its cells, from the top.
+
+        What spans rows stands in each of them; beside what spans columns stand empty cells.
+        """
+        return [
+            ["" if place and row[place - 1] == cell else texts[cell] for place, cell in enumerate(row)]
+            for row in reversed(self.cells)
+        ]
+
+
+def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:
+    """The tables that horizontal and vertical rules make, of at least two rows and two columns."""
+    across, down = _joined(across), _joined(down)
+    if not across or not down or len(across) * len(down) > _MOST_CROSSINGS:
+        return []
+    grids = (_grid(*rules) for rules in _connected(across, down))
+    return [grid for grid in grids if grid is not None]
+
+
+def _joined(rules: Iterable[Rule]) -> list[Rule]:
+    """Rules that lie on or behind each other, as one."""
+    joined: list[Rule] = []
+    for group in _near(sorted(rules, key=lambda rule: rule.at)):
+        at = group[0].at
+        begun: Rule | None = None
+        for rule in sorted(group, key=lambda rule: rule.start):
+            if begun and rule.start <= begun.end + _NEAR:
+                begun = Rule(at, begun.start, max(begun.end, rule.end))
+                continue
+            joined += [begun] if begun else []
+            begun = Rule(at, rule.start, rule.end)
+        joined += [begun] if begun else []
+    return [rule for rule in joined if rule.end - rule.start >= _LONG]
+
+
+def _near(rules: Sequence[Rule]) -> Iterator[list[Rule]]:
+    group: list[Rule] = []
+    for rule in rules:
+        if group and rule.at - group[0].at > _NEAR:
+            yield group
+            group = []
+        group.append(rule)
+    if group:
+        yield group
+
+
+def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
+    """The rules that hang together, table by table, from the top."""
+    group_of = list(range(len(across)))
+    crossing = [[place for place, rule in enumerate(across) if _cross(rule, other)] for other in down]
+    for places in crossing:
+        old = {group_of[place] for place in places}
+        if len(old) > 1:
+            group_of = [min(old) if group in old else group for group in group_of]
+    tables: dict[int, tuple[list[Rule], list[Rule]]] = defaultdict(lambda: ([], []))
+    for rule, group in zip(across, group_of, strict=True):
+        tables[group][0].append(rule)
+    for rule, places in zip(down, crossing, strict=True):
+        if places:
+            tables[group_of[places[0]]][1].append(rule)
+    yield from sorted(tables.values(), key=lambda rules: -rules[0][-1].at)
+
+
+def _cross(across: Rule, down: Rule) -> bool:
+    return across.start - _NEAR <= down.at <= across.end + _NEAR and down.start - _NEAR <= across.at <= down.end + _NEAR
+
+
+def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
+    if not down:
+        return None
+    xs = _places([rule.at for rule in down], [place for rule in across for place in (rule.start, rule.end)])
+    ys = _places([rule.at for rule in across], [place for rule in down for place in (rule.start, rule.end)])
+    columns, rows = len(xs) - 1, len(ys) - 1
+    if columns < 2 or rows < 2 or columns * rows > _MOST_CELLS:
+        return None
+    between_columns = [_covered(x, down, ys) for x in xs]
+    between_rows = [_covered(y, across, xs) for y in ys]
+    cells: list[list[int]] = []
+    for row in range(rows):
+        cells.append([])
+        for column in range(columns):
+            if column and not between_columns[column][row]:
+                cells[row].append(cells[row][-1])
+            elif row and not between_rows[row][column]:
+                cells[row].append(cells[row - 1][column])
+            else:
+                cells[row].append(row * columns + column)
+    if len({cell for row in cells for cell in row}) < 4:
+        return None
+    return Grid(xs, ys, tuple(map(tuple, cells)))
+
+
+def _places(lines: Sequence[float], ends: Sequence[float]) -> tuple[float, ...]:
+    """Where cells begin and end: at the lines, and where the lines across them end outside, for a table open there."""
+    inner = sorted(lines)
+    least, most = min(ends), max(ends)
+    outer = [place for place in (least, most) if place < inner[0] - 2 * _NEAR or place > inner[-1] + 2 * _NEAR]
+    places = sorted({*inner, *outer})
+    return tuple(place for place, _ in groupby(places))
+
+
+def _covered(at: float, rules: Sequence[Rule], places: Sequence[float]) -> list[bool]:
+    """Whether rules lie at a place, between each two places of the other axis."""
+    here = [rule for rule in rules if abs(rule.at - at) <= _NEAR]
+    return [any(rule.start <= (one + other) / 2 <= rule.end for rule in here) for one, other in pairwise(places)]

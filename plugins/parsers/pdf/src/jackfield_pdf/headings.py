@@ -1,0 +1,104 @@
+"""Which lines are headings, and of which level: by the outline, by the size of the type, by bold type."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jackfield_pdf.pages import Entry, Page
+from jackfield_pdf.typeset import Line
+
+_LARGE = 1.15  # times the size of most of the text
+_STEP = 0.5  # sizes nearer than that are one
+_LONGEST = 200  # characters
+_LONGEST_BOLD = 120
+_LOWEST = 6
+_MOST_BOLD = 0.3  # of the text; where more is bold, it says nothing
+_NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Headings:
+    """What a document's headings look like.
+
+    Attributes:
+        levels: The level of each size of type that is clearly larger than most of the text.
+        bold_level: The level of a bold line of the usual size; 0 if that is no heading.
+        entries: The levels of the titles in the outline, by page and `_key`.
+        has_code: Whether type of one width sets something apart from the text.
+    """
+
+    levels: Mapping[float, int]
+    bold_level: int
+    entries: Mapping[tuple[int, str], int]
+    has_code: bool
+
+    def stated(self, text: str, page: int) -> int:
+        """The level that the outline gives a text; 0 if it is not there."""
+        if not self.entries or len(text) > _LONGEST:
+            return 0
+        return self.entries.get((page, _key(text)), 0)
+
+    def level(self, lines: Sequence[Line], text: str, page: int) -> int:
+        """The level of lines that are a block; 0 if they are no heading."""
+        stated = self.stated(text, page)
+        if stated or len(text) > _LONGEST:
+            return stated
+        level = self.levels.get(_rounded(lines[0].size), 0)
+        if level or not all(line.is_bold for line in lines):
+            return level
+        is_title = len(lines) < 3 and len(text) <= _LONGEST_BOLD and text[-1:] not in ".,;:!?。，；：！？"
+        return self.bold_level if is_title and _LETTER.search(text) else 0
+
+
+def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
+    """What the headings of a document look like."""
+    chars: Counter[float] = Counter()
+    bold = mono = 0
+    for page in pages:
+        for line in page.lines:
+            if not line.table:
+                chars[_rounded(line.size)] += len(line.text)
+                bold += len(line.text) * line.is_bold
+                mono += len(line.text) * line.is_mono
+    entries = {(entry.page, _key(entry.title)): min(entry.level, _LOWEST) for entry in outline}
+    body = chars.most_common(1)[0][0] if chars else 0.0
+    larger = sorted((size for size in chars if body and size >= _LARGE * body), reverse=True)
+    levels = _levels(larger, _stated_sizes(pages, entries))
+    below = min(max(levels.values(), default=0) + 1, _LOWEST)
+    total = chars.total()
+    return Headings(levels, below if bold <= _MOST_BOLD * total else 0, entries, has_code=mono <= total / 2)
+
+
+def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float, int]:
+    """The level of each size: that of the outline's titles which have it, else one below the next larger."""
+    levels: dict[float, int] = {}
+    level = 0
+    for size in larger:
+        level = levels[size] = min(stated.get(size, level + 1), _LOWEST)
+    return levels
+
+
+def _stated_sizes(pages: Sequence[Page], entries: Mapping[tuple[int, str], int]) -> dict[float, int]:
+    """The level that most of the outline's titles of one size have."""
+    if not entries:
+        return {}
+    found: defaultdict[float, Counter[int]] = defaultdict(Counter)
+    for page in pages:
+        for line in page.lines:
+            level = entries.get((page.number, _key(line.text))) if len(line.text) <= _LONGEST else None
+            if level:
+                found[_rounded(line.size)][level] += 1
+    return {size: levels.most_common(1)[0][0] for size, levels in found.items()}
+
+
+def _key(title: str) -> str:
+    """A title without its number, which an outline may leave out, and without the white space between its words."""
+    return "".join(_NUMBER.sub("", title.strip()).split()).casefold()
+
+
+def _rounded(size: float) -> float:
+    return round(size / _STEP) * _STEP

@@ -1,0 +1,137 @@
+"""The pages of a PDF, read with PDFium."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from jackfield.errors import DocParserError
+from jackfield_pdf.rules import shows_a_picture
+from jackfield_pdf.typeset import Line, lines_of
+
+# PDFium must not be called by two threads at once, whichever documents they read: the lock is the process's, as is
+# the library. It is taken for one page at a time, so that a long document does not keep short ones waiting.
+_PDFIUM = threading.Lock()
+_PASSWORD_ERROR = 4  # FPDF_ERR_PASSWORD
+_SECURITY_ERROR = 5  # FPDF_ERR_SECURITY
+_MOST_ENTRIES = 20_000  # of an outline
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits beyond which a file is refused."""
+
+    pages: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, numbered from 1, with its lines in the file's order. `is_picture`: it has a picture and no text."""
+
+    number: int
+    lines: tuple[Line, ...]
+    is_picture: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the outline that readers show beside the pages; its level counts from 1."""
+
+    title: str
+    level: int
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The content of a file. `count` is the number of its pages, `unreadable` are those that are not in `pages`."""
+
+    title: str
+    count: int
+    pages: tuple[Page, ...]
+    unreadable: tuple[int, ...]
+    outline: tuple[Entry, ...]
+
+
+def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits) -> Reading:
+    """Read the lines of all pages.
+
+    Raises:
+        DocParserError: The file cannot be opened, or exceeds the limits; the message names `source`.
+    """
+    with _opened(data, source, password) as document:
+        with _PDFIUM:
+            count = len(document)
+            title = str(document.get_metadata_dict(skip_empty=True).get("Title", "")).strip()
+            outline = tuple(_outline(document))
+        if count > limits.pages:
+            raise DocParserError(f"{source} has {count} pages: split it, or raise max_pages ({limits.pages})")
+        pages: list[Page] = []
+        unreadable: list[int] = []
+        chars = 0
+        for number in range(1, count + 1):
+            page = _page(document, number)
+            if page is None:
+                unreadable.append(number)
+                continue
+            chars += sum(len(line.text) for line in page.lines)
+            if chars > limits.chars:
+                raise DocParserError(f"{source} has more than {limits.chars} characters: split it, or raise max_chars")
+            pages.append(page)
+    return Reading(title, count, tuple(pages), tuple(unreadable), outline)
+
+
+def _outline(document: Any) -> Iterator[Entry]:
+    """The outline, as far as it leads to pages. One in a circle ends where it would begin again."""
+    for entry in islice(document.get_toc(), _MOST_ENTRIES):
+        target = entry.get_dest()
+        place = None if target is None else target.get_index()
+        title = " ".join(entry.get_title().split())
+        if title and place is not None and place >= 0:
+            yield Entry(title, entry.level + 1, place + 1)
+
+
+@contextmanager
+def _opened(data: bytes, source: str, password: str | None) -> Iterator[Any]:
+    import pypdfium2
+
+    try:
+        with _PDFIUM:
+            document = pypdfium2.PdfDocument(data, password=password)
+    except pypdfium2.PdfiumError as error:
+        raise DocParserError(_why_not(error, source, password)) from error
+    try:
+        yield document
+    finally:
+        # Left to the garbage collector, it would be closed by any thread at any time, past the lock.
+        with _PDFIUM:
+            document.close()
+
+
+def _why_not(error: Exception, source: str, password: str | None) -> str:
+    code = getattr(error, "err_code", None)
+    if code == _PASSWORD_ERROR and password is None:
+        return f"{source} is encrypted: a password is needed (the setting `password` of the parser pdf)"
+    if code == _PASSWORD_ERROR:
+        return f"{source} is encrypted with another password than the one given"
+    if code == _SECURITY_ERROR:
+        return f"{source} is encrypted in a way that cannot be read: save it without protection"
+    return f"{source} is damaged and cannot be opened as a PDF: copy or download it again"
+
+
+def _page(document: Any, number: int) -> Page | None:
+    """A page, or None if it is damaged."""
+    import pypdfium2
+
+    with _PDFIUM:
+        try:
+            with closing(document[number - 1]) as page, closing(page.get_textpage()) as text_page:
+                lines = tuple(lines_of(page, text_page))
+                return Page(number, lines, is_picture=not lines and shows_a_picture(page))
+        except pypdfium2.PdfiumError:
+            return None

@@ -1,0 +1,371 @@
+"""The lines of a page: their text, which is PDFium's, and where they stand."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from jackfield_pdf.grids import Grid, Rule, grids_of
+from jackfield_pdf.rules import straight_lines
+
+HYPHEN = "\ufffe"
+"""What PDFium writes for a hyphen at the end of a line; it joins that line with the next."""
+
+_CONTROL = re.compile(r"\r(?!\n)|(?<!\r)\n|[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")  # but line ends
+_INK = re.compile(r"\S")
+_BOLD = re.compile(rb"bold|black|heavy|demi|cmbx|-B[dI]?$", re.IGNORECASE)
+_MONO = re.compile(rb"mono|courier|consol|typewriter|cmtt|menlo|fixed", re.IGNORECASE)
+_MOST_NAMED = 200  # characters; what longer lines are set in decides nothing
+_MARK = re.compile(r"\s*(?:[^\w\s]{1,2}|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]?|\d+(?:\.\d+)+\.?)\s")
+_TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justified text, are narrower
+_FARTHEST = 1e6  # points; what stands there, or nowhere, is text without a place
+_LONGEST_CELL = 4000  # characters; a frame around whole columns of text is no table
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What stands between two wide gaps of a line."""
+
+    text: str
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text, or several that hyphens join, or a table. Lengths are in points, upwards from the foot.
+
+    Attributes:
+        text: Its text; `HYPHEN` where a hyphen ended a line. That of a table is its cells, one a line.
+        left, right: Where the first line begins and the last ends.
+        first, last: The base of the first and of the last line.
+        size: The type size; 0 if the line's position is unknown.
+        is_bold, is_mono: Whether it begins and ends in bold type, or in type of which all letters are equally wide.
+        parts: Its parts, if wide gaps divide it, as in a table.
+        table: The rows of a ruled table; where lines end in a cell, there is a line end.
+    """
+
+    text: str
+    left: float = 0.0
+    right: float = 0.0
+    first: float = 0.0
+    last: float = 0.0
+    size: float = 0.0
+    is_bold: bool = False
+    is_mono: bool = False
+    parts: tuple[Part, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
+
+
+_Box = tuple[float, float, float, float]  # left, right, foot, top
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A line as PDFium has it: its characters' places, its words' boxes, and the base at its beginning and end."""
+
+    text: str
+    places: Sequence[int]
+    boxes: tuple[_Box, ...] = ()
+    base: tuple[float, float] = (0.0, 0.0)
+    size: float = 0.0
+    turn: int = 0
+
+
+def lines_of(page: Any, text_page: Any) -> list[Line]:
+    """The lines of a page, in the file's order; the lines of a ruled table are one."""
+    measured = _upright([_measured(text_page, text, places) for text, places in _texts(text_page)])
+    # Whatever stands below each other only, is no table: on most pages no drawing is looked at.
+    grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
+    if not grids:
+        return [_line(text_page, line) for line in measured]
+    return _with_tables(text_page, measured, grids)
+
+
+# --- text and places ---
+
+
+def _texts(text_page: Any) -> Iterator[tuple[str, Sequence[int]]]:
+    """The lines with the places of their characters, which are () where they cannot be known."""
+    raw = text_page.get_text_range()
+    text = _CONTROL.sub(" ", raw)
+    places = _places(text_page, raw)
+    start = 0
+    for line in text.split("\r\n"):
+        if line.strip():
+            yield line, places[start : start + len(line)]
+        start += len(line) + 2
+
+
+def _places(text_page: Any, text: str) -> Sequence[int]:
+    """Where each character of the text is among those that PDFium counts."""
+    import pypdfium2.raw as pdfium
+
+    count = text_page.count_chars()
+    if len(text) == count and max(text, default="") <= "\uffff":
+        return range(count)
+    # A character without a meaning is counted and is not in the text; one beyond the first 65,536 is counted twice.
+    shown = [place for place in range(count) if pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, place) >= 0]
+    places, unit = [], 0
+    for character in text:
+        places.append(unit)
+        unit += 1 + (character > "\uffff")
+    return [shown[place] for place in places] if unit == len(shown) else ()
+
+
+def _measured(text_page: Any, text: str, places: Sequence[int]) -> _Measured:
+    import pypdfium2.raw as pdfium
+
+    if not places:
+        return _Measured(text, ())
+    left, top, right, foot = (ctypes.c_double() for _ in range(4))
+    boxes = tuple(
+        (left.value, right.value, foot.value, top.value)
+        for index in range(pdfium.FPDFText_CountRects(text_page, places[0], places[-1] - places[0] + 1))
+        if pdfium.FPDFText_GetRect(text_page, index, left, top, right, foot)
+    )
+    size, turn = _size(text_page, places[_middle(text)])
+    if turn:
+        boxes = tuple(_turned(box, turn) for box in boxes)
+    first = _base(text_page, places[0], turn)
+    base = first, _base(text_page, places[-1], turn) if HYPHEN in text else first
+    known = boxes and all(abs(place) < _FARTHEST for box in (*boxes, (*base, size)) for place in box)
+    return _Measured(text, places, boxes, base, size, turn) if known else _Measured(text, ())
+
+
+def _middle(text: str) -> int:
+    """A letter in the middle: a bullet may be of another size, and a space that PDFium adds has none of its own."""
+    start = len(text) // 2
+    found = _INK.search(text, start) or _INK.search(text)
+    return found.start() if found else start
+
+
+def _base(text_page: Any, index: int, turn: int) -> float:
+    """The height of the line that a character stands on; its box begins lower, if it has a part below that line."""
+    import pypdfium2.raw as pdfium
+
+    x, y = ctypes.c_double(), ctypes.c_double()
+    pdfium.FPDFText_GetCharOrigin(text_page, index, x, y)
+    return _turned((x.value, x.value, y.value, y.value), turn)[2]
+
+
+def _size(text_page: Any, index: int) -> tuple[float, int]:
+    """The size of the type as it is seen, as some writers set everything at size 1 and scale it; and its turn."""
+    import pypdfium2.raw as pdfium
+
+    matrix = pdfium.FS_MATRIX()
+    size = abs(float(pdfium.FPDFText_GetFontSize(text_page, index)))
+    if not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
+        return size, 0
+    size *= math.hypot(matrix.c, matrix.d)
+    if not math.isfinite(size):
+        return size, 0
+    return size, round(2 * math.atan2(matrix.b, matrix.a) / math.pi) % 4 if matrix.b else 0
+
+
+def _upright(lines: list[_Measured]) -> list[_Measured]:
+    """The lines of the page as it is read; those that run in another direction lose their places."""
+    turns = Counter(line.turn for line in lines if line.boxes)
+    if not any(turns):
+        return lines
+    usual = turns.most_common(1)[0][0]
+    return [line if line.turn == usual else _Measured(line.text, (), turn=usual) for line in lines]
+
+
+def _turned(box: _Box, turn: int) -> _Box:
+    left, right, foot, top = box
+    for _ in range(turn):
+        left, right, foot, top = foot, top, -right, -left
+    return left, right, foot, top
+
+
+def _line(text_page: Any, line: _Measured) -> Line:
+    if not line.boxes:
+        return Line(line.text)
+    is_bold, is_mono = _style(text_page, line)
+    wide = HYPHEN not in line.text and _is_row(line)
+    return Line(
+        line.text,
+        left=min(line.boxes[0][0], line.boxes[-1][0]),  # the first word may be the last on the right
+        right=max(line.boxes[0][1], line.boxes[-1][1]),
+        first=line.base[0],
+        last=line.base[1],
+        size=line.size,
+        is_bold=is_bold,
+        is_mono=is_mono,
+        parts=tuple(_parts(text_page, line)) if wide else (),
+    )
+
+
+def _style(text_page: Any, line: _Measured) -> tuple[bool, bool]:
+    """Whether a line is bold, and of one width, by the names of its fonts: what else files say of them is made up."""
+    if len(line.text) > _MOST_NAMED:
+        return False, False
+    name = _font(text_page, line.places[0])
+    is_bold, is_mono = _BOLD.search(name) is not None, _MONO.search(name) is not None
+    if not (is_bold or is_mono):
+        return False, False
+    name = _font(text_page, line.places[-1])
+    return is_bold and _BOLD.search(name) is not None, is_mono and _MONO.search(name) is not None
+
+
+def _font(text_page: Any, index: int) -> bytes:
+    import pypdfium2.raw as pdfium
+
+    name = ctypes.create_string_buffer(64)
+    pdfium.FPDFText_GetFontInfo(text_page, index, name, 64, ctypes.c_int())
+    return name.value
+
+
+# --- tables ---
+
+
+def _is_row(line: _Measured) -> bool:
+    wide = [place for place, (before, after) in enumerate(pairwise(line.boxes)) if _is_wide(before, after, line.size)]
+    # A bullet or a number stands apart from its item, too.
+    return bool(wide) and not (wide == [0] and _MARK.match(line.text) is not None)
+
+
+def _is_wide(before: _Box, after: _Box, size: float) -> bool:
+    return after[0] - before[1] > _TABLE_GAP * size
+
+
+def _parts(text_page: Any, line: _Measured) -> Iterator[Part]:
+    """What stands between the wide gaps of a line."""
+    start = 0
+    words = [(found.start(), found.end()) for found in re.finditer(r"\S+", line.text)]
+    lefts = [_char_box(text_page, line, begin)[0] for begin, _ in words]
+    rights = [_char_box(text_page, line, end - 1)[1] for _, end in words]
+    for place in range(1, len(words) + 1):
+        if place == len(words) or lefts[place] - rights[place - 1] > _TABLE_GAP * line.size:
+            text = line.text[words[start][0] : words[place - 1][1]]
+            yield Part(text, min(lefts[start:place]), max(rights[start:place]))
+            start = place
+
+
+def _char_box(text_page: Any, line: _Measured, place: int) -> _Box:
+    import pypdfium2.raw as pdfium
+
+    left, right, foot, top = (ctypes.c_double() for _ in range(4))
+    pdfium.FPDFText_GetCharBox(text_page, line.places[place], left, right, foot, top)
+    return _turned((left.value, right.value, foot.value, top.value), line.turn)
+
+
+def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
+    """Whether some text stands beside another."""
+    placed = [line for line in lines if line.boxes]
+    beside = (line.base[0] > before.base[1] - before.size / 2 for before, line in pairwise(placed))
+    gaps = (right[0] - left[1] > line.size / 2 for line in placed for left, right in pairwise(line.boxes))
+    return any(beside) or any(gaps)
+
+
+def _grids(page: Any, turn: int) -> list[Grid]:
+    """The ruled tables of a page, the smallest first: one may stand in a cell of another."""
+    across, down = [], []
+    for (x, y), (other_x, other_y) in straight_lines(page):
+        left, right, foot, top = _turned((min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y)), turn)
+        if max(map(abs, (left, right, foot, top))) > _FARTHEST:
+            continue
+        if right - left > top - foot:
+            across.append(Rule((foot + top) / 2, left, right))
+        else:
+            down.append(Rule((left + right) / 2, foot, top))
+    return sorted(grids_of(across, down), key=lambda grid: (grid.xs[-1] - grid.xs[0]) * (grid.ys[-1] - grid.ys[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a line that stands in one cell of one table, or in none."""
+
+    text: str
+    grid: int | None
+    cell: int
+    first: int
+    end: int
+
+
+def _with_tables(text_page: Any, lines: Sequence[_Measured], grids: Sequence[Grid]) -> list[Line]:
+    pieces = [list(_pieces(text_page, line, grids)) for line in lines]
+    cells: list[dict[int, list[str]]] = [defaultdict(list) for _ in grids]
+    for piece in (piece for of_line in pieces for piece in of_line):
+        if piece.grid is not None:
+            cells[piece.grid][piece.cell].append(piece.text)
+    tables = [_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
+    made: list[Line] = []
+    written: set[int] = set()
+    for line, of_line in zip(lines, pieces, strict=True):
+        if all(piece.grid is None or tables[piece.grid] is None for piece in of_line):
+            made.append(_line(text_page, line))
+            continue
+        for piece in of_line:
+            table = None if piece.grid is None else tables[piece.grid]
+            if piece.grid is None or table is None:
+                made.append(_beside(text_page, line, piece))
+            elif piece.grid not in written:
+                written.add(piece.grid)
+                made.append(table)
+    return made
+
+
+def _pieces(text_page: Any, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
+    """The parts of a line, by the cells that they stand in; the white space between two is left out."""
+    whole = _Piece(line.text, None, 0, 0, len(line.text))
+    if not any(grid.meets(*box) for grid in grids for box in line.boxes):
+        yield whole
+        return
+    begun = whole
+    first: int | None = None
+    end = 0
+    for place, character in enumerate(line.text):
+        if character.isspace():
+            continue
+        grid, cell = _cell_at(_char_box(text_page, line, place), grids)
+        if first is not None and (grid, cell) != (begun.grid, begun.cell):
+            yield replace(begun, text=line.text[first:end], first=first, end=end)
+            first = None
+        if first is None:
+            first, begun = place, replace(whole, grid=grid, cell=cell)
+        end = place + 1
+    if first is not None:
+        yield replace(begun, text=line.text[first:end], first=first, end=end)
+
+
+def _cell_at(box: _Box, grids: Sequence[Grid]) -> tuple[int | None, int]:
+    x, y = (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
+    for number, grid in enumerate(grids):
+        cell = grid.cell_at(x, y)
+        if cell is not None:
+            return number, cell
+    return None, 0
+
+
+def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
+    """A table as a line; None if what its rules surround is no table: a diagram, frames, a form that is empty."""
+    texts = {cell: "\n".join(lines) for cell, lines in cells.items()}
+    rows = grid.rows([texts.get(cell, "") for cell in range((len(grid.xs) - 1) * (len(grid.ys) - 1))])
+    columns = list(zip(*rows, strict=True))
+    is_filled = sum(map(any, rows)) > 1 and sum(map(any, columns)) > 1
+    is_sparse = 4 * len(texts) < len({cell for row in grid.cells for cell in row})
+    if not is_filled or is_sparse or max(map(len, texts.values())) > _LONGEST_CELL:
+        return None
+    return Line(
+        "\n".join(texts.values()),
+        left=grid.xs[0],
+        right=grid.xs[-1],
+        first=grid.ys[-1],
+        last=grid.ys[0],
+        table=tuple(map(tuple, rows)),
+    )
+
+
+def _beside(text_page: Any, line: _Measured, piece: _Piece) -> Line:
+    """A part of a line that stands outside the tables it touches."""
+    left = _char_box(text_page, line, piece.first)[0]
+    right = _char_box(text_page, line, piece.end - 1)[1]
+    return Line(piece.text, left=left, right=right, first=line.base[0], last=line.base[1], size=line.size)

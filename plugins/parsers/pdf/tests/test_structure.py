@@ -1,0 +1,313 @@
+"""Tables, headings, columns and whatever stands around the text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from PIL import Image
+from reportlab.lib.colors import black
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document
+from jackfield_documents import cells_of
+from jackfield_pdf.parser import PdfParser
+
+MakePdf = Callable[..., bytes]
+Draw = Callable[[Canvas], object]
+
+PROSE = "The text goes on for a while, as texts do, and is wide enough to show how wide its column is on this page."
+
+
+def drawn(*pages: Draw) -> bytes:
+    """A PDF with these pages."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4, invariant=True)
+    for draw in pages:
+        draw(canvas)
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
+def lines(*texts: str, x: float = 72, y: float = 700, font: str = "Helvetica", size: float = 11) -> Draw:
+    def draw(canvas: Canvas) -> None:
+        canvas.setFont(font, size)
+        for number, text in enumerate(texts):
+            canvas.drawString(x, y - 1.2 * size * number, text)
+
+    return draw
+
+
+def all_of(*parts: Draw) -> Draw:
+    def draw(canvas: Canvas) -> None:
+        for part in parts:
+            part(canvas)
+
+    return draw
+
+
+def rules(xs: Sequence[float], ys: Sequence[float]) -> Draw:
+    def draw(canvas: Canvas) -> None:
+        canvas.setStrokeColor(black)
+        for x in xs:
+            canvas.line(x, min(ys), x, max(ys))
+        for y in ys:
+            canvas.line(min(xs), y, max(xs), y)
+
+    return draw
+
+
+def read(data: bytes, **settings: Any) -> Document:
+    return PdfParser(settings).parse(data, source="a.pdf")
+
+
+def told(data: bytes, **settings: Any) -> list[tuple[str, str]]:
+    return [(block.kind, block.text) for block in read(data, **settings).blocks]
+
+
+def tables_of(data: bytes) -> list[list[list[str]]]:
+    return [cells_of(block) for block in read(data).blocks if block.kind == "table"]
+
+
+def ruled(rows: Sequence[Sequence[object]], *style: tuple[object, ...], widths: Sequence[float] | None = None) -> bytes:
+    file = io.BytesIO()
+    above, below = (Paragraph(PROSE) for _ in range(2))
+    table = Table(rows, widths, style=[("GRID", (0, 0), (-1, -1), 0.5, black), *style])
+    SimpleDocTemplate(file).build([above, table, below])
+    return file.getvalue()
+
+
+# --- tables ---
+
+
+def test_a_ruled_table_has_its_cells_between_the_text_above_and_below() -> None:
+    data = ruled([["sort", "price | note"], ["green", "3.50"], ["black", ""], ["", "9.10"]])
+    assert told(data) == [
+        ("paragraph", PROSE),
+        ("table", "| sort | price \\| note |\n|---|---|\n| green | 3.50 |\n| black |  |\n|  | 9.10 |"),
+        ("paragraph", PROSE),
+    ]
+
+
+def test_lines_in_a_cell_are_its_text() -> None:
+    note = "a text that is much longer than its column is wide, so that it takes several lines in its cell"
+    style = ParagraphStyle("narrow", fontSize=9)
+    data = ruled([["sort", "note"], ["green", Paragraph(note, style)], ["black", "none"]], widths=[60, 120])
+    assert tables_of(data) == [[["sort", "note"], ["green", note], ["black", "none"]]]
+
+
+def test_what_spans_rows_stands_in_each_and_beside_what_spans_columns_stand_empty_cells() -> None:
+    rows = [["all", "", ""], ["green", "Linz", "3"], ["", "Graz", "4"]]
+    data = ruled(rows, ("SPAN", (0, 0), (2, 0)), ("SPAN", (0, 1), (0, 2)))
+    assert tables_of(data) == [[["all", "", ""], ["green", "Linz", "3"], ["green", "Graz", "4"]]]
+
+
+def test_a_row_split_by_narrow_cells_is_found_although_no_gap_is_wide() -> None:
+    texts = [
+        lines(text, x=101 + 24 * column, y=603 - 14 * row)
+        for row, cells in enumerate((("1ab", "xyz"), ("2cd", "uvw"), ("3ef", "rst")))
+        for column, text in enumerate(cells)
+    ]
+    data = drawn(all_of(lines(PROSE), rules((100, 124, 148), (615, 600, 586, 572)), *texts))
+    assert tables_of(data) == [[["1ab", "xyz"], ["2cd", "uvw"], ["3ef", "rst"]]]
+
+
+def test_text_beside_a_table_stays_text() -> None:
+    table = all_of(
+        rules((100, 180, 260), (600, 580, 560)),
+        *(lines(t, x=x, y=y) for t, x, y in (("a", 104, 585), ("b", 184, 585), ("c", 104, 565), ("d", 184, 565))),
+    )
+    data = drawn(all_of(table, lines("a remark", x=300, y=585)))
+    found = told(data)
+    assert ("paragraph", "a remark") in found
+    assert ("table", "| a | b |\n|---|---|\n| c | d |") in found
+
+
+def test_two_tables_are_two_and_a_drawing_is_none() -> None:
+    def table(y: float, text: str) -> Draw:
+        cells = [lines(f"{text}{n}", x=104 + 80 * (n % 2), y=y - 15 - 20 * (n // 2)) for n in range(4)]
+        return all_of(rules((100, 180, 260), (y, y - 20, y - 40)), *cells)
+
+    bars = all_of(rules((100, 140, 180, 220, 260), (300, 270, 240, 210, 180)), lines("only a legend", x=105, y=185))
+    data = drawn(all_of(table(700, "a"), table(500, "b"), bars))
+    assert tables_of(data) == [[["a0", "a1"], ["a2", "a3"]], [["b0", "b1"], ["b2", "b3"]]]
+    assert ("paragraph", "only a legend") in told(data)
+
+
+def test_a_table_is_read_on_a_page_that_is_turned() -> None:
+    def turned(canvas: Canvas) -> None:
+        canvas.setPageRotation(90)
+        canvas.translate(A4[0], 0)
+        canvas.rotate(90)
+        rules((100, 180, 260), (300, 280, 260))(canvas)
+        for number, text in enumerate("abcd"):
+            lines(text, x=104 + 80 * (number % 2), y=285 - 20 * (number // 2))(canvas)
+        lines("One line below the other", "on a page that is turned.", x=100, y=200)(canvas)
+
+    assert told(drawn(turned)) == [
+        ("table", "| a | b |\n|---|---|\n| c | d |"),
+        ("paragraph", "One line below the other on a page that is turned."),
+    ]
+
+
+def test_a_drawing_of_many_thousand_lines_costs_its_table_only() -> None:
+    def scribble(canvas: Canvas) -> None:
+        for number in range(30_000):
+            canvas.line(100, number / 50, 200, number / 50)
+        lines("left", x=72)(canvas)
+        lines("right", x=300)(canvas)
+
+    assert "left right" in told(drawn(scribble))[0][1]
+
+
+# --- headings ---
+
+
+def outlined(canvas: Canvas) -> None:
+    entries = (("Tea", 0, 700), ("2.1 Water", 1, 640))
+    for number, (title, level, y) in enumerate(entries):
+        canvas.bookmarkHorizontal(str(number), 0, y)
+        canvas.addOutlineEntry(title, str(number), level)
+        lines(title, PROSE[:62], PROSE[62:], y=y)(canvas)
+
+
+def test_titles_of_the_outline_are_headings_even_in_the_type_of_the_text() -> None:
+    found = [(block.kind, block.level, block.text) for block in read(drawn(outlined)).blocks]
+    assert found == [
+        ("heading", 1, "Tea"),
+        ("paragraph", 0, PROSE),
+        ("heading", 2, "2.1 Water"),
+        ("paragraph", 0, PROSE),
+    ]
+
+
+def test_a_bold_line_is_a_heading_below_the_larger_ones() -> None:
+    page = all_of(
+        lines("Tea", y=760, size=18),
+        lines("Water", y=700, font="Helvetica-Bold"),
+        lines(PROSE[:62], PROSE[62:], y=686),
+        lines(*[PROSE[:62]] * 4, y=600),
+    )
+    blocks = read(drawn(page)).blocks
+    assert [(block.text, block.level) for block in blocks if block.kind == "heading"] == [("Tea", 1), ("Water", 2)]
+    assert blocks[2] == Block(PROSE, page=1)
+
+
+def test_where_most_is_bold_bold_says_nothing() -> None:
+    page = all_of(lines("Water", y=700, font="Helvetica-Bold"), lines(*[PROSE] * 3, y=650, font="Helvetica-Bold"))
+    assert {block.kind for block in read(drawn(page)).blocks} == {"paragraph"}
+
+
+def test_lines_of_one_width_are_code_with_their_indents() -> None:
+    page = all_of(lines("def brew():", font="Courier"), lines("pour()", x=72 + 4 * 6.6, y=700 - 13.2, font="Courier"))
+    assert told(drawn(all_of(lines(*[PROSE] * 4, y=600), page)))[-1] == ("code", "def brew():\n    pour()")
+
+
+# --- columns ---
+
+LEFT = ["The left column begins here and", "goes on over some other lines", "until it comes to the very end"]
+LEFT += ["of what it has, and continues", "on top of the column"]
+RIGHT = [
+    "at the right, where it says what",
+    "was left over and what nobody",
+    "has read so far or will ever",
+    "read here, and ends",
+]
+
+
+def test_columns_that_a_file_has_line_by_line_are_read_one_after_the_other() -> None:
+    def both(canvas: Canvas) -> None:
+        for number, text in enumerate(LEFT):
+            lines(text, y=700 - 14 * number)(canvas)
+            if number < len(RIGHT):
+                lines(RIGHT[number], x=320, y=700 - 14 * number)(canvas)
+
+    [(kind, text), *_] = told(drawn(all_of(both, lines(PROSE, y=500))))
+    assert (kind, text) == ("paragraph", " ".join(LEFT + RIGHT))
+
+
+def test_short_texts_in_two_columns_are_a_table() -> None:
+    rows = [("green", "3.50"), ("black", "2.10"), ("white", "9.10"), ("red", "1.00"), ("mint", "0.50")]
+    page = [lines(text, x=72 + 200 * c, y=700 - 14 * r) for r, row in enumerate(rows) for c, text in enumerate(row)]
+    assert tables_of(drawn(all_of(*page))) == [[list(row) for row in rows]]
+
+
+# --- around the text ---
+
+
+def sheet(number: int, *, top: str, foot: str) -> Draw:
+    text = [f"Here begins sheet {chr(96 + number)}, which nobody has read", "and which says little."]
+    return all_of(lines(top, y=800, size=9), lines(*text, y=700), lines(foot, x=290, y=40, size=9))
+
+
+def test_what_is_repeated_around_the_text_stays_where_it_stands_first() -> None:
+    data = drawn(*(sheet(n, top="Tea quarterly", foot=f"Page {n} of 5") for n in range(1, 6)))
+    document = read(data)
+    assert next(block.text for block in document.blocks if block.page == 1) == "Tea quarterly"
+    assert [block.text for block in document.blocks if block.page == 3] == [
+        "Here begins sheet c, which nobody has read and which says little."
+    ]
+    assert document.metadata["running_lines"] == ["Page # of #", "Tea quarterly"]
+    kept = [text for _, text in told(data, running_lines=True)]
+    assert kept.count("Tea quarterly") == 5
+    assert "Page 3 of 5" in kept
+
+
+@pytest.mark.parametrize(
+    ("top", "count"),
+    [
+        (lambda n: "Tea quarterly", 2),  # on too few pages
+        (lambda n: f"Invoice {4711 + 7 * n}", 5),  # numbers that do not count the pages
+        (lambda n: f"Invoice {4711 + n}", 5),  # nor do these, which are much larger
+        (lambda n: f"Chapter {'abcde'[n - 1]}", 5),
+    ],
+)
+def test_what_may_be_a_part_of_the_text_stays(top: Callable[[int], str], count: int) -> None:
+    data = drawn(*(sheet(n, top=top(n), foot=f"foot {'abcde'[n - 1]}") for n in range(1, count + 1)))
+    texts = [text for _, text in told(data)]
+    assert [text for text in texts if text in {top(n) for n in range(1, 6)}] == [top(n) for n in range(1, count + 1)]
+
+
+def test_a_page_never_loses_its_only_line() -> None:
+    data = drawn(*[lines("The same on every page")] * 5)
+    assert [block.page for block in read(data).blocks] == [1, 2, 3, 4, 5]
+
+
+# --- pages that are pictures ---
+
+
+def picture(canvas: Canvas) -> None:
+    canvas.drawImage(ImageReader(Image.new("L", (20, 20), 99)), 0, 0, *A4)
+
+
+def nothing(canvas: Canvas) -> None:
+    canvas.setLineWidth(1)
+
+
+def test_a_scan_is_refused_with_its_pages() -> None:
+    with pytest.raises(DocParserError, match=r"a.pdf has no text layer: pages 1-3 of 3 are pictures. Run OCR"):
+        read(drawn(picture, picture, picture))
+    with pytest.raises(DocParserError, match=r"page 2 of 2 is a picture"):
+        read(drawn(nothing, picture))
+    with pytest.raises(DocParserError, match="all of its 2 pages are empty"):
+        read(drawn(nothing, nothing))
+
+
+def test_pages_that_are_pictures_are_named_where_they_stand() -> None:
+    document = read(drawn(lines("one"), picture, picture, nothing, lines("five"), picture))
+    assert [(block.page, block.text) for block in document.blocks] == [
+        (1, "one"),
+        (2, "[No text on pages 2-3, only pictures: run OCR on the file to read them]"),
+        (5, "five"),
+        (6, "[No text on page 6, only pictures: run OCR on the file to read them]"),
+    ]
+    assert document.metadata["scanned_pages"] == [2, 3, 6]
+    assert document.metadata["pages_without_text"] == [2, 3, 4, 6]

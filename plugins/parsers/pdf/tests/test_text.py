@@ -1,0 +1,140 @@
+"""What is read is PDFium's own text, whoever made the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pypdfium2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.retrieval import Document
+from jackfield_pdf.parser import PdfParser
+
+MakePdf = Callable[..., bytes]
+
+SENTENCE = "The reader takes a file, finds its paragraphs and gives them back with the page on which they stand. "
+HEBREW = "שלום עולם"
+
+
+HELVETICA = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+
+
+def written(text: bytes, *, font: bytes = HELVETICA, box: bytes = b"[0 0 600 800]") -> bytes:
+    """A page with this content. It has no table of its objects, which readers can do without."""
+    objects = (
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox%s/Resources<</Font<</F 5 0 R>>>>/Contents 4 0 R>>" % box,
+        b"<</Length %d>>stream\n%s\nendstream" % (len(text), text),
+        font,
+    )
+    body = b"".join(b"%d 0 obj %s endobj\n" % (number, made) for number, made in enumerate(objects, start=1))
+    return b"%PDF-1.7\n" + body + b"trailer <</Root 1 0 R>>\n%%EOF"
+
+
+def own_text(data: bytes) -> str:
+    """PDFium's text, page by page."""
+    with pypdfium2.PdfDocument(data) as document:
+        return "\n".join(page.get_textpage().get_text_range() for page in document)
+
+
+def letters(text: str) -> str:
+    """A text without what is made of line ends: white space, hyphens there, and signs of tables."""
+    return re.sub(r"[\s\ufffe\ufeff|-]+", "", text)
+
+
+def read(data: bytes) -> Document:
+    return PdfParser({"running_lines": True}).parse(data, source="a.pdf")
+
+
+def assert_is_own_text(data: bytes) -> None:
+    assert letters("\n".join(block.text for block in read(data).blocks)) == letters(own_text(data))
+
+
+def test_a_typeset_document_is_pdfiums_text(typeset: MakePdf) -> None:
+    rows = [["fruit", "number", "price"], ["apple", "3", "1.50"], ["pear", "12", "0.75"]]
+    assert_is_own_text(
+        typeset(
+            ("h1", "Part one"),
+            ("body", SENTENCE * 3),
+            rows,
+            ("justified", SENTENCE * 9),
+            None,
+            ("zh", "检索系统读取每个文档一次，并保存所读的内容。" * 9),
+            ("h2", "The end"),
+        )
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 500), st.integers(0, 800), st.sampled_from(("one", "two three", "x", "4 5"))),
+        min_size=1,
+        max_size=12,
+        unique_by=lambda entry: (entry[0] // 60, entry[1] // 20),
+    )
+)
+def test_wherever_texts_stand_none_is_lost_or_read_twice(texts: list[tuple[int, int, str]]) -> None:
+    body = b" ".join(b"BT /F 12 Tf %d %d Td (%s) Tj ET" % (x, y, text.encode()) for x, y, text in texts)
+    data = written(body)
+    assert sorted(letters("".join(block.text for block in read(data).blocks))) == sorted(letters(own_text(data)))
+
+
+def differing(*names: bytes) -> bytes:
+    """A font whose codes from 1 stand for glyphs with these names."""
+    return b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding<</Differences[1 %s]>>>>" % b" ".join(names)
+
+
+def test_a_glyph_without_a_letter_leaves_the_places_of_the_others() -> None:
+    text = b"BT /F 20 Tf 72 700 Td (Title) Tj /F 10 Tf 0 -40 Td (before \\001 after it the) Tj 0 -12 Td (text) Tj ET"
+    data = written(text, font=differing(b"/nobodyknowsthis"))
+    assert [(block.kind, block.text) for block in read(data).blocks] == [
+        ("heading", "Title"),
+        ("paragraph", "before after it the text"),
+    ]
+
+
+def test_ligatures_are_letters() -> None:
+    data = written(b"BT /F 10 Tf 72 700 Td (\\001nd the \\002ow) Tj ET", font=differing(b"/fi", b"/fl"))
+    assert read(data).blocks[0].text == "find the flow"
+
+
+def test_what_runs_from_right_to_left_is_not_lost() -> None:
+    glyphs = {"ש": b"/afii57689", "ל": b"/afii57676", "ו": b"/afii57669", "ם": b"/afii57677", "ע": b"/afii57682"}
+    codes = {letter: number for number, letter in enumerate(glyphs, start=1)}
+    shown = "".join(letter if letter == " " else f"\\00{codes[letter]}" for letter in HEBREW[::-1])
+    data = written(f"BT /F 10 Tf 72 700 Td ({shown}) Tj ET".encode(), font=differing(*glyphs.values()))
+    assert sorted(letters(read(data).blocks[0].text)) == sorted(letters(HEBREW))
+
+
+@pytest.mark.parametrize("hyphen", [b"-", b"\\001"])
+def test_a_word_that_a_hyphen_breaks_is_one(hyphen: bytes) -> None:
+    text = b"BT /F 10 Tf 72 700 Td (a word that hyphen%s) Tj 0 -12 Td (ation breaks in two) Tj ET" % hyphen
+    assert read(written(text, font=differing(b"/uni2010"))).blocks[0].text == "a word that hyphenation breaks in two"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        b"1 0 0 1 1e38 1e38 cm",
+        b"1e38 0 0 1e38 0 0 cm",
+        b"0 0 0 0 0 0 cm",
+        b"1 0 0 1 -1e30 5 cm",
+        b"-3 0 0 -3 200 300 cm",
+        b"1e20 1e20 1e20 1e20 1e38 -1e38 cm 1e20 0 0 1e20 1e38 -1e38 cm",
+        b"99999999999999999999999999999999999999999999999 0 0 1 0 0 cm",
+    ],
+)
+@pytest.mark.parametrize(
+    "box", [b"[0 0 600 800]", b"[600 800 0 0]", b"[0 0 0 0]", b"[0 0 1e38 1e38]", b"[-9 -9 1e9 1]"]
+)
+def test_texts_and_lines_at_impossible_places_are_read_or_left_out(place: bytes, box: bytes) -> None:
+    body = (
+        b"BT /F 12 Tf 50 700 Td (near) Tj 200 0 Td (by) Tj ET %s 0 0 m 9 0 l 9 9 l S BT /F 12 Tf 50 700 Td (far) Tj ET"
+    )
+    data = written(body % place, box=box)
+    assert "near" in "".join(block.text for block in read(data).blocks)
