@@ -58,7 +58,8 @@ class PptxParser(Parser):
 
 def _slide(package: Package, name: str, number: int) -> Iterator[Block]:
     relations = package.relations(name)
-    title, blocks = _texts(package.part(name), relations, number)
+    links = {key: relation for key, relation in relations.items() if relation.is_external}
+    title, blocks = _texts(package.part(name), links, number)
     notes = [relation.target for relation in relations.values() if relation.kind == "notesSlide"]
     said = [_notes(package, target) for target in notes if target in package.names]
     blocks += [Block(f"Notes: {text}", page=number) for text in said if text]
@@ -68,30 +69,30 @@ def _slide(package: Package, name: str, number: int) -> Iterator[Block]:
         yield from blocks
 
 
-def _texts(root: Element, relations: Mapping[str, Relation], number: int) -> tuple[str, list[Block]]:
+def _texts(root: Element, links: Mapping[str, Relation], number: int) -> tuple[str, list[Block]]:
     """The title of a slide, and the blocks of the rest."""
     etree.strip_elements(root, MC + "Fallback", with_tail=False)
     title, blocks = "", list[Block]()
     for shape in root.iter(_P + "sp", _A + "tbl"):
         if shape.tag == _A + "tbl":
-            table = pipe_table(_rows(shape, relations))
+            table = pipe_table(_rows(shape, links))
             blocks += [Block(table, kind="table", page=number)] if table else []
             continue
         kind = _placeholder(shape)
         if kind in _TITLES and not title:
             title = " ".join(" ".join(_text(paragraph, {}) for paragraph in shape.iter(_PARAGRAPH)).split())
         elif kind not in _OF_THE_MASTER:
-            blocks += _body(shape, relations, number, is_outline=kind in ("body", "obj"))
+            blocks += _body(shape, links, number, is_outline=kind in ("body", "obj"))
     return title, blocks
 
 
-def _body(shape: Element, relations: Mapping[str, Relation], number: int, *, is_outline: bool) -> Iterator[Block]:
+def _body(shape: Element, links: Mapping[str, Relation], number: int, *, is_outline: bool) -> Iterator[Block]:
     """The paragraphs of a shape: those with bullets, and those of an outline of several, are a list."""
-    paragraphs = [(paragraph, _text(paragraph, relations).strip()) for paragraph in shape.iter(_PARAGRAPH)]
+    paragraphs = [(paragraph, _text(paragraph, links).strip()) for paragraph in shape.iter(_PARAGRAPH)]
     paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text]
     lines: list[str] = []
     for paragraph, text in paragraphs:
-        properties = paragraph.find(_PROPERTIES)
+        properties = next(paragraph.iterchildren(_PROPERTIES), None)
         if _is_item(properties, is_outline=is_outline and len(paragraphs) > 1):
             level = (properties.get("lvl") if properties is not None else None) or "0"
             lines.append("  " * (int(level) if level in "012345678" else 0) + "- " + text.replace("\n", " "))
@@ -121,25 +122,25 @@ def _placeholder(shape: Element) -> str:
     return "" if found is None else found.get("type") or "obj"
 
 
-def _text(paragraph: Element, relations: Mapping[str, Relation]) -> str:
+def _text(paragraph: Element, links: Mapping[str, Relation]) -> str:
     parts: list[str] = []
-    for node in paragraph.iter(_TEXT, _LINE_BREAK):
+    for node in paragraph.iter():
         if node.tag == _LINE_BREAK:
             parts.append("\n")
-        elif node.text:
-            parts.append(_linked(node, relations) if relations else node.text)
+        elif node.tag == _TEXT and node.text:
+            parts.append(_linked(node, links) if links else node.text)
     return "".join(parts).replace("\v", "\n")
 
 
-def _linked(node: Element, relations: Mapping[str, Relation]) -> str:
+def _linked(node: Element, links: Mapping[str, Relation]) -> str:
     link = node.getparent().find(f"{_A}rPr/{_A}hlinkClick")
-    relation = None if link is None else relations.get(link.get(R + "id") or "")
-    if relation is None or not relation.is_external or len(relation.target) > 300 or not node.text.strip():
+    relation = None if link is None else links.get(link.get(R + "id") or "")
+    if relation is None or len(relation.target) > 300 or not node.text.strip():
         return str(node.text)
     return f"[{node.text.strip()}]({relation.target.replace('(', '%28').replace(')', '%29')})"
 
 
-def _rows(table: Element, relations: Mapping[str, Relation]) -> Iterator[list[str]]:
+def _rows(table: Element, links: Mapping[str, Relation]) -> Iterator[list[str]]:
     above: list[str] = []
     for row in table.iterchildren(_A + "tr"):
         texts: list[str] = []
@@ -149,7 +150,7 @@ def _rows(table: Element, relations: Mapping[str, Relation]) -> Iterator[list[st
             elif cell.get("hMerge") in _TRUE:
                 texts.append("")
             else:
-                texts.append("\n".join(_text(paragraph, relations) for paragraph in cell.iter(_PARAGRAPH)))
+                texts.append("\n".join(_text(paragraph, links) for paragraph in cell.iter(_PARAGRAPH)))
         above = texts
         yield texts
 

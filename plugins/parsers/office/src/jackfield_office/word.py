@@ -17,11 +17,11 @@ from jackfield_office.package import MC, Package, R, Relation
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_P, _TBL, _TR, _TC, _T = (_W + name for name in ("p", "tbl", "tr", "tc", "t"))
+_P, _TBL, _TR, _TC, _T, _PPR, _TCPR = (_W + name for name in ("p", "tbl", "tr", "tc", "t", "pPr", "tcPr"))
 _HYPERLINK, _BOX, _RENDERED_BREAK = _W + "hyperlink", _W + "txbxContent", _W + "lastRenderedPageBreak"
 _NOTE_REFERENCES = {_W + "footnoteReference": "", _W + "endnoteReference": "e"}
 _IN_LINE = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
-_READ = (_T, _M + "t", *_IN_LINE, *_NOTE_REFERENCES, _RENDERED_BREAK)
+_TEXTS = (_T, _M + "t")
 _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
 _HEADING = re.compile(r"heading ([1-9])$")
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$")
@@ -51,7 +51,8 @@ class DocxParser(Parser):
         reader = _Reader(
             _styles(package.part_beside("styles.xml")),
             _numbering(package.part_beside("numbering.xml")),
-            page=None if root.find(f".//{_RENDERED_BREAK}") is None else 1,
+            page=1 if _has(root, _RENDERED_BREAK) else None,
+            has_boxes=_has(root, _BOX),
         )
         reader.read(root)
         for name, mark in (("footnotes.xml", ""), ("endnotes.xml", "e")):
@@ -87,6 +88,7 @@ class _Reader:
     styles: Mapping[str, _Style]
     numbering: Mapping[tuple[str, int], _Level]
     page: int | None
+    has_boxes: bool
     blocks: list[Block] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
     _kind: BlockKind = "list"
@@ -123,7 +125,7 @@ class _Reader:
         return self.blocks
 
     def _paragraph(self, paragraph: Element) -> None:
-        boxes = list(paragraph.iter(_BOX))
+        boxes = list(paragraph.iter(_BOX)) if self.has_boxes else []
         for box in boxes:
             box.getparent().remove(box)
         style, numbering = self._style_of(paragraph)
@@ -143,7 +145,7 @@ class _Reader:
             self.read(box)
 
     def _style_of(self, paragraph: Element) -> tuple[_Style, tuple[str, int] | None]:
-        properties = paragraph.find(_W + "pPr")
+        properties = _child(paragraph, _PPR)
         if properties is None:
             return self.styles.get("", _Style()), None
         style = self.styles.get(_value(properties, "pStyle") or "", _Style())
@@ -157,9 +159,10 @@ class _Reader:
 
     def _text(self, paragraph: Element) -> str:
         parts: list[str] = []
-        for node in paragraph.iter(_READ):
+        # All nodes: lxml takes longer to prepare a list of tags than to walk through a paragraph.
+        for node in paragraph.iter():
             tag = node.tag
-            if tag == _T:
+            if tag in _TEXTS:
                 parts.append(node.text or "")
             elif tag in _IN_LINE:
                 parts.append(_IN_LINE[tag])
@@ -167,8 +170,6 @@ class _Reader:
                 parts.append(f"[^{_NOTE_REFERENCES[tag]}{node.get(_W + 'id')}]")
             elif tag == _RENDERED_BREAK:
                 self.page = (self.page or 0) + 1
-            else:
-                parts.append(node.text or "")
         return "".join(parts)
 
     def _item(self, numbering: tuple[str, int], text: str) -> str:
@@ -232,6 +233,10 @@ def _write_links(root: Element, relations: Mapping[str, Relation]) -> None:
             texts[0].text = f"[{shown}]({relation.target.replace('(', '%28').replace(')', '%29')})"
 
 
+def _has(root: Element, tag: str) -> bool:
+    return next(root.iter(tag), None) is not None
+
+
 def _begins_a_page(paragraph: Element) -> bool:
     first = next(paragraph.iter(_T, _RENDERED_BREAK), None)
     return first is not None and first.tag == _RENDERED_BREAK
@@ -259,7 +264,7 @@ def _inside(parent: Element, tag: str) -> Iterator[Element]:
 def _merging(cell: Element) -> tuple[bool, int]:
     """Whether a cell is a part of the one above it, and how many columns it spans."""
     is_merged, span = False, 1
-    properties = cell.find(_W + "tcPr")
+    properties = _child(cell, _TCPR)
     for entry in () if properties is None else properties:
         if entry.tag == _W + "vMerge":
             is_merged = entry.get(_W + "val") in (None, "continue")
@@ -276,13 +281,18 @@ def _title(blocks: list[Block]) -> str:
 # --- styles and numbering ---
 
 
+def _child(parent: Element, tag: str) -> Element | None:
+    """The first child with a tag; lxml's own `find` reads a path each time."""
+    return next(parent.iterchildren(tag), None)
+
+
 def _value(properties: Element, name: str) -> str | None:
-    found = properties.find(_W + name)
+    found = _child(properties, _W + name)
     return None if found is None else found.get(_W + "val")
 
 
 def _numbering_of(properties: Element) -> tuple[str, int] | None:
-    found = properties.find(_W + "numPr")
+    found = _child(properties, _W + "numPr")
     if found is None:
         return None
     level = _value(found, "ilvl") or "0"
@@ -302,7 +312,7 @@ def _style(entry: Element, entries: Mapping[str, Element]) -> _Style:
     level, is_code, numbering = 0, False, None
     for _ in range(10):  # styles that stand on each other; in a hostile file they stand in a circle
         name = (_value(entry, "name") or "").lower()
-        properties = entry.find(_W + "pPr")
+        properties = _child(entry, _PPR)
         outline = None if properties is None else _value(properties, "outlineLvl")
         heading = _HEADING.match(name)
         if not level:
