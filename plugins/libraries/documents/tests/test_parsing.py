@@ -21,6 +21,7 @@ from jackfield.plugins import PluginHost
 from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits
+from jackfield_documents.parsing import processes_at_once
 
 MIB = 2**20
 PARSER = """
@@ -112,7 +113,15 @@ def test_several_files_at_once_are_parsed_by_few_processes(site: Path, tmp_path:
         path.write_text(path.name)
     reading = asyncio.run(reader.read_all(paths, at_once=8))
     assert [document.blocks[0].text for document in reading.documents] == [path.name for path in paths]
-    assert 1 <= len({document.metadata["pid"] for document in reading.documents}) <= 2
+    assert 1 <= len({document.metadata["pid"] for document in reading.documents}) <= processes_at_once()
+
+
+@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 2), (4, 4), (64, 6)])
+def test_there_is_a_process_for_each_core_up_to_six(
+    monkeypatch: pytest.MonkeyPatch, cores: int, processes: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    assert processes_at_once() == processes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")

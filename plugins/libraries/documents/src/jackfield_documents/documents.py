@@ -23,12 +23,18 @@ from jackfield.retrieval import Document, Parser, shown_path
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
 from jackfield_documents.keep import Kept
-from jackfield_documents.parsing import ParseJob, ParserLimits, ParserUnavailableError, can_start_processes, parse_apart
+from jackfield_documents.parsing import (
+    ParseJob,
+    ParserLimits,
+    ParserUnavailableError,
+    can_start_processes,
+    parse_apart,
+    processes_at_once,
+)
 from jackfield_documents.urls import Page, Pages, is_url
 
 MAX_BYTES = 100 * 2**20
 _KEPT_CHARS = 50_000_000
-_AT_ONCE = 4
 _MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
 _MOST_NAME = 200  # characters
@@ -112,10 +118,16 @@ class DocumentReader:
             return await in_worker(self._read_page, name, await self._pages.get(name))
         return await in_worker(self._read, name)
 
-    async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int = _AT_ONCE) -> Reading:
-        """Read several files in parallel, each once; one that cannot be read does not stop the others."""
+    async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int | None = None) -> Reading:
+        """Read several files in parallel, each once; one that cannot be read does not stop the others.
+
+        Args:
+            paths: The files.
+            at_once: How many are read side by side; as many as keep every core busy if None.
+        """
         names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
-        turn = asyncio.Semaphore(at_once)
+        # While some are parsed, the bytes of the next ones are read.
+        turn = asyncio.Semaphore(processes_at_once() + 2 if at_once is None else at_once)
 
         async def attempt(name: str) -> Document | DocParserError:
             async with turn:
