@@ -1,0 +1,1 @@
+"""Sentence-embedding models of Hugging Face, run in this process."""

@@ -1,0 +1,46 @@
+"""The settings of this embedder."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+
+from jackfield.config import Config
+
+
+class TransformersEmbedderConfig(Config):
+    """Which model, what is put before texts, and what computes. What is unset is as the model's own files say."""
+
+    model: str = Field(min_length=1, description="A folder, or a name at the hub (org/name); there is no default")
+    dimension: int | None = Field(
+        default=None,
+        ge=1,
+        description="Keep this many numbers of each vector, for models trained to be cut (Matryoshka)",
+    )
+    document_prefix: str | None = Field(
+        default=None, description="Put before texts that will be searched; unset: the model's own prompt"
+    )
+    query_prefix: str | None = Field(
+        default=None, description="Put before queries; unset: the model's own prompt. Many models need one"
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=3, description="Texts are cut after this many tokens; unset: as the model says"
+    )
+    tokens_at_once: int = Field(
+        default=4096, ge=1, description="About how many tokens are computed at once; more take more memory"
+    )
+    engine: Literal["auto", "numpy", "torch"] = Field(
+        default="auto", description="What computes; auto: numpy for models that it can run, otherwise torch"
+    )
+    device: str = Field(
+        default="auto",
+        min_length=1,
+        description="With torch: cpu, cuda, cuda:1 …; auto: cuda if available. A device other than cpu asks for torch",
+    )
+    revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
+    download: bool = Field(default=False, description="Fetch the model from the hub if it is not on this disk")
+    api_key: SecretStr | None = Field(default=None, description="A token for the hub; better set as HF_TOKEN")
+    trust_remote_code: bool = Field(
+        default=False, description="With torch: run the Python code that comes with the model, with all your rights"
+    )

@@ -1,0 +1,163 @@
+"""Embed texts in this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jackfield import sync
+from jackfield.errors import JackfieldError, ModelResponseError, ModelServiceError
+from jackfield.messages import Usage
+from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_backend.refusals import shown
+from jackfield_local_embedder.config import TransformersEmbedderConfig
+
+if TYPE_CHECKING:  # it loads numpy, which the first call does
+    from jackfield_local_embedder.model import SentenceModel
+
+KEY_VARIABLE = "HF_TOKEN"
+
+
+class TransformersEmbedder(Embedder):
+    """Loads the model at the first call and keeps it until `aclose`.
+
+    Texts of similar length are computed together. One batch runs at a time, which uses all cores; a cancelled call ends
+    after the batch that runs.
+
+    Args:
+        host: Where a token for the hub is looked up.
+        settings: The settings of `TransformersEmbedderConfig`, which checks them.
+    """
+
+    backend: ClassVar[str] = "transformers"
+    config_class = TransformersEmbedderConfig
+    config: TransformersEmbedderConfig
+
+    def __init__(
+        self,
+        cfg: TransformersEmbedderConfig | Mapping[str, Any] | None = None,
+        *,
+        host: PluginHost | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._host = host
+        self._turn = threading.Lock()
+        self._model: SentenceModel | None = None
+
+    def __repr__(self) -> str:
+        return f"<TransformersEmbedder {self.space}>"
+
+    @property
+    def space(self) -> str:
+        """The model with its revision, and all settings that give a document another vector."""
+        config = self.config
+        model = config.model
+        if model.startswith((".", "~")):  # the same words mean another folder elsewhere
+            model = os.path.abspath(Path(model).expanduser())  # noqa: PTH100 - `resolve` would read the disk
+        parts = [
+            self.backend,
+            model,
+            config.revision or "",
+            config.dimension or "",
+            config.max_tokens or "",
+            "" if config.document_prefix is None else repr(config.document_prefix),
+        ]
+        return ":".join(map(str, parts)).rstrip(":")
+
+    @property
+    def dimension(self) -> int | None:
+        """As configured; None if the model decides."""
+        return self.config.dimension
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        """See `Embedder`; usage counts the model's own tokens.
+
+        Raises:
+            ValueError: A text is empty, or `texts` is a single text.
+            ModelServiceError: The model cannot be loaded, or failed.
+        """
+        _check(texts)
+        if not texts:
+            return Embedded(())
+        from jackfield_local_embedder.model import batches_by_length
+
+        rows = await sync.in_worker(self._tokens, texts, purpose)
+        vectors: dict[int, Vector] = {}
+        for batch in batches_by_length([len(row) for row in rows], self.config.tokens_at_once):
+            found = await sync.in_worker(self._vectors, [rows[number] for number in batch])
+            vectors.update(zip(batch, found, strict=True))
+        tokens = sum(map(len, rows))
+        usage = Usage(prompt_tokens=tokens, total_tokens=tokens)
+        return Embedded(tuple(vectors[number] for number in range(len(rows))), usage)
+
+    async def aclose(self) -> None:
+        """Let the weights go; the next call loads them again."""
+        await sync.in_worker(self._forget)
+
+    # --- in a worker thread, one at a time ---
+
+    def _forget(self) -> None:
+        with self._turn:
+            self._model = None
+
+    def _tokens(self, texts: Sequence[str], purpose: Purpose) -> list[list[int]]:
+        with self._turn:
+            model = self._loaded()
+            return model.tokens([_prefix(self.config, model, purpose) + text for text in texts])
+
+    def _vectors(self, rows: Sequence[Sequence[int]]) -> list[Vector]:
+        import numpy as np
+
+        with self._turn:
+            try:
+                vectors = self._loaded().vectors(rows)
+            except JackfieldError:
+                raise
+            except (Exception, MemoryError) as error:
+                raise _failed(error, self.config.model) from error
+        if not np.isfinite(vectors).all():
+            raise ModelResponseError(
+                f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights are damaged",
+                backend=self.backend,
+            )
+        return [tuple(row) for row in vectors.tolist()]
+
+    def _loaded(self) -> SentenceModel:
+        if self._model is None:
+            from jackfield_local_embedder.hub import folder_of
+            from jackfield_local_embedder.model import SentenceModel
+
+            configured = self.config.api_key.get_secret_value() if self.config.api_key else ""
+            key = configured or (self._host or default_host()).settings.secret(KEY_VARIABLE) or ""
+            self._model = SentenceModel(folder_of(self.config, key=key.strip()), self.config)
+        return self._model
+
+
+def _prefix(config: TransformersEmbedderConfig, model: SentenceModel, purpose: Purpose) -> str:
+    match purpose:
+        case "query":
+            return model.recipe.query_prompt if config.query_prefix is None else config.query_prefix
+        case _:
+            return model.recipe.document_prompt if config.document_prefix is None else config.document_prefix
+
+
+def _check(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise ValueError("texts is one text: put it into a list")
+    empty = next((index for index, text in enumerate(texts) if not text), None)
+    if empty is not None:
+        raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
+
+
+def _failed(error: BaseException, name: str) -> ModelServiceError:
+    if isinstance(error, MemoryError) or "memory" in str(error).lower():
+        return ModelServiceError(
+            f"transformers: {name!r} ran out of memory: lower tokens_at_once or max_tokens", backend="transformers"
+        )
+    text = shown(str(error), "", 300) or type(error).__name__
+    return ModelServiceError(f"transformers: {name!r} failed: {type(error).__name__}: {text}", backend="transformers")

@@ -1,0 +1,91 @@
+"""Find a model: a folder, or what the hub's client keeps here; the hub itself is asked only if that is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from jackfield.errors import ModelAuthError, ModelConnectionError, ModelNotFoundError, ModelServiceError
+from jackfield_backend.refusals import shown
+from jackfield_local_embedder.config import TransformersEmbedderConfig
+from jackfield_local_embedder.recipe import BACKEND
+
+_MOST_SHOWN = 300
+# Not the same weights once more in the formats of other engines, and not those that have to be unpickled.
+_WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")
+_OF_OTHERS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
+_PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
+
+
+def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
+    """Where the model is.
+
+    Raises:
+        ModelServiceError: It is not on this disk and must not be fetched, or could not be fetched.
+    """
+    folder = Path(config.model).expanduser()
+    if folder.is_dir():
+        return folder
+    try:
+        found = _fetched(config, key, _WANTED)
+        if config.download and not any(found.rglob("*.safetensors")):
+            found = _fetched(config, key, _PICKLED)
+    except Exception as error:
+        raise _error_of(error, config, key) from error
+    return found
+
+
+def _fetched(config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ...]) -> Path:
+    from huggingface_hub import snapshot_download
+
+    return Path(
+        snapshot_download(
+            config.model,
+            revision=config.revision,
+            local_files_only=not config.download,
+            token=key or None,
+            allow_patterns=list(patterns),
+            ignore_patterns=list(_OF_OTHERS),
+        )
+    )
+
+
+def _error_of(error: Exception, config: TransformersEmbedderConfig, key: str) -> ModelServiceError:
+    from huggingface_hub import errors as hub
+
+    name, causes = config.model, list(_causes(error))
+
+    def is_any(*classes: type[BaseException]) -> bool:
+        return any(isinstance(cause, classes) for cause in causes)
+
+    if is_any(hub.GatedRepoError):
+        return ModelAuthError(
+            f"{BACKEND}: {name!r} is gated: accept its terms at the hub, and set HF_TOKEN to a token of that account",
+            backend=BACKEND,
+        )
+    if is_any(hub.RevisionNotFoundError):
+        return _not_found(f"{name!r} does not have this revision: check `revision`")
+    if is_any(hub.RepositoryNotFoundError):
+        return _not_found(f"the hub has no model {name!r}, or does not show it without HF_TOKEN: check the name")
+    if is_any(hub.HFValidationError):
+        return _not_found(f"there is no folder {name!r}, and at the hub names look like org/name")
+    if not config.download or is_any(hub.OfflineModeIsEnabled):
+        return _not_found(
+            f"there is no folder {name!r}, and no model of this name is on this disk: set download to true to fetch it "
+            f"from the hub (and leave HF_HUB_OFFLINE unset), or name a folder"
+        )
+    text = shown(str(error), key, _MOST_SHOWN) or type(error).__name__
+    return ModelConnectionError(f"{BACKEND}: {name!r} could not be fetched from the hub: {text}", backend=BACKEND)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _not_found(text: str) -> ModelServiceError:
+    return ModelNotFoundError(f"{BACKEND}: {text}", backend=BACKEND)

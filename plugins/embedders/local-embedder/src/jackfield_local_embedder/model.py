@@ -1,0 +1,104 @@
+"""A model that is ready: its tokenizer, what computes, and what is done afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jackfield_local_embedder.config import TransformersEmbedderConfig
+from jackfield_local_embedder.encoder import NumpyEncoder, why_not_numpy
+from jackfield_local_embedder.pooling import Pooler
+from jackfield_local_embedder.recipe import Recipe, read_json, read_recipe, unusable
+from jackfield_local_embedder.torch_encoder import TorchEncoder, tokenizer_by_transformers
+from jackfield_local_embedder.weights import has_weights
+
+if TYPE_CHECKING:
+    from jackfield_local_embedder.arrays import Floats
+
+
+class Encoder(Protocol):
+    """Computes the vectors of tokens. `longest` is how many tokens a text may have; None if there is no limit."""
+
+    @property
+    def longest(self) -> int | None:
+        """See above."""
+
+    def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
+        """The vectors of each row's tokens, one in each line."""
+
+
+class SentenceModel:
+    """Turns texts into vectors, as its folder says.
+
+    Args:
+        root: The folder.
+        config: The settings.
+
+    Raises:
+        ModelServiceError: The model cannot be used, or needs torch, which is not installed.
+    """
+
+    def __init__(self, root: Path, config: TransformersEmbedderConfig) -> None:
+        self.recipe = read_recipe(root, config.model)
+        self._encoder = _encoder(self.recipe, config)
+        self._pooler = Pooler(self.recipe, config.model, dimension=config.dimension)
+        self._tokenizer = _tokenizer(self.recipe.folder, config)
+        limits = [config.max_tokens or self.recipe.max_tokens, self._encoder.longest]
+        self._longest = min((limit for limit in limits if limit), default=None)
+        # Files often have settings of training in them: a fixed length, or another limit than the model has.
+        self._tokenizer.no_padding()
+        if self._longest is None:
+            self._tokenizer.no_truncation()
+        else:
+            self._tokenizer.enable_truncation(self._longest)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text's tokens, none of them empty."""
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # half of a surrogate pair is not UTF-8
+        lowered = [text.lower() for text in clean] if self.recipe.lower_case else clean
+        # A text of signs that a tokenizer leaves out has no tokens at all where it adds none of its own.
+        return [encoding.ids or [0] for encoding in self._tokenizer.encode_batch(lowered)]
+
+    def vectors(self, rows: Sequence[Sequence[int]]) -> Floats:
+        """The vectors of texts, given as tokens; rows of similar length cost the least."""
+        return self._pooler.vectors(self._encoder.encode(rows))
+
+
+def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[list[int]]:
+    """The numbers of texts that are computed together: of similar length, about so many tokens with padding."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[number] > tokens_at_once:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def _encoder(recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
+    """What computes: numpy where it can and nothing asks for torch."""
+    name, wants_device = config.model, config.device not in ("auto", "cpu")
+    if config.engine == "torch" or (config.engine == "auto" and wants_device):
+        return TorchEncoder(recipe.folder, config)
+    why_not = why_not_numpy(read_json(recipe.folder / "config.json", name))
+    if not why_not and not has_weights(recipe.folder):
+        why_not = "it has no model.safetensors"
+    if not why_not:
+        return NumpyEncoder(recipe.folder, name)
+    if config.engine == "numpy":
+        raise unusable(name, f"cannot be computed by numpy, because {why_not}: set engine to auto or torch")
+    return TorchEncoder(recipe.folder, config)
+
+
+def _tokenizer(folder: Path, config: TransformersEmbedderConfig) -> Any:
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return tokenizer_by_transformers(folder, config)
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more precise
+        raise unusable(config.model, f"has a tokenizer that cannot be read, {path}: {error}") from error

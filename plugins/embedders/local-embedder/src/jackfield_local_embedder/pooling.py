@@ -1,0 +1,81 @@
+"""From the vectors of tokens to the vector of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from jackfield_local_embedder.arrays import ACTIVATIONS, Activation, Floats, unit_length
+from jackfield_local_embedder.recipe import Dense, Pooling, Recipe, unusable
+from jackfield_local_embedder.weights import read_weights
+
+
+def _weighted_mean(tokens: Floats) -> Floats:
+    weights = np.arange(1, len(tokens) + 1, dtype=np.float32)[:, None]
+    mean: Floats = (tokens * weights).sum(0) / weights.sum()
+    return mean
+
+
+_POOLED: Mapping[Pooling, Callable[[Floats], Floats]] = {
+    "cls": lambda tokens: tokens[0],
+    "max": lambda tokens: tokens.max(0),
+    "mean": lambda tokens: tokens.mean(0),
+    "mean_sqrt_len_tokens": lambda tokens: tokens.sum(0) / np.sqrt(np.float32(len(tokens))),
+    "weightedmean": _weighted_mean,
+    "lasttoken": lambda tokens: tokens[-1],
+}
+
+
+class Pooler:
+    """Does what a recipe says after the model itself.
+
+    Args:
+        recipe: Pooling, further layers and normalisation.
+        name: The model's name, for errors.
+        dimension: How many numbers of each vector are kept; None for all.
+
+    Raises:
+        ModelRequestError: The weights of a layer are missing or damaged.
+    """
+
+    def __init__(self, recipe: Recipe, name: str, *, dimension: int | None = None) -> None:
+        self._recipe = recipe
+        self._name = name
+        self._dimension = dimension
+        self._layers = [_layer(dense, name) for dense in recipe.dense]
+
+    def vectors(self, texts: Sequence[Floats]) -> Floats:
+        """The vectors of texts, one in each line.
+
+        Raises:
+            ModelRequestError: They have fewer numbers than are to be kept.
+        """
+        rows = [np.concatenate([_POOLED[pooling](tokens) for pooling in self._recipe.pooling]) for tokens in texts]
+        vectors: Floats = np.stack(rows).astype(np.float32, copy=False)
+        for layer in self._layers:
+            vectors = layer(vectors)
+        kept = self._dimension or vectors.shape[1]
+        if kept > vectors.shape[1]:
+            raise unusable(self._name, f"has vectors of {vectors.shape[1]} numbers: lower dimension ({kept}) to that")
+        vectors = vectors[:, :kept]
+        return unit_length(vectors) if self._recipe.normalize else vectors
+
+
+def _layer(dense: Dense, name: str) -> Activation:
+    weights = read_weights(dense.folder, name, ("",), "linear.weight")
+    activation = _ACTIVATION_OF[dense.activation]()
+
+    def layer(vectors: Floats) -> Floats:
+        result: Floats = vectors @ weights["linear.weight"].T
+        return activation(result + weights["linear.bias"] if "linear.bias" in weights else result)
+
+    return layer
+
+
+_ACTIVATION_OF: Mapping[str, Callable[[], Activation]] = {
+    "Identity": lambda: lambda numbers: numbers,
+    "Tanh": lambda: np.tanh,
+    "ReLU": ACTIVATIONS["relu"],
+    "GELU": ACTIVATIONS["gelu"],
+}

@@ -1,0 +1,158 @@
+"""What a model's folder says about how its texts become vectors: the files that sentence-transformers writes.
+
+Source: the formats are those of sentence-transformers (`modules.json` and the folders that it names), versions 2 to 5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from jackfield.errors import ModelRequestError
+
+BACKEND = "transformers"
+
+Pooling = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+
+# In the order in which the parts of a vector stand that has several.
+_POOLINGS: Mapping[str, Pooling] = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+_ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU")
+# A tokenizer that knows no limit says so with a number that nobody means.
+_NO_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """A layer after pooling: where its weights are, and the name of its activation function."""
+
+    folder: Path
+    activation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a model's texts become vectors.
+
+    Attributes:
+        folder: Where the model itself is.
+        pooling: How the vectors of tokens become one; of several, the results are put side by side.
+        dense: The layers after pooling.
+        normalize: Whether vectors have the length 1 at the end.
+        max_tokens: Longer texts are cut; None if the folder does not say.
+        lower_case: Whether texts are put into lower case before anything else.
+        document_prompt: What the model wants before a text that will be found.
+        query_prompt: What it wants before a query.
+    """
+
+    folder: Path
+    pooling: tuple[Pooling, ...] = ("mean",)
+    dense: tuple[Dense, ...] = ()
+    normalize: bool = False
+    max_tokens: int | None = None
+    lower_case: bool = False
+    document_prompt: str = ""
+    query_prompt: str = ""
+
+
+def read_recipe(root: Path, name: str) -> Recipe:
+    """What the files of a folder say. Without `modules.json`, the mean of all tokens is the vector.
+
+    Raises:
+        ModelRequestError: A file is damaged, or the model has a part that is not supported.
+    """
+    modules = read_json(root / "modules.json", name, otherwise=[{"type": ".Transformer", "path": ""}])
+    pooling: tuple[Pooling, ...] = ()
+    dense: list[Dense] = []
+    folder, normalize = root, False
+    for module in modules:
+        place = root / str(module.get("path", ""))
+        match str(module.get("type", "")).rpartition(".")[2]:
+            case "Transformer":
+                folder = place
+            case "Pooling":
+                pooling = _pooling(read_json(place / "config.json", name), name)
+            case "Dense":
+                dense.append(_dense(place, name))
+            case "Normalize":
+                normalize = True
+            case other:
+                raise unusable(name, f"has a module {other!r}, which is not supported")
+    prompts = _prompts(read_json(root / "config_sentence_transformers.json", name, otherwise={}))
+    length = read_json(folder / "sentence_bert_config.json", name, otherwise={})
+    return Recipe(
+        folder=folder,
+        pooling=pooling or ("mean",),
+        dense=tuple(dense),
+        normalize=normalize,
+        max_tokens=length.get("max_seq_length") or _length_of_tokenizer(folder, name),
+        lower_case=bool(length.get("do_lower_case")),
+        document_prompt=prompts[0],
+        query_prompt=prompts[1],
+    )
+
+
+def unusable(name: str, what: str) -> ModelRequestError:
+    """The error for a model that cannot be used."""
+    return ModelRequestError(f"{BACKEND}: the model {name!r} {what}", backend=BACKEND)
+
+
+def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
+    """The content of a file, or `otherwise` if there is none and that is allowed.
+
+    Raises:
+        ModelRequestError: The file is damaged, or it is missing and must not be.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        if otherwise is not None:
+            return otherwise
+        raise unusable(name, f"lacks the file {path.name} in {path.parent}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise unusable(name, f"has a file that cannot be read, {path}: {error}") from error
+    if not isinstance(value, dict if otherwise is None else type(otherwise)):
+        raise unusable(name, f"has a file that is not as expected: {path}")
+    return value
+
+
+def _pooling(config: Mapping[str, Any], name: str) -> tuple[Pooling, ...]:
+    if config.get("include_prompt") is False:
+        raise unusable(name, "leaves its prompt out when it pools, which is not supported")
+    known = _POOLINGS.values()
+    mode = config.get("pooling_mode")
+    wanted = [mode] if isinstance(mode, str) else list(mode or ())
+    if strange := [one for one in wanted if one not in known]:
+        raise unusable(name, f"pools by {strange[0]!r}, which is not supported")
+    named = tuple(one for one in known if one in wanted)
+    return named or tuple(pooling for key, pooling in _POOLINGS.items() if config.get(key)) or ("mean",)
+
+
+def _dense(place: Path, name: str) -> Dense:
+    path = str(read_json(place / "config.json", name).get("activation_function", "torch.nn.modules.linear.Identity"))
+    activation = path.rpartition(".")[2]
+    if activation not in _ACTIVATIONS:
+        raise unusable(name, f"has a layer with the activation function {path}, which is not supported")
+    return Dense(place, activation)
+
+
+def _prompts(config: Mapping[str, Any]) -> tuple[str, str]:
+    prompts = {str(key): str(value or "") for key, value in (config.get("prompts") or {}).items()}
+    default = prompts.get(str(config.get("default_prompt_name")), "")
+    document = next((prompts[key] for key in _DOCUMENT_PROMPTS if prompts.get(key)), default)
+    return document, prompts.get("query") or default
+
+
+def _length_of_tokenizer(folder: Path, name: str) -> int | None:
+    length = read_json(folder / "tokenizer_config.json", name, otherwise={}).get("model_max_length")
+    return int(length) if isinstance(length, int | float) and 0 < length < _NO_LIMIT else None

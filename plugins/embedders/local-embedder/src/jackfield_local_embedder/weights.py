@@ -1,0 +1,91 @@
+"""Weights from files of safetensors, as 32-bit numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from jackfield_local_embedder.arrays import Floats
+from jackfield_local_embedder.recipe import read_json, unusable
+
+_ONE_FILE = "model.safetensors"
+_LIST_OF_FILES = "model.safetensors.index.json"
+# Names that the first models had for them.
+_RENAMED = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+READABLE = frozenset({"F16", "F32", "F64"})
+
+
+class Weights(dict[str, Floats]):
+    """Arrays by their names."""
+
+    def check(self, needed: str, name: str) -> None:
+        """Check that a weight is there.
+
+        Raises:
+            ModelRequestError: It is not.
+        """
+        if needed not in self:
+            raise unusable(name, f"lacks weights: {needed}")
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether the folder has weights that can be read here."""
+    return (folder / _ONE_FILE).is_file() or (folder / _LIST_OF_FILES).is_file()
+
+
+def read_weights(folder: Path, name: str, prefixes: Iterable[str], known: str) -> Weights:
+    """All weights of a folder that are numbers with a fraction.
+
+    Args:
+        folder: Where they are.
+        name: The model's name, for errors.
+        prefixes: What may stand before all names; it is left off.
+        known: One that must be there, by which the prefix is found.
+
+    Raises:
+        ModelRequestError: They are missing or damaged, or of a type that numpy does not have.
+    """
+    found = Weights()
+    for file in _files(folder, name):
+        _read(file, name, found)
+    prefix = next((prefix for prefix in prefixes if prefix + known in found), None)
+    if prefix is None:
+        raise unusable(name, f"lacks weights: {known}")
+    return Weights({key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)})
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    if (folder / _LIST_OF_FILES).is_file() and not (folder / _ONE_FILE).is_file():
+        listed = read_json(folder / _LIST_OF_FILES, name).get("weight_map")
+        if not isinstance(listed, dict):
+            raise unusable(name, f"has a file that is not as expected: {folder / _LIST_OF_FILES}")
+        return [folder / file for file in sorted(set(map(str, listed.values())))]
+    return [folder / _ONE_FILE]
+
+
+def _read(path: Path, name: str, into: Weights) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            for key in file.keys():  # noqa: SIM118 - it is no mapping
+                kind = file.get_slice(key).get_dtype()
+                if kind in READABLE:
+                    into[_modern(key)] = file.get_tensor(key).astype(np.float32, copy=False)
+                elif kind.startswith(("BF", "F8")):
+                    raise unusable(
+                        name, f"has weights of the type {kind}, which numpy does not have: set engine to torch"
+                    )
+    except FileNotFoundError:
+        raise unusable(name, f"lacks the file {path.name} in {path.parent}") from None
+    except (SafetensorError, OSError) as error:
+        raise unusable(name, f"has weights that cannot be read, {path}: {error}") from error
+
+
+def _modern(key: str) -> str:
+    for old, new in _RENAMED.items():
+        if key.endswith(old):
+            return key.removesuffix(old) + new
+    return key
