@@ -30,12 +30,12 @@ hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
 # Tests that share what is costly to make: torch and models, a server of others, an environment with Qwen-Agent. By
-# place, because the groups of xdist 3.8 have no effect with pytest 9.2.
+# places, because the groups of xdist 3.8 have no effect with pytest 9.2.
 TOGETHER = (
-    "plugins/llms/transformers/tests/",
-    "tests/test_coming_from_qwen.py",
-    "tests/test_hostile_neighbours.py",
-    "tests/test_real_server.py",
+    ("plugins/llms/transformers/tests/", "plugins/embedders/local-embedder/tests/test_torch.py"),
+    ("tests/test_coming_from_qwen.py",),
+    ("tests/test_hostile_neighbours.py",),
+    ("tests/test_real_server.py",),
 )
 
 _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no public way to change what a test says
@@ -96,12 +96,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give the tests of one place in `TOGETHER` to one worker, the places with most tests first."""
+    """Give the tests of one line of `TOGETHER` to one worker, the lines with most tests first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByPlace(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
+            return next((places[0] for places in TOGETHER if nodeid.startswith(places)), nodeid)
 
         def remove_node(self, node: Any) -> Any:
             """The test that a worker ended with, which has failed; xdist 3.8 would end eight more workers with it."""
