@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig
+from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig, SettingsDict
 from jackfield.errors import ConfigError
 
 SECRET = "sk-" + "SECRET"
@@ -88,6 +88,13 @@ def test_a_key_can_be_read_by_who_asks_for_it() -> None:
 @pytest.mark.parametrize("show", [repr, str, lambda config: repr(config.generate_cfg), lambda config: f"{config!s}"])
 def test_no_secret_is_shown(show: Any) -> None:
     assert SECRET not in show(_with_secrets())
+
+
+@pytest.mark.parametrize("name", ["dsn", "database_dsn", "DSN", "api_key", "password"])
+def test_what_is_named_like_a_secret_is_shown_by_no_settings(name: str) -> None:
+    given = SettingsDict({"name": "store", name: f"host=db password={SECRET}"})
+    assert SECRET not in repr(given)
+    assert SECRET.encode() not in pickle.dumps(given)
 
 
 def test_no_key_is_in_a_pickle() -> None:

@@ -34,7 +34,7 @@ Lang = Literal["en", "zh"]
 
 HIDDEN = "**********"
 _NAMED_LIKE_SECRETS = re.compile(
-    r"(^|[_-])(key|token|secret|password|passwd|credentials?|authorization|cookie|headers)$", re.IGNORECASE
+    r"(^|[_-])(key|token|secret|password|passwd|credentials?|authorization|cookie|headers|dsn)$", re.IGNORECASE
 )
 
 
