@@ -12,7 +12,7 @@ from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_doc_parser.base import DocumentTool, Made
 from jackfield_doc_parser.parts import part_of
-from jackfield_doc_parser.plugin import DOC_PARSER
+from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.reading import Readings, shown_name
 from jackfield_doc_parser.settings import DocParserConfig
 from jackfield_documents import chunk_document
@@ -21,9 +21,9 @@ from jackfield_documents import chunk_document
 class DocParser(DocumentTool):
     """Cuts documents into chunks; one that fits into a result stays whole."""
 
-    name = DOC_PARSER.name
-    description = DOC_PARSER.description
-    parameters = DOC_PARSER.parameters
+    name = "doc_parser"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
 
     config_class = DocParserConfig
     config: DocParserConfig

@@ -14,7 +14,7 @@ from jackfield.tokens import estimate_tokens
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_doc_parser.base import DocumentTool, Made
 from jackfield_doc_parser.parts import Part, part_of
-from jackfield_doc_parser.plugin import SIMPLE_DOC_PARSER
+from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.reading import Readings, shown_name
 from jackfield_doc_parser.settings import SimpleDocParserConfig
 from jackfield_documents import corpus_of, passages, places_of
@@ -26,9 +26,9 @@ _BETWEEN = 2  # tokens of the empty line between two texts
 class SimpleDocParser(DocumentTool):
     """Gives documents as text, in parts; with `structured_doc`, as pages."""
 
-    name = SIMPLE_DOC_PARSER.name
-    description = SIMPLE_DOC_PARSER.description
-    parameters = SIMPLE_DOC_PARSER.parameters
+    name = "simple_doc_parser"
+    description = tools()[1].description
+    parameters = tools()[1].parameters
 
     config_class = SimpleDocParserConfig
     config: SimpleDocParserConfig

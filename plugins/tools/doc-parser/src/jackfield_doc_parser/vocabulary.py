@@ -10,7 +10,7 @@ from jackfield.sync import in_worker
 from jackfield.tokens import estimate_tokens
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_doc_parser.base import DocumentTool, Made
-from jackfield_doc_parser.plugin import VOCABULARY
+from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.reading import Readings
 from jackfield_doc_parser.settings import VocabularyConfig
 
@@ -18,9 +18,9 @@ from jackfield_doc_parser.settings import VocabularyConfig
 class ExtractDocVocabulary(DocumentTool):
     """Lists the words that are characteristic of documents."""
 
-    name = VOCABULARY.name
-    description = VOCABULARY.description
-    parameters = VOCABULARY.parameters
+    name = "extract_doc_vocabulary"
+    description = tools()[2].description
+    parameters = tools()[2].parameters
 
     config_class = VocabularyConfig
     config: VocabularyConfig
