@@ -81,9 +81,9 @@ def test_a_long_page_comes_in_parts_that_are_all_of_it(web: Web) -> None:
     tool = WebExtractor(ALLOWED, part_chars=1000)
     first = read(web, "/long", tool)
     parts = [read(web, "/long", tool, part=number + 1).content for number in range(first.metadata["parts"])]
-    assert [part.rpartition("\n\n")[2] for part in parts] == [
-        f"[part {n + 1} of {len(parts)}]" for n in range(len(parts))
-    ]
+    notes = [f"This is part {number} of {len(parts)}" for number in range(1, len(parts) + 1)]
+    assert [part.rpartition("\n\n")[2].partition(":")[0].rstrip(".") for part in parts] == notes
+    assert "call again with part=2." in parts[0]
     whole = "\n\n".join(part.rpartition("\n\n")[0] for part in parts)
     assert whole == "\n\n".join(f"Paragraph {number} of many." for number in range(200))
     with pytest.raises(ToolArgumentError, match=rf"has {len(parts)} parts: there is no part {len(parts) + 1}"):

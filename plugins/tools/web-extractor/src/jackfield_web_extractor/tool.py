@@ -80,7 +80,7 @@ class WebExtractor(BaseTool):
         if part > len(parts):
             raise ToolArgumentError(f"{shown(url)} has {len(parts)} parts: there is no part {part}")
         title = f"# {document.title}\n\n" if document.title and part == 1 else ""
-        more = f"\n\n[part {part} of {len(parts)}]" if len(parts) > 1 else ""
+        more = f"\n\n{_note(part, len(parts))}" if len(parts) > 1 else ""
         return ToolResult(
             title + parts[part - 1] + more, {"sources": [url], "title": document.title, "parts": len(parts)}
         )
@@ -122,6 +122,11 @@ class WebExtractor(BaseTool):
         if self._made is None:
             self._made = DocumentReader(self.host or default_host(), fetch_cfg=self._fetching.model_dump())
         return self._made
+
+
+def _note(part: int, parts: int) -> str:
+    here = f"This is part {part} of {parts}"
+    return here + ("." if part == parts else f": for the next, call again with part={part + 1}.")
 
 
 def _texts(document: Document, url: str) -> list[str]:
