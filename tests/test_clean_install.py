@@ -592,6 +592,15 @@ print(asyncio.run(tool.call({"query": "默认超时"}, context=context)).content
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-storage": Job(
+        """
+from jackfield.plugins import default_host
+tool = default_host().load("tool", "storage")({"storage_root_path": "kept"})
+tool.call({"operate": "put", "key": "/notes/tides", "value": "twice a day"})
+print(default_host().load("tool", "storage")({"storage_root_path": "kept"}).call({"operate": "scan", "key": "notes"}))
+""",
+        "/tides: twice a day",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading

@@ -1,0 +1,42 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ToolSpec, hook
+
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    """The tool `storage`."""
+    return [
+        ToolSpec(
+            name="storage",
+            target="jackfield_storage.tool:Storage",
+            summary="Keeps texts under keys, from one run to the next.",
+            description={
+                "en": "Keep texts under keys such as notes/today, and find them again later, also in other conversations. "
+                "put saves a value, get reads it, delete removes it, scan lists the keys below a key, with their values.",
+                "zh": "把文本保存在键下（如 notes/today），以后（包括在其他对话中）可以再次读取。"
+                "put 保存，get 读取，delete 删除，scan 列出某个键之下的所有键及其值。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "operate": {
+                        "type": "string",
+                        "enum": ["put", "get", "delete", "scan"],
+                        "description": "What to do",
+                    },
+                    "key": {
+                        "type": "string",
+                        "description": "The key, with / between its parts; scan lists everything if it is left out",
+                    },
+                    "value": {"type": "string", "description": "The text to save; for put"},
+                },
+                "required": ["operate"],
+                "additionalProperties": False,
+            },
+            config="jackfield_storage.tool:StorageConfig",
+            effects=frozenset({"files"}),
+        )
+    ]

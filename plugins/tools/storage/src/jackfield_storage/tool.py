@@ -1,0 +1,135 @@
+"""The tool: what a model keeps, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.configured import PathText
+from jackfield.errors import ToolArgumentError
+from jackfield.tools import BaseTool, ToolContext, Workspace
+from jackfield_storage.entries import Entries
+from jackfield_storage.plugin import tools
+
+_FOLDER = "tools/storage"
+_MOST_KEY = 500  # characters
+
+
+class StorageConfig(Config):
+    """Where texts are kept, and how much of them."""
+
+    storage_root_path: PathText | None = Field(
+        default=None, min_length=1, description="The folder; tools/storage in the workspace if it is not set"
+    )
+    max_bytes: int = Field(default=100 * 2**20, ge=1, description="The most bytes of keys and values together")
+    max_scan_chars: int = Field(default=20_000, ge=100, description="Characters of what scan shows")
+
+
+class Storage(BaseTool):
+    """Keeps texts under keys in one file, which any number of processes may use at once.
+
+    A key is a name and never a path: no key leads out of the file.
+    """
+
+    name = "storage"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+
+    config_class = StorageConfig
+    config: StorageConfig
+
+    def __init__(self, cfg: StorageConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._entries: dict[Path, Entries] = {}
+
+    def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
+        """Do one thing, and say what was done; it blocks.
+
+        Raises:
+            ToolArgumentError: The key or the value does not fit, or there is nothing under the key.
+            ToolServiceError: The file cannot be used now.
+        """
+        arguments = self.parse_arguments(params)
+        key = _normal(arguments.get("key", "/"))
+        entries = self._entries_in(context.workspace if context else Workspace())
+        match arguments["operate"]:
+            case "put":
+                return self._put(entries, key, arguments.get("value"))
+            case "get":
+                return _get(entries, key)
+            case "delete":
+                return _delete(entries, key)
+            case _:
+                return self._scan(entries, key)
+
+    def _put(self, entries: Entries, key: str, value: str | None) -> str:
+        _check_key(key, "put")
+        if value is None:
+            raise ToolArgumentError("put needs a value: the text to save")
+        if not entries.put(key, value, most_bytes=self.config.max_bytes):
+            raise ToolArgumentError(
+                f"there is no room for {key}: at most {self.config.max_bytes:,} bytes are kept; delete something first"
+            )
+        return f"Successfully saved {key}."
+
+    def _scan(self, entries: Entries, key: str) -> str:
+        lines, used = [], 0
+        found = entries.below(key)
+        for place, (name, value) in enumerate(found):
+            line = f"/{name}: {value}"
+            used += len(line) + 1
+            if used > self.config.max_scan_chars:
+                left = len(found) - place
+                lines.append(f"[{left} more, of which the first is /{name}: get them by their keys, or scan less]")
+                break
+            lines.append(line)
+        if lines:
+            return "\n".join(lines)
+        if not key:
+            return "Nothing is stored yet."
+        is_value = entries.get(key) is not None
+        raise ToolArgumentError(
+            f"Scan Failed: {key} has a value and nothing below it: get it"
+            if is_value
+            else f"Scan Failed: there is nothing below {key}"
+        )
+
+    def _entries_in(self, workspace: Workspace) -> Entries:
+        root = self.config.storage_root_path
+        folder = Path(root).expanduser() if root else workspace.resolve(_FOLDER)
+        if folder not in self._entries:
+            self._entries[folder] = Entries(folder / "storage.sqlite")
+        return self._entries[folder]
+
+
+def _get(entries: Entries, key: str) -> str:
+    _check_key(key, "get")
+    value = entries.get(key)
+    if value is None:
+        raise ToolArgumentError(f"there is nothing under {key}: scan lists what there is", code="KeyNotExistsError")
+    return value
+
+
+def _delete(entries: Entries, key: str) -> str:
+    _check_key(key, "delete")
+    if not entries.delete(key):
+        raise ToolArgumentError(f"Delete Failed: {key} does not exist")
+    return f"Successfully deleted {key}"
+
+
+def _normal(key: str) -> str:
+    """A key in one form, whichever slashes are around it or doubled."""
+    return "/".join(part for part in key.split("/") if part)
+
+
+def _check_key(key: str, what: str) -> None:
+    if not key:
+        raise ToolArgumentError(f"{what} needs a key, such as notes/today")
+    if len(key) > _MOST_KEY:
+        raise ToolArgumentError(f"a key has at most {_MOST_KEY} characters, and this one has {len(key):,}")
+    if not key.isprintable() or ".." in key.split("/"):
+        raise ToolArgumentError(f"{key!r} is not a valid key: it has control characters or '..' in it")

@@ -1,0 +1,185 @@
+"""What is kept, and that nothing else is reached or lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from jackfield import FnCallAgent
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext, Workspace
+from jackfield_storage.tool import Storage
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Storage:
+    return Storage(storage_root_path=tmp_path / "kept")
+
+
+def do(tool: Storage, operate: str, key: str = "/", value: str | None = None) -> str:
+    given: dict[str, Any] = {"operate": operate, "key": key}
+    return tool.call(given if value is None else {**given, "value": value})
+
+
+def test_what_is_put_is_got_scanned_and_deleted(tool: Storage) -> None:
+    assert do(tool, "scan") == "Nothing is stored yet."
+    assert do(tool, "put", "/notes//today/", "High water") == "Successfully saved notes/today."
+    do(tool, "put", "notes/a/b", "线\n行")
+    do(tool, "put", "notesbook", "x")
+    assert do(tool, "get", "notes/today") == "High water"
+    assert do(tool, "scan") == "/notes/a/b: 线\n行\n/notes/today: High water\n/notesbook: x"
+    assert do(tool, "scan", "/notes") == "/a/b: 线\n行\n/today: High water"
+    assert do(tool, "delete", "notes/today") == "Successfully deleted notes/today"
+    for operate, key, says in (
+        ("get", "notes/today", "there is nothing under notes/today: scan lists what there is"),
+        ("delete", "notes/today", "Delete Failed: notes/today does not exist"),
+        ("scan", "gone", "Scan Failed: there is nothing below gone"),
+        ("scan", "notesbook", "has a value and nothing below it: get it"),
+    ):
+        with pytest.raises(ToolArgumentError, match=says):
+            do(tool, operate, key)
+
+
+@pytest.mark.parametrize("key", ["", "/", "//", "../x", "a/../../b", "a\0b", "a\nb", "k" * 501])
+def test_a_key_that_is_none_is_refused(tool: Storage, key: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolArgumentError, match="key"):
+        do(tool, "put", key, "x")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_key_that_looks_like_a_path_is_a_name(tool: Storage, tmp_path: Path) -> None:
+    for key in ("/etc/passwd", "~/x", "C:\\x", "%2e%2e/x", "-rf", "file:///x"):
+        do(tool, "put", key, f"mine: {key}")
+        assert do(tool, "get", key) == f"mine: {key}"
+    assert {path.name.partition("-")[0] for path in (tmp_path / "kept").iterdir()} == {"storage.sqlite"}
+    assert {path.name for path in tmp_path.iterdir()} == {"kept"}
+
+
+def test_it_is_kept_in_the_workspace_of_the_run_unless_a_folder_is_named(tmp_path: Path) -> None:
+    context = ToolContext(workspace=Workspace(tmp_path))
+    Storage().call({"operate": "put", "key": "a", "value": "x"}, context=context)
+    assert (tmp_path / "tools/storage/storage.sqlite").exists()
+    assert Storage().call({"operate": "get", "key": "a"}, context=context) == "x"
+
+
+def test_there_is_a_limit_and_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    tool = Storage(storage_root_path=tmp_path, max_bytes=20)
+    do(tool, "put", "a", "x" * 10)
+    with pytest.raises(ToolArgumentError, match="there is no room for a: at most 20 bytes"):
+        do(tool, "put", "a", "y" * 20)
+    assert do(tool, "get", "a") == "x" * 10
+    do(tool, "put", "a", "y" * 19)  # it takes its own place
+
+
+def test_a_long_scan_says_what_it_leaves_out(tmp_path: Path) -> None:
+    tool = Storage(storage_root_path=tmp_path, max_scan_chars=100)
+    for number in range(9):
+        do(tool, "put", f"k{number}", "x" * 30)
+    *shown, rest = do(tool, "scan").splitlines()
+    assert len(shown) == 2
+    assert rest == "[7 more, of which the first is /k2: get them by their keys, or scan less]"
+
+
+PROGRAM = """
+import sys
+from jackfield_storage.tool import Storage
+tool = Storage(storage_root_path=sys.argv[1])
+for number in range(30):
+    tool.call({"operate": "put", "key": f"{sys.argv[2]}/{number}", "value": sys.argv[2] * 1000})
+    tool.call({"operate": "put", "key": "same", "value": sys.argv[2] * 1000})
+"""
+
+
+def test_several_processes_keep_at_once_and_none_loses_anything(tool: Storage, tmp_path: Path) -> None:
+    started = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "kept"), name]) for name in ("a", "b", "c")
+    ]
+    assert [process.wait(120) for process in started] == [0, 0, 0]
+    for name in "abc":
+        assert [do(tool, "get", f"{name}/{number}") for number in range(30)] == [name * 1000] * 30
+    assert do(tool, "get", "same") in {name * 1000 for name in "abc"}
+
+
+def test_a_file_that_is_not_ours_is_left_alone(tool: Storage, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/storage.sqlite").write_bytes(b"somebody's letters, and not a database at all " * 100)
+    before = (tmp_path / "kept/storage.sqlite").read_bytes()
+    with pytest.raises(ToolServiceError, match="the storage cannot be used"):
+        do(tool, "put", "a", "x")
+    assert (tmp_path / "kept/storage.sqlite").read_bytes() == before
+
+
+def test_an_agent_remembers_from_one_run_to_the_next(tmp_path: Path) -> None:
+    setting = {"name": "storage", "storage_root_path": str(tmp_path)}
+    saves = {"operate": "put", "key": "name", "value": "Ada"}
+    first = ScriptedModel([calls(("storage", saves)), answer("I will remember.")])
+    FnCallAgent([setting], first).ask("I am Ada.")
+    second = ScriptedModel([calls(("storage", {"operate": "get", "key": "name"})), answer("Ada.")])
+    result = FnCallAgent([setting], second).ask("Who am I?")
+    assert [message.get_text_content() for message in result.messages if message.role == "function"] == ["Ada"]
+
+
+@given(st.text(min_size=1), st.text())
+def test_any_text_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, key: str, value: str) -> None:
+    tool = Storage(storage_root_path=tmp_path_factory.getbasetemp() / "any")
+    try:
+        do(tool, "put", key, value)
+    except ToolArgumentError:
+        return
+    assert do(tool, "get", key) == value
+
+
+class AsADict(RuleBasedStateMachine):
+    """Whatever is done, the storage has what a dict would have."""
+
+    keys = st.sampled_from(["a", "a/b", "a/b/c", "ab", "b"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, str] = {}
+        self.tool = Storage(storage_root_path=self.folder)
+        for line in self.known_keys():
+            do(self.tool, "delete", line)
+
+    folder: Path
+
+    def known_keys(self) -> list[str]:
+        shown = do(self.tool, "scan")
+        return [] if shown.startswith("Nothing") else [line[1:].partition(": ")[0] for line in shown.splitlines()]
+
+    @rule(key=keys, value=st.sampled_from(["x", "y z"]))
+    def put(self, key: str, value: str) -> None:
+        do(self.tool, "put", key, value)
+        self.known[key] = value
+
+    @rule(key=keys)
+    def delete(self, key: str) -> None:
+        if self.known.pop(key, None) is not None:
+            do(self.tool, "delete", key)
+        else:
+            with pytest.raises(ToolArgumentError):
+                do(self.tool, "delete", key)
+
+    @rule(key=keys)
+    def scan(self, key: str) -> None:
+        below = [f"{name[len(key) :]}: {self.known[name]}" for name in sorted(self.known) if name.startswith(f"{key}/")]
+        if below:
+            assert do(self.tool, "scan", key) == "\n".join(below)
+        else:
+            with pytest.raises(ToolArgumentError, match="Scan Failed"):
+                do(self.tool, "scan", key)
+
+
+def test_it_is_a_dict_that_lasts(tmp_path: Path) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    AsADict.folder = tmp_path
+    run_state_machine_as_test(AsADict)
