@@ -14,8 +14,8 @@ def tools() -> list[ToolSpec]:
             target="jackfield_storage.tool:Storage",
             summary="Keeps texts under keys, from one run to the next.",
             description={
-                "en": "Keep texts under keys such as notes/today, and find them again later, also in other conversations. "
-                "put saves a value, get reads it, delete removes it, scan lists the keys below a key, with their values.",
+                "en": "Keep texts under keys such as notes/today, and find them later, also in other conversations. "
+                "put saves a value, get reads it, delete removes it, scan lists the keys below a key and their values.",
                 "zh": "把文本保存在键下（如 notes/today），以后（包括在其他对话中）可以再次读取。"
                 "put 保存，get 读取，delete 删除，scan 列出某个键之下的所有键及其值。",
             },
