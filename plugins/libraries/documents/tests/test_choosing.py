@@ -76,6 +76,14 @@ def test_equal_weights_are_no_weights(given_rankings: dict[str, list[Hit]], weig
     }
 
 
+def test_the_places_that_a_searcher_tells_of_others_hide_none_that_they_have_here() -> None:
+    reranked = [Hit(chunk(1), 0.9, {"keyword": 7, "deep": 3, "reranked": 1})]
+    for one, two in (("keyword", "reranked"), ("reranked", "keyword")):
+        given_rankings = {name: {"keyword": ranking(2, 1), "reranked": reranked}[name] for name in (one, two)}
+        found = {hit.chunk.index: dict(hit.ranks) for hit in fuse(given_rankings)}
+        assert found == {1: {"keyword": 2, "reranked": 1, "deep": 3}, 2: {"keyword": 1}}
+
+
 def test_what_both_searchers_find_comes_before_what_one_finds() -> None:
     assert ids(fuse({"keyword": ranking(1, 2), "vector": ranking(3, 2)}))[0] == 2
 

@@ -46,7 +46,11 @@ def fuse(
             chunks[hit.chunk.id] = hit.chunk
             # Ranks, because one searcher's scores mean nothing beside another's.
             shares[hit.chunk.id].append(weight / (k + rank))
-            ranks[hit.chunk.id].update({**hit.ranks, name: rank})
+            of_chunk = ranks[hit.chunk.id]
+            of_chunk[name] = rank
+            # What a searcher says of others that it has asked counts only where they are not asked here.
+            for other in hit.ranks.keys() - rankings.keys():
+                of_chunk[other] = min(hit.ranks[other], of_chunk.get(other, hit.ranks[other]))
             if hit.score == math.inf:
                 pinned.add(hit.chunk.id)
     # fsum: the sum is the same in whatever order the searchers come.
