@@ -1,0 +1,1 @@
+"""Find the beginnings of documents."""

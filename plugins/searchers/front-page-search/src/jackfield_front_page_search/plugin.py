@@ -1,0 +1,18 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import SearcherSpec, hook
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """The beginnings of documents."""
+    return [
+        SearcherSpec(
+            name="front_page_search",
+            target="jackfield_front_page_search.searcher:FrontPageSearcher",
+            config="jackfield_front_page_search.searcher:FrontPageConfig",
+            summary="Finds the beginnings of documents whatever is asked: titles, authors, abstracts.",
+        )
+    ]

@@ -1,0 +1,86 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield.sync import in_worker
+from jackfield_documents import IndexCache
+
+_SHARE = 4  # of a document's share, a chunk of its front may take one part in so many
+
+Fronts = list[tuple[float, int]]
+"""The score of each chunk that is found, and its number; in order."""
+
+
+class FrontPageConfig(Config):
+    """How much of the beginning of documents is found."""
+
+    chunks: int = Field(default=2, ge=1, description="How many chunks of each document, from its beginning")
+    documents: int = Field(
+        default=50,
+        ge=1,
+        description="Of more documents than these, nothing is found",
+    )
+    max_ref_token: int = Field(
+        default=20_000, ge=1, description="The most tokens of documents in one request; rag_cfg passes on its own"
+    )
+
+
+class FrontPageSearcher(Searcher):
+    """Finds the beginning of each document, whatever is asked: what it is, who wrote it, what it is about.
+
+    Documents share `max_ref_token`. A chunk is found if it takes no more than a quarter of its document's share; the
+    first that takes more ends the front. So two chunks of each fill half of a request at most, and the more documents
+    there are, the less is found.
+
+    Of a single document, the front has a score of infinity: it stands before all else, also where several searchers are
+    fused. Of several, it is one voice among others, and first chunks come before second ones.
+    """
+
+    name: ClassVar[str] = "front_page_search"
+    config_class = FrontPageConfig
+    config: FrontPageConfig
+
+    def __init__(self, cfg: FrontPageConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._indexes: IndexCache[Fronts] = IndexCache()
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:  # noqa: ARG002 - see above
+        """See `Searcher`; the query is not read."""
+        if not corpus.chunks or limit < 1:
+            return []
+        fronts = await in_worker(partial(self._indexes.get, corpus, self._fronts))
+        best = fronts[:limit]
+        return [
+            Hit(corpus.chunks[number], score, {self.name: rank}) for rank, (score, number) in enumerate(best, start=1)
+        ]
+
+    def _fronts(self, chunks: Sequence[Chunk]) -> Fronts:
+        firsts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for number, chunk in enumerate(chunks):
+            first = firsts[chunk.source]
+            if len(firsts) > self.config.documents:
+                return []  # and the rest is not read: it may be a million chunks
+            if len(first) < self.config.chunks:
+                first.append((number, chunk.tokens))
+        most = self.config.max_ref_token / (_SHARE * max(1, len(firsts)))
+        found = [pair for first in firsts.values() for pair in _front(first, most, is_only=len(firsts) == 1)]
+        return sorted(found, key=lambda pair: (-pair[0], pair[1]))
+
+
+def _front(first: Sequence[tuple[int, int]], most: float, *, is_only: bool) -> Fronts:
+    found: Fronts = []
+    for depth, (number, tokens) in enumerate(first, start=1):
+        if tokens > most:
+            break
+        found.append((math.inf if is_only else 1 / depth, number))
+    return found
