@@ -1,0 +1,19 @@
+"""What this distribution offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import SearcherSpec, hook
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """Several searchers as one."""
+    return [
+        SearcherSpec(
+            name="hybrid_search",
+            target="jackfield_hybrid_search.searcher:HybridSearcher",
+            config="jackfield_hybrid_search.searcher:HybridConfig",
+            summary="Fuses what several searchers find by weighted reciprocal rank; a reranker can have the last word.",
+            required_by={"searchers": "searcher"},
+        )
+    ]

@@ -1,0 +1,227 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import Field, field_validator, model_validator
+
+from jackfield import sync
+from jackfield.config import ComponentSettings, Config
+from jackfield.errors import ConfigError, JackfieldError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
+from jackfield_documents import IndexCache, Shelf, ask_all, check_weights, fuse, searchers_by_name
+
+T = TypeVar("T")
+
+NAME = "hybrid_search"
+ADDRESS = f"jackfield-hybrid-search/{NAME}"
+
+# Whether a search of this class is under way further out: its searchers may ask others, but not it again.
+_is_asked: ContextVar[bool] = ContextVar("jackfield_hybrid_search_is_asked", default=False)
+
+
+class HybridConfig(Config):
+    """Which searchers are asked, how much each of them counts, and which has the last word."""
+
+    searchers: tuple[str | ComponentSettings, ...] = Field(
+        min_length=1,
+        description="Names of searchers, or dicts of `name` and settings; there is no default",
+    )
+    weights: dict[str, float] = Field(
+        default_factory=dict, description="How much each searcher counts: 1 if not named; 0 leaves it out"
+    )
+    k: int = Field(default=60, ge=1, description="How much low ranks count; the larger, the more")
+    candidates: int = Field(default=200, ge=1, description="How many hits of each searcher are fused")
+    rerank: str | ComponentSettings | None = Field(
+        default=None,
+        description="A searcher that has the last word: its name, or a dict of `name` and settings",
+    )
+
+    @field_validator("searchers")
+    @classmethod
+    def _others_are_named(cls, searchers: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
+        _check_others(searchers_by_name(searchers))
+        return searchers
+
+    @field_validator("rerank")
+    @classmethod
+    def _another_reranks(cls, rerank: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        if rerank is not None:
+            ((_, settings),) = _check_others(searchers_by_name([rerank])).items()
+            if taken := [name for name in ("searcher", "searcher_settings") if name in settings]:
+                raise ValueError(f"leave {taken[0]!r} out: what is reranked is what `searchers` find")
+        return rerank
+
+    @model_validator(mode="after")
+    def _weights_are_of_searchers(self) -> Self:
+        try:
+            check_weights(self.weights, searchers_by_name(self.searchers))
+        except ValueError as error:
+            raise ValueError(f"weights: {error}") from error
+        return self
+
+
+class HybridSearcher(Searcher):
+    """Asks several searchers at the same time, and makes one ranking of theirs by weighted reciprocal rank.
+
+    A hit's score is the sum of `weight / (k + rank)` over the searchers that have it, and `ranks` says at which place
+    each of them had it. A searcher whose service fails is left out; `failures_noted` of `jackfield_documents`, or else
+    the log, says so. If all fail, so does the search.
+
+    Args:
+        cfg: The keys of `HybridConfig`; `searchers` is required.
+        host: Where the searchers are looked up.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = NAME
+    config_class = HybridConfig
+    config: HybridConfig
+
+    def __init__(
+        self, cfg: HybridConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._host = host or default_host()
+        self._places: IndexCache[Mapping[str, int]] = IndexCache()
+        self._lock = threading.Lock()
+        self._searchers: dict[str, Searcher] = {}
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """See `Searcher`. What is found, and in which order, does not depend on `limit`.
+
+        Raises:
+            ModelServiceError, ToolServiceError: The services of all searchers failed, or that of the reranker.
+            PluginError: A searcher is not installed, or cannot be loaded.
+            ConfigError: The settings of a searcher do not fit, or one of them asks this one again.
+        """
+        if not corpus.chunks or limit < 1:
+            return []
+        if self.config.rerank is None:
+            hits = await self._fused(query, corpus)
+        else:
+            reranker = await sync.in_worker(self._reranker)
+            hits = await reranker.search(query, corpus, limit=limit)
+        return [Hit(hit.chunk, hit.score, {**hit.ranks, NAME: rank}) for rank, hit in enumerate(hits[:limit], start=1)]
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """See `Searcher`: all searchers prepare themselves, one after the other. One that fails stops no other.
+
+        Raises:
+            JackfieldError: The first failure, when the others are through.
+        """
+        if self.config.rerank is not None:
+            reranker = await sync.in_worker(self._reranker)
+            await reranker.prepare(corpus, on_progress=on_progress)
+            return
+        with _asked():
+            searchers = list((await sync.in_worker(self._others)).values())
+            failures: list[JackfieldError] = []
+            for number, searcher in enumerate(searchers):
+                part = _Part(on_progress, number, len(searchers))
+                try:
+                    await searcher.prepare(corpus, on_progress=part)
+                except JackfieldError as error:
+                    failures.append(error)
+                else:
+                    part(len(corpus.chunks), len(corpus.chunks))
+        if failures:
+            raise failures[0]
+
+    async def aclose(self) -> None:
+        """See `Searcher`."""
+        for searcher in list(self._searchers.values()):
+            await searcher.aclose()
+
+    async def _fused(self, query: str, corpus: Corpus) -> list[Hit]:
+        with _asked():
+            limit = self.config.candidates
+            searchers = await sync.in_worker(self._others)
+            rankings = await ask_all(
+                {name: partial(one.search, query, corpus, limit=limit) for name, one in searchers.items()}
+            )
+        hits = fuse(rankings, weights=self.config.weights, k=self.config.k)
+        if isinstance(getattr(corpus, "shelf", None), Shelf):
+            return hits  # its documents are in the order of their paths, as `fuse` has them
+        places = await sync.in_worker(self._places.get, corpus, _places_of)
+        return sorted(hits, key=lambda hit: (-hit.score, places[hit.chunk.source], hit.chunk.index))
+
+    # --- making the searchers ---
+
+    def _others(self) -> dict[str, Searcher]:
+        """Those that count, by name."""
+        named = searchers_by_name(self.config.searchers)
+        counted = {name: settings for name, settings in named.items() if self.config.weights.get(name, 1)}
+        return {name: self._one(name, settings) for name, settings in counted.items()}
+
+    def _reranker(self) -> Searcher:
+        """The one with the last word, which asks another of this class for what it reranks."""
+        assert self.config.rerank is not None  # noqa: S101 - only then it is asked for
+        ((name, settings),) = searchers_by_name([self.config.rerank]).items()
+        inner = {key: getattr(self.config, key) for key in self.config.model_fields_set if key != "rerank"}
+        try:
+            return self._one(name, {**settings, "searcher": ADDRESS, "searcher_settings": inner})
+        except ConfigError as error:
+            raise ConfigError(f"{NAME}: rerank: {error}") from error
+
+    def _one(self, name: str, settings: Mapping[str, object]) -> Searcher:
+        with self._lock:
+            if name not in self._searchers:
+                if self._host.load("searcher", name) is type(self):
+                    raise ConfigError(_itself(name))
+                self._searchers[name] = make_searcher(name, settings, host=self._host)
+            return self._searchers[name]
+
+
+class _Part:
+    """How far one of several searchers is, as a part of them all."""
+
+    def __init__(self, on_progress: Callable[[int, int], None] | None, number: int, count: int) -> None:
+        self._on_progress = on_progress
+        self._number, self._count = number, count
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._on_progress:
+            self._on_progress((self._number * total + done) // self._count, total)
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    if _is_asked.get():
+        raise ConfigError(
+            f"{NAME} is asked by one of its own searchers, which would never end: in the settings of that "
+            f"searcher, name another one"
+        )
+    token = _is_asked.set(True)
+    try:
+        yield
+    finally:
+        _is_asked.reset(token)
+
+
+def _check_others(searchers: Mapping[str, T]) -> Mapping[str, T]:
+    for name in (NAME, ADDRESS):
+        if name in searchers:
+            raise ValueError(_itself(name))
+    return searchers
+
+
+def _itself(name: str) -> str:
+    return f"{name!r} cannot ask itself: name other searchers, such as keyword_search"
+
+
+def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
+    """The place of each document: of equal scores, the one that stands first in the corpus comes first."""
+    places: dict[str, int] = {}
+    for chunk in chunks:
+        places.setdefault(chunk.source, len(places))
+    return places

@@ -1,0 +1,271 @@
+"""Several searchers as one: what each of them says counts, and none is asked for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, PluginNotFoundError
+from jackfield.plugins import PluginHost, SearcherSpec, hook
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
+from jackfield.settings import Settings
+from jackfield_documents import failures_noted, fuse
+from jackfield_hybrid_search.searcher import HybridSearcher
+
+CHUNKS = tuple(Chunk(f"id{number}", "ba"[number % 2], f"text {number}", number // 2, 5) for number in range(20))
+CORPUS = Corpus(CHUNKS)
+MODULE = "jackfield_hybrid_zoo"  # this one, by a name that a plugin may have
+ADDRESS = "jackfield-hybrid-search/hybrid_search"
+
+
+class Fixed(Searcher):
+    """Gives the chunks of `numbers`; counts how often it is asked, prepared and closed."""
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self.asked: list[int] = []
+        self.closed = 0
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        self.asked.append(limit)
+        if error := self.cfg.get("fails"):
+            raise ModelConnectionError(error, backend="m")
+        numbers = self.cfg["numbers"][:limit]
+        score = self.cfg.get("score", 1.0)
+        return [Hit(corpus.chunks[number], score, {"fixed": rank}) for rank, number in enumerate(numbers, 1)]
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Other(Fixed):
+    """Another one."""
+
+
+class Meeting(Fixed):
+    """Answers when all that share its barrier are asked."""
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        await self.cfg["barrier"].wait()
+        return await super().search(query, corpus, limit=limit)
+
+
+class Meeting2(Meeting):
+    """Another one."""
+
+
+class Reranker(Searcher):
+    """Turns the order of another searcher round."""
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None, *, host: PluginHost) -> None:
+        super().__init__(cfg)
+        if unknown := cfg and cfg.keys() - {"searcher", "searcher_settings", "model"}:
+            raise ConfigError(f"unknown setting {unknown}")
+        self.host = host
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        inner = make_searcher(self.cfg["searcher"], self.cfg["searcher_settings"], host=self.host)
+        found = await inner.search(query, corpus, limit=50)
+        return [Hit(hit.chunk, float(at), {**hit.ranks, "turned": at}) for at, hit in enumerate(found, 1)][::-1][:limit]
+
+
+class Plugin:
+    """The searchers above."""
+
+    @hook.searchers
+    def searchers(self) -> list[SearcherSpec]:
+        classes = {"fixed": Fixed, "other": Other, "meeting": Meeting, "meeting2": Meeting2, "turned": Reranker}
+        return [SearcherSpec(name=name, target=f"{MODULE}:{one.__name__}") for name, one in classes.items()]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[PluginHost]:
+    made = PluginHost(Settings())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, MODULE, sys.modules[__name__])
+        made.register(Plugin())
+        yield made
+
+
+Make = Callable[..., HybridSearcher]
+
+
+@pytest.fixture
+def make(host: PluginHost) -> Make:
+    return lambda **settings: HybridSearcher(settings, host=host)
+
+
+def search(searcher: Searcher, limit: int = 20) -> list[Hit]:
+    return asyncio.run(asyncio.wait_for(searcher.search("anything", CORPUS, limit=limit), 60))
+
+
+def fixed(*numbers: int, **settings: Any) -> dict[str, Any]:
+    return {"name": "fixed", "numbers": list(numbers), **settings}
+
+
+def other(*numbers: int, **settings: Any) -> dict[str, Any]:
+    return {**fixed(*numbers, **settings), "name": "other"}
+
+
+# --- fusing ---
+
+numbers = st.lists(st.integers(0, 19), unique=True, max_size=20)
+
+
+@given(first=numbers, second=numbers, weight=st.floats(0.1, 10), k=st.integers(1, 100), limit=st.integers(1, 25))
+def test_it_is_the_weighted_sum_of_reciprocal_ranks(
+    host: PluginHost, first: list[int], second: list[int], weight: float, k: int, limit: int
+) -> None:
+    made = HybridSearcher(searchers=[fixed(*first), other(*second)], weights={"other": weight}, k=k, host=host)
+
+    def part(number: int, ranking: list[int], weight: float) -> float:
+        return weight / (k + ranking.index(number) + 1) if number in ranking else 0.0
+
+    scores = {one: math.fsum((part(one, first, 1.0), part(one, second, weight))) for one in {*first, *second}}
+    order = sorted(scores, key=lambda number: (-scores[number], "ba".index(CHUNKS[number].source), number))
+    hits = search(made, limit)
+    assert [(hit.chunk, hit.score) for hit in hits] == [(CHUNKS[number], scores[number]) for number in order[:limit]]
+
+
+def test_a_hit_says_which_searcher_had_it_where(make: Make) -> None:
+    first, second = search(make(searchers=[fixed(3, 4), other(4)]))
+    assert (first.chunk.id, first.ranks) == ("id4", {"fixed": 2, "other": 1, "hybrid_search": 1})
+    assert (second.chunk.id, second.ranks) == ("id3", {"fixed": 1, "hybrid_search": 2})
+
+
+def test_infinity_stands_first(make: Make) -> None:
+    hits = search(make(searchers=[fixed(1, 2, 3), other(3, score=math.inf)]))
+    assert [hit.chunk.id for hit in hits] == ["id3", "id1", "id2"]
+
+
+def test_equal_scores_are_in_the_order_of_the_corpus_and_not_of_names(make: Make) -> None:
+    hits = search(make(searchers=[fixed(1), other(0)]))
+    assert [hit.chunk.source for hit in hits] == ["b", "a"]
+    assert [hit.chunk.source for hit in fuse({"fixed": hits[1:], "other": hits[:1]})] == ["a", "b"]
+
+
+def test_each_searcher_is_asked_for_as_many_whatever_the_limit(make: Make) -> None:
+    made = make(searchers=[fixed(1, 2, 3), other(1)], candidates=2)
+    assert len(search(made, 1)) == 1
+    assert len(search(made, 20)) == 2
+    assert {tuple(one.asked) for one in made._searchers.values()} == {(2, 2)}  # type: ignore[attr-defined]
+
+
+def test_searchers_are_asked_at_the_same_time(make: Make) -> None:
+    async def meet() -> list[Hit]:
+        barrier = asyncio.Barrier(2)  # nobody passes alone
+        searchers = [{**fixed(1), "name": name, "barrier": barrier} for name in ("meeting", "meeting2")]
+        return await make(searchers=searchers).search("anything", CORPUS, limit=1)
+
+    assert len(asyncio.run(asyncio.wait_for(meet(), 60))) == 1
+
+
+def test_a_searcher_of_weight_0_is_not_asked(make: Make) -> None:
+    made = make(searchers=[fixed(1), other(fails="no")], weights={"other": 0})
+    assert [dict(hit.ranks) for hit in search(made)] == [{"fixed": 1, "hybrid_search": 1}]
+
+
+# --- failures ---
+
+
+def test_a_searcher_that_fails_is_left_out_and_said(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    made = make(searchers=[fixed(1, 2), other(fails="no route to m")])
+    with failures_noted() as failures:
+        assert [hit.chunk.id for hit in search(made)] == ["id1", "id2"]
+    assert failures == ["other failed and was left out: no route to m"]
+    with caplog.at_level(logging.WARNING):
+        search(made)
+    assert "other failed and was left out: no route to m" in caplog.text
+
+
+def test_a_failure_is_said_through_a_reranker_too(make: Make) -> None:
+    made = make(searchers=[fixed(1, 2), other(fails="no route to m")], rerank="turned")
+    with failures_noted() as failures:
+        assert [hit.chunk.id for hit in search(made)] == ["id2", "id1"]
+    assert failures == ["other failed and was left out: no route to m"]
+
+
+def test_if_all_fail_so_does_the_search(make: Make) -> None:
+    with pytest.raises(ModelConnectionError, match="first"):
+        search(make(searchers=[fixed(fails="first"), other(fails="second")]))
+
+
+def test_what_is_not_installed_is_an_error_although_others_are(make: Make) -> None:
+    with pytest.raises(PluginNotFoundError, match="no_such_searcher"):
+        search(make(searchers=[fixed(1), "no_such_searcher"]))
+
+
+# --- reranking ---
+
+
+def test_a_reranker_has_the_last_word(make: Make) -> None:
+    hits = search(make(searchers=[fixed(1, 2, 3), other(2)], rerank={"name": "turned", "model": "m"}), limit=2)
+    assert [hit.chunk.id for hit in hits] == ["id3", "id1"]
+    assert dict(hits[0].ranks) == {"fixed": 3, "turned": 3, "hybrid_search": 1}
+
+
+def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> None:
+    with pytest.raises(ConfigError, match="hybrid_search: rerank: keyword_search: unknown setting 'searcher'"):
+        search(make(searchers=[fixed(1)], rerank="keyword_search"))
+
+
+# --- itself ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "searchers"),
+        ({"searchers": []}, "searchers"),
+        ({"searchers": [{"k1": 1}]}, "needs 'name'"),
+        ({"searchers": ["a", {"name": "a"}]}, "'a' is named twice"),
+        ({"searchers": ["hybrid_search"]}, "'hybrid_search' cannot ask itself"),
+        ({"searchers": [{"name": ADDRESS}]}, "cannot ask itself"),
+        ({"searchers": ["a"], "rerank": "hybrid_search"}, "cannot ask itself"),
+        ({"searchers": ["a"], "rerank": {"name": "b", "searcher": "c"}}, "leave 'searcher' out"),
+        ({"searchers": ["a"], "weights": {"b": 1}}, "weights: 'b' is not asked"),
+        ({"searchers": ["a"], "weights": {"a": 0}}, "weights: every searcher has the weight 0"),
+        ({"searchers": ["a"], "weights": {"a": -1}}, "weights: the weight of 'a'"),
+        ({"searchers": ["a"], "k": 0}, "k"),
+        ({"searchers": ["a"], "wieghts": {}}, "did you mean 'weights'"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_errors_when_it_is_made(make: Make, settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make(**settings)
+
+
+def test_it_never_asks_itself_through_another_one(make: Make) -> None:
+    circle = {"name": "turned", "searcher": ADDRESS, "searcher_settings": {"searchers": [fixed(1)]}}
+    for work in (search, lambda made: asyncio.run(made.prepare(CORPUS))):
+        with pytest.raises(ConfigError, match="is asked by one of its own searchers, which would never end"):
+            work(make(searchers=[fixed(2), circle]))
+    assert len(search(make(searchers=[fixed(2)]))) == 1, "a search after that is none inside of another"
+
+
+def test_no_secret_of_a_searcher_is_shown(make: Make) -> None:
+    made = make(searchers=[fixed(1, api_key="sk-secret")], rerank={"name": "turned", "token": "sk-secret"})
+    assert "sk-secret" not in f"{made.config!r} {made.cfg!r} {made.config.model_dump_json()}"
+
+
+# --- preparing and closing ---
+
+
+def test_all_searchers_are_prepared_and_closed_and_one_that_fails_stops_no_other(make: Make) -> None:
+    reports: list[tuple[int, int]] = []
+    made = make(searchers=[fixed(fails="no route to m"), other(1)])
+    with pytest.raises(JackfieldError, match="no route to m"):
+        asyncio.run(made.prepare(CORPUS, on_progress=lambda done, total: reports.append((done, total))))
+    assert made._searchers["other"].asked == [1]  # type: ignore[attr-defined]
+    assert reports[-1] == (20, 20)
+    asyncio.run(made.aclose())
+    assert [one.closed for one in made._searchers.values()] == [1, 1]  # type: ignore[attr-defined]
