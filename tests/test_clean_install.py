@@ -517,6 +517,15 @@ from jackfield_words import Analyzer
 print(Analyzer().terms("Running shoes, 默认超时"))
 """,
         "['run', 'shoe', '默认', '超时']",
+    "jackfield-front-page-search": Job(CORPUS.format(name="front_page_search"), "Invoices are paid"),
+    "jackfield-hybrid-search": Job(
+        """
+from jackfield_hybrid_search.searcher import HybridSearcher
+"""
+        + CORPUS.replace('default_host().load("searcher", "{name}")()', 'HybridSearcher(searchers=["keyword_search"])')
+        + "print(dict(asyncio.run(searcher.search('shoes', corpus, limit=1))[0].ranks))",
+        "{'keyword_search': 1, 'hybrid_search': 1}",
+        beside=("jackfield-keyword-search",),
     ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
     "jackfield-new": Job(
