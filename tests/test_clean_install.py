@@ -517,6 +517,7 @@ from jackfield_words import Analyzer
 print(Analyzer().terms("Running shoes, 默认超时"))
 """,
         "['run', 'shoe', '默认', '超时']",
+    ),
     "jackfield-front-page-search": Job(CORPUS.format(name="front_page_search"), "Invoices are paid"),
     "jackfield-hybrid-search": Job(
         """
