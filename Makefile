@@ -33,8 +33,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Debian packages that tests need and that pip cannot bring.
 SYSTEM_PACKAGES :=
 
-.PHONY: help demo test test-changed alone nightly check style bench attack real-servers mutants format release size constraints \
-	known docs clean system
+.PHONY: help demo test test-changed alone nightly check style bench quality attack real-servers mutants format release size \
+	constraints known docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
@@ -45,6 +45,7 @@ help:
 	@echo "make check        what CI runs: make style, then make test"
 	@echo "make style        check style, types and layers"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
+	@echo "make quality      measure how well searchers find, against recorded floors (ARGS=… are handed on)"
 	@echo "make attack       attack it for four minutes: tried, held, broke (ARGS=… are handed on)"
 	@echo "make real-servers test against servers of others (ARGS: transformers, litellm, llama-cpp; that one builds long)"
 	@echo "make mutants      change the code in small ways and see whether tests notice (ARGS: an area, --count, --seed)"
@@ -104,6 +105,9 @@ style: .venv/.installed-dev
 
 bench: .venv/.installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+quality: .venv/.installed-dev
+	@$(BIN)/python -m quality $(ARGS)
 
 attack: .venv/.installed-dev
 	@$(BIN)/python -m attacks $(ARGS)

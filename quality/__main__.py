@@ -1,0 +1,121 @@
+"""Run it: `make quality`, or `python -m quality --only keyword_search`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from jackfield.plugins import default_host
+from quality.judged import JudgedSet, read_set
+from quality.measures import DEPTH, Figures, figures_of
+from quality.searchers import SETUPS, NotInstalledError, rankings
+from quality.weights import CannotInstallError
+
+FLOORS = Path(__file__).with_name("floors.json")
+PEER = Path(__file__).with_name("peer_qwen.py")
+TOLERANCE = 0.005  # another processor adds numbers in another order, which may swap two neighbours
+MEASURES = ("recall", "mrr", "ndcg")
+
+Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, and compare with the floors: 1 if a figure is below its floor."""
+    parser = argparse.ArgumentParser(prog="python -m quality", description="How well searchers find.")
+    parser.add_argument("--only", default="", help="names of searchers, separated by semicolons")
+    parser.add_argument("--record", action="store_true", help="make these figures the floors")
+    parser.add_argument("--show", action="store_true", help="list the questions whose answer is not found")
+    options = parser.parse_args(arguments)
+    judged = read_set()
+    wanted = [name.strip() for name in options.only.split(";") if name.strip()]
+    print(f"{len(judged.passages)} passages, {len(judged.questions)} questions")
+    print(f"{'searcher':34} {'questions':22} {'':>4} {'recall@5':>8} {'MRR':>6} {'nDCG@10':>8}")
+    measured = _ours(judged, wanted, show=options.show)
+    python = os.environ.get("QWEN_PYTHON")
+    if python:
+        _peer(judged, python)
+    if wanted and not measured:
+        print(f"nothing of this name can be measured: {options.only}")
+        return 1
+    if options.record:
+        _record(measured)
+        return 0
+    faults = below(measured, json.loads(FLOORS.read_text(encoding="utf-8")))
+    for fault in faults:
+        print(f"below its floor: {fault}")
+    return 1 if faults else 0
+
+
+def below(measured: Mapping[str, Mapping[str, Figures]], floors: Floors) -> list[str]:
+    """What is below its floor, for people."""
+    return [
+        f"{searcher}, {group}: {measure} is {found:.3f} and was {floor:.3f}"
+        for searcher, groups in measured.items()
+        for group, figures in groups.items()
+        for measure, floor in floors.get(searcher, {}).get(group, {}).items()
+        if (found := float(getattr(figures, measure))) < floor - TOLERANCE
+    ]
+
+
+def _ours(judged: JudgedSet, wanted: Sequence[str], *, show: bool) -> dict[str, dict[str, Figures]]:
+    host = default_host()
+    measured = {}
+    for setup in SETUPS:
+        if wanted and setup.name not in wanted:
+            continue
+        try:
+            found = rankings(setup, judged, host)
+        except (NotInstalledError, CannotInstallError) as error:
+            print(f"{setup.name:34} skipped: {error}")
+            continue
+        pairs = list(zip(judged.questions, found, strict=True))
+        measured[setup.name] = figures_of(pairs)
+        _print(setup.name, measured[setup.name])
+        silent = sum(1 for question, ranking in pairs if question.kind == "none" and not ranking)
+        unanswerable = sum(1 for question in judged.questions if question.kind == "none")
+        print(f"{'':34} finds nothing for {silent} of {unanswerable} questions without an answer")
+        if show:
+            for question, ranking in pairs:
+                if question.answers and not question.answers & set(ranking[:5]):
+                    print(f"    {question.kind:10} {question.text}  {sorted(question.answers)} {ranking[:3]}")
+    return measured
+
+
+def _peer(judged: JudgedSet, python: str) -> None:
+    documents: dict[str, list[tuple[str, str]]] = {}
+    for passage in judged.passages:
+        documents.setdefault(passage.document, []).append((passage.id, passage.text))
+    given = {"documents": documents, "questions": [question.text for question in judged.questions], "depth": DEPTH}
+    done = subprocess.run(
+        [python, str(PEER)], input=json.dumps(given), capture_output=True, text=True, timeout=900, check=True
+    )
+    for name, found in json.loads(done.stdout.splitlines()[-1]).items():
+        _print(f"Qwen-Agent: {name}", figures_of(zip(judged.questions, found, strict=True)))
+
+
+def _print(name: str, figures: Mapping[str, Figures]) -> None:
+    for number, (group, one) in enumerate(figures.items()):
+        shown = "" if number else name
+        print(f"{shown:34} {group:22} {one.questions:4} {one.recall:8.3f} {one.mrr:6.3f} {one.ndcg:8.3f}", flush=True)
+
+
+def _record(measured: Mapping[str, Mapping[str, Figures]]) -> None:
+    floors = json.loads(FLOORS.read_text(encoding="utf-8")) if FLOORS.exists() else {}
+    for searcher, groups in measured.items():
+        floors[searcher] = {
+            group: {measure: math.floor(1000 * asdict(figures)[measure]) / 1000 for measure in MEASURES}
+            for group, figures in groups.items()
+        }
+    FLOORS.write_text(json.dumps(floors, indent=2) + "\n", encoding="utf-8")
+    print(f"recorded in {FLOORS.name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,79 @@
+"""Measures of a ranking against grades."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from quality.judged import Question
+
+DEPTH = 10
+"""How many hits are looked at."""
+
+Ranking = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The means over some questions.
+
+    Attributes:
+        questions: How many.
+        recall: Which part of the answers is among the first five.
+        mrr: One divided by the place of the first answer; 0 if none is among the first ten.
+        ndcg: The discounted gain of the first ten, as a part of the best possible one.
+    """
+
+    questions: int
+    recall: float
+    mrr: float
+    ndcg: float
+
+
+def recall_at_5(ranking: Ranking, question: Question) -> float:
+    """Which part of the answers is among the first five."""
+    return len(question.answers & set(ranking[:5])) / min(5, len(question.answers))
+
+
+def reciprocal_rank(ranking: Ranking, question: Question) -> float:
+    """One divided by the place of the first answer, 0 if there is none."""
+    places = (place for place, id_ in enumerate(ranking[:DEPTH], start=1) if id_ in question.answers)
+    return 1 / next(places, math.inf)
+
+
+def ndcg_at_10(ranking: Ranking, question: Question) -> float:
+    """Source: Järvelin & Kekäläinen, TOIS 2002, with the gain 2^grade - 1."""
+    best = _discounted(sorted(question.grades.values(), reverse=True))
+    return _discounted([question.grades.get(id_, 0) for id_ in ranking]) / best
+
+
+def _discounted(grades: Sequence[int]) -> float:
+    return sum((2**grade - 1) / math.log2(place + 1) for place, grade in enumerate(grades[:DEPTH], start=1))
+
+
+GROUPS: Mapping[str, Callable[[Question], bool]] = {
+    "all": lambda _: True,
+    "English": lambda question: question.language == "en",
+    "Chinese": lambda question: question.language == "zh",
+    "English paraphrases": lambda question: question.language == "en" and question.kind == "paraphrase",
+    "Chinese paraphrases": lambda question: question.language == "zh" and question.kind == "paraphrase",
+}
+
+
+def figures_of(rankings: Iterable[tuple[Question, Ranking]]) -> dict[str, Figures]:
+    """The figures of each group of questions; those without an answer are left out."""
+    answered = [(question, ranking) for question, ranking in rankings if question.answers]
+    return {
+        name: _means([pair for pair in answered if belongs(pair[0])])
+        for name, belongs in GROUPS.items()
+        if any(belongs(question) for question, _ in answered)
+    }
+
+
+def _means(pairs: Sequence[tuple[Question, Ranking]]) -> Figures:
+    def mean(measure: Callable[[Ranking, Question], float]) -> float:
+        return fmean(measure(ranking, question) for question, ranking in pairs)
+
+    return Figures(len(pairs), mean(recall_at_5), mean(reciprocal_rank), mean(ndcg_at_10))

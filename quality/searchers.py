@@ -1,0 +1,92 @@
+"""What is measured: searchers with settings, each under a name of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from jackfield.errors import PluginNotFoundError
+from jackfield.plugins import PluginHost
+from jackfield.retrieval import Corpus, Searcher, make_searcher
+from jackfield_documents import fuse
+from quality.judged import JudgedSet
+from quality.measures import DEPTH
+from quality.weights import model_folder
+
+FUSED_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Searchers that are asked together; of several, the rankings are fused as an agent does it.
+
+    Attributes:
+        name: What it is called in the table and in the file of floors.
+        searchers: Their settings, by their names.
+    """
+
+    name: str
+    searchers: Mapping[str, Callable[[], Mapping[str, Any]]] = field(default_factory=dict)
+
+
+def _nothing() -> Mapping[str, Any]:
+    return {}
+
+
+def _local_vectors() -> Mapping[str, Any]:
+    return {"embedding_model": f"transformers:{model_folder()}"}
+
+
+def _both() -> Mapping[str, Any]:
+    return {"rag_searchers": ["keyword_search", {"name": "vector_search", **_local_vectors()}]}
+
+
+SETUPS: Sequence[Setup] = (
+    Setup("keyword_search", {"keyword_search": _nothing}),
+    Setup("keyword_search, bigrams", {"keyword_search": lambda: {"chinese": "bigrams"}}),
+    Setup("vector_search, all-MiniLM-L6-v2", {"vector_search": _local_vectors}),
+    Setup("keyword_search + vector_search", {"keyword_search": _nothing, "vector_search": _local_vectors}),
+    Setup("hybrid_search", {"hybrid_search": _both}),
+    Setup("tantivy_search", {"tantivy_search": _nothing}),
+)
+
+
+class NotInstalledError(Exception):
+    """A searcher, or what it needs, is not installed."""
+
+
+def rankings(setup: Setup, judged: JudgedSet, host: PluginHost) -> list[list[str]]:
+    """The ids of the passages found for each question, best first.
+
+    Raises:
+        NotInstalledError: A searcher is not installed.
+        CannotInstallError: The weights of the model cannot be fetched.
+    """
+    corpus = judged.corpus
+    made: dict[str, Searcher] = {}
+    for name, settings in setup.searchers.items():
+        try:
+            made[name] = make_searcher(name, settings(), host=host)
+        except PluginNotFoundError as error:
+            raise NotInstalledError(str(error).partition("\n")[0]) from error
+
+    async def search() -> list[list[str]]:
+        async with AsyncExitStack() as stack:
+            for searcher in made.values():
+                if close := getattr(searcher, "aclose", None):  # not every searcher has something to close
+                    stack.push_async_callback(close)
+            return [await _found(made, question.text, corpus) for question in judged.questions]
+
+    return asyncio.run(search())
+
+
+async def _found(searchers: Mapping[str, Searcher], text: str, corpus: Corpus) -> list[str]:
+    if len(searchers) == 1:
+        (searcher,) = searchers.values()
+        hits = await searcher.search(text, corpus, limit=DEPTH)
+    else:
+        hits = fuse({name: await one.search(text, corpus, limit=FUSED_DEPTH) for name, one in searchers.items()})
+    return [hit.chunk.id for hit in hits[:DEPTH]]

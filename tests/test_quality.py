@@ -1,0 +1,228 @@
+"""The judged set is what its README says, its measures are right, and what is searched with real weights is found."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from jackfield.plugins import default_host
+from jackfield.retrieval import Embedder
+from jackfield_keyword_search.words import Analyzer
+from quality.__main__ import FLOORS, MEASURES, below
+from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
+from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank
+from quality.searchers import SETUPS, NotInstalledError, Setup, rankings
+from quality.weights import CannotInstallError, model_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+@pytest.fixture(scope="module")
+def judged() -> JudgedSet:
+    return read_set()
+
+
+# --- the set ---
+
+
+def test_there_are_enough_passages_and_questions_in_both_languages(judged: JudgedSet) -> None:
+    assert len(judged.passages) >= 300
+    assert len(judged.questions) >= 80
+    for of in (judged.passages, judged.questions):
+        counted = Counter(one.language for one in of)
+        assert set(counted) == set(LANGUAGES)
+        assert max(counted.values()) <= 1.1 * min(counted.values())
+    kinds = Counter((question.language, question.kind) for question in judged.questions)
+    assert min(kinds.values()) >= 5
+    assert len(kinds) == 10
+
+
+def test_a_text_is_of_its_files_language(judged: JudgedSet) -> None:
+    for passage in judged.passages:
+        assert bool(CHINESE.search(passage.text)) == (passage.language == "zh"), passage
+    for question in judged.questions:
+        is_name = question.kind == "identifier"
+        assert is_name or bool(CHINESE.search(question.text)) == (question.language == "zh"), question
+
+
+def test_nothing_stands_there_twice(judged: JudgedSet) -> None:
+    ids = Counter(passage.id for passage in judged.passages)
+    texts = Counter(re.sub(r"\W", "", passage.text.lower()) for passage in judged.passages)
+    questions = Counter(re.sub(r"\W", "", question.text.lower()) for question in judged.questions)
+    for counted in (ids, texts, questions):
+        assert [one for one, count in counted.items() if count > 1] == []
+
+
+def test_grades_are_of_passages_that_exist_and_every_answered_question_has_an_answer(judged: JudgedSet) -> None:
+    ids = {passage.id: passage.language for passage in judged.passages}
+    for question in judged.questions:
+        assert set(question.grades.values()) <= {1, 2}, question
+        assert {ids[id_] for id_ in question.grades} <= {question.language}, question
+        assert bool(question.answers) == (question.kind != "none"), question
+        if question.kind == "several":
+            assert len(question.grades) > 1, question
+
+
+def test_a_paraphrase_shares_no_word_with_what_answers_it(judged: JudgedSet) -> None:
+    terms, texts = Analyzer().terms, {passage.id: passage.text for passage in judged.passages}
+    for question in judged.questions:
+        if question.kind == "paraphrase":
+            for id_ in question.grades:
+                assert set(terms(question.text)) & set(terms(texts[id_])) == set(), (question.text, id_)
+
+
+def test_a_direct_question_shares_a_word_with_each_of_its_answers(judged: JudgedSet) -> None:
+    terms, texts = Analyzer().terms, {passage.id: passage.text for passage in judged.passages}
+    for question in judged.questions:
+        if question.kind == "direct":
+            for id_ in question.answers:
+                assert set(terms(question.text)) & set(terms(texts[id_])), (question.text, id_)
+
+
+def test_the_readme_counts_right(judged: JudgedSet) -> None:
+    said = (ROOT / "quality/README.md").read_text(encoding="utf-8")
+    documents = {passage.document for passage in judged.passages}
+    assert (
+        f"{len(judged.passages)} passages of {len(documents)} documents, and {len(judged.questions)} questions" in said
+    )
+    for kind, count in Counter(question.kind for question in judged.questions).items():
+        assert f"| `{kind}` | {count} |" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [("passages.en.txt", "no bar"), ("questions.zh.txt", "guess | text | "), ("questions.en.txt", "direct | text")],
+)
+def test_a_line_of_another_form_is_named(tmp_path: Path, file: str, line: str) -> None:
+    for one in FOLDER.iterdir():
+        (tmp_path / one.name).write_bytes(one.read_bytes())
+    with (tmp_path / file).open("a", encoding="utf-8") as written:
+        written.write(f"\n{line}\n")
+    with pytest.raises(ValueError, match=f"{file}:\\d+"):
+        read_set(tmp_path)
+
+
+# --- the measures ---
+
+QUESTION = Question("en", "several", "?", {"a": 2, "b": 2, "c": 1})
+
+
+def test_measures_are_those_of_the_literature() -> None:
+    best = 3 / 1 + 3 / math.log2(3) + 1 / 2
+    for ranking, recall, reciprocal, gain in (
+        ([], 0.0, 0.0, 0.0),
+        (["a", "b", "c"], 1.0, 1.0, best),
+        (["x", "b", "c", "y", "z", "a"], 0.5, 0.5, 3 / math.log2(3) + 1 / 2 + 3 / math.log2(7)),
+        ([*"1234567890", "a"], 0.0, 0.0, 0.0),
+        (["c", "1", "2", "a"], 0.5, 0.25, 1 + 3 / math.log2(5)),
+    ):
+        assert recall_at_5(ranking, QUESTION) == recall
+        assert reciprocal_rank(ranking, QUESTION) == reciprocal
+        assert ndcg_at_10(ranking, QUESTION) == pytest.approx(gain / best)
+
+
+def test_figures_are_means_over_each_group_and_leave_out_what_has_no_answer() -> None:
+    chinese = Question("zh", "paraphrase", "?", {"d": 2})
+    nothing = Question("en", "none", "?")
+    figures = figures_of([(QUESTION, ["a", "b", "c"]), (chinese, ["x"]), (nothing, ["a"])])
+    assert figures["all"] == Figures(2, 0.5, 0.5, 0.5)
+    assert figures["English"].questions == 1
+    assert figures["Chinese paraphrases"] == Figures(1, 0, 0, 0)
+    assert "English paraphrases" not in figures
+
+
+# --- the floors ---
+
+
+def test_what_is_below_its_floor_is_named_and_what_is_as_good_is_not() -> None:
+    floors = {"one": {"all": {"recall": 0.5, "mrr": 0.5, "ndcg": 0.5}}}
+    assert below({"one": {"all": Figures(9, 0.5, 0.6, 0.4989)}}, floors) == []
+    (fault,) = below({"one": {"all": Figures(9, 0.5, 0.4, 0.5)}}, floors)
+    assert fault == "one, all: mrr is 0.400 and was 0.500"
+    assert below({"another": {"all": Figures(9, 0, 0, 0)}}, floors) == []
+
+
+def test_there_is_a_floor_for_all_that_is_always_installed() -> None:
+    floors = json.loads(FLOORS.read_text(encoding="utf-8"))
+    assert set(floors) <= {setup.name for setup in SETUPS}
+    assert all(set(groups) == set(GROUPS) for groups in floors.values())
+    assert all(set(figures) == set(MEASURES) for groups in floors.values() for figures in groups.values())
+    assert {"keyword_search", "vector_search, all-MiniLM-L6-v2"} <= set(floors)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quality", *words],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "QWEN_PYTHON"},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+def test_keyword_search_finds_what_it_found_before() -> None:
+    done = run("--only", "keyword_search")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "keyword_search" in done.stdout
+
+
+def test_a_searcher_that_is_not_installed_is_skipped(judged: JudgedSet) -> None:
+    with pytest.raises(NotInstalledError, match="strange_search"):
+        rankings(Setup("another", {"strange_search": dict}), judged, default_host())
+
+
+def test_a_name_of_nothing_is_no_success() -> None:
+    done = run("--only", "keyword_serch")
+    assert done.returncode == 1
+    assert "keyword_serch" in done.stdout
+
+
+# --- with real weights ---
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    try:
+        return model_folder()
+    except CannotInstallError as error:
+        pytest.skip(str(error))
+
+
+def test_real_weights_know_what_texts_have_in_common(weights: Path) -> None:
+    host = default_host()
+    embedder = host.make(host.find("embedder", "transformers"), {"model": str(weights), "engine": "numpy"}, Embedder)
+    texts = (
+        "The cat sits on the mat.",
+        "A kitten is lying on the rug.",
+        "The stock market fell sharply yesterday.",
+        "Share prices dropped a lot the day before today.",
+    )
+
+    def cosine(a: int, b: int) -> float:
+        return sum(x * y for x, y in zip(vectors[a], vectors[b], strict=True))
+
+    async def embedded() -> tuple[tuple[float, ...], ...]:
+        try:
+            return (await embedder.embed(texts)).vectors
+        finally:
+            await embedder.aclose()
+
+    vectors = asyncio.run(embedded())
+    assert {len(vector) for vector in vectors} == {384}
+    assert cosine(0, 0) == pytest.approx(1, abs=1e-5)
+    assert cosine(0, 1) > 0.4
+    assert cosine(2, 3) > 0.5
+    for unrelated in ((0, 2), (0, 3), (1, 2), (1, 3)):
+        assert abs(cosine(*unrelated)) < 0.15
