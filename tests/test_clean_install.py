@@ -683,6 +683,33 @@ print("the same" if said == model.quick_chat("abc") and set(said) <= set(letters
 """,
         "the same",
     ),
+    "jackfield-local-embedder": Job(
+        """
+import asyncio, json
+from pathlib import Path
+import numpy as np
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+from jackfield.plugins import default_host
+from jackfield.retrieval import Embedder
+words = Tokenizer(models.WordLevel({"?": 0, "tea": 1, "train": 2}, unk_token="?"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+Path("model").mkdir()
+words.save("model/tokenizer.json")
+Path("model/config.json").write_text(
+    json.dumps({"model_type": "bert", "num_hidden_layers": 0, "num_attention_heads": 1})
+)
+parts = {"word_embeddings.weight": np.eye(3, 4), "position_embeddings.weight": np.zeros((9, 4))}
+parts |= {"LayerNorm.weight": np.ones(4), "LayerNorm.bias": np.zeros(4)}
+weights = {f"embeddings.{name}": part.astype(np.float32) for name, part in parts.items()}
+save_file(weights, "model/model.safetensors")
+host = default_host()
+embedder = host.make(host.find("embedder", "transformers"), {"model": "model"}, Embedder)
+tea, again, train = np.array(asyncio.run(embedder.embed(["tea", "tea tea", "train"])).vectors)
+print(tea @ again > tea @ train)
+""",
+        "True",
+    ),
     "jackfield-truncation": Job(
         """
 from jackfield.plugins import default_host
