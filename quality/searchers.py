@@ -41,7 +41,7 @@ def _local_vectors() -> Mapping[str, Any]:
 
 
 def _both() -> Mapping[str, Any]:
-    return {"rag_searchers": ["keyword_search", {"name": "vector_search", **_local_vectors()}]}
+    return {"searchers": ["keyword_search", {"name": "vector_search", **_local_vectors()}]}
 
 
 SETUPS: Sequence[Setup] = (
