@@ -14,6 +14,7 @@ Importing it loads nothing, because parsers import it in processes of their own.
 - `named_searchers`: searchers as settings name them.
 - `strategies`: several searchers at the same time, and what is done if one fails.
 - `keep`: what a searcher keeps of a corpus.
+- `embedding`: `ChunkEmbedder`, chunks and questions as vectors of any embedder.
 - `archives`, `decoding`, `tables`: for parsers: zip files with limits, texts in any encoding, tables as Markdown.
 """
 
