@@ -1,0 +1,1 @@
+"""Search by meaning in a Qdrant server, for Jackfield."""

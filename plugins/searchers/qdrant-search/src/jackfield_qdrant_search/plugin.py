@@ -1,0 +1,20 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import SearcherSpec, hook
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """Search by vectors in Qdrant."""
+    return [
+        SearcherSpec(
+            name="qdrant_search",
+            target="jackfield_qdrant_search.searcher:QdrantSearcher",
+            config="jackfield_qdrant_search.searcher:QdrantConfig",
+            summary="Finds chunks by meaning in a Qdrant server; any embedder, and only new chunks are embedded.",
+            secrets=("QDRANT_API_KEY",),
+            effects=frozenset({"network"}),
+        )
+    ]

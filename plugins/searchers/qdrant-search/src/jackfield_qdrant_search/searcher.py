@@ -1,0 +1,256 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field, SecretStr
+
+from jackfield import sync
+from jackfield.config import Config, ServerAddress
+from jackfield.errors import ToolServiceError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Vector, shown_path
+from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import KeyRule, find_key
+from jackfield_documents import IndexCache, OnShelf, Shelf
+from jackfield_documents.embedding import ChunkEmbedder
+
+if TYPE_CHECKING:  # they load numpy and Qdrant's client, which the first search does
+    from jackfield_qdrant_search.points import Points
+    from jackfield_qdrant_search.server import Collection
+
+_KEY = KeyRule("QDRANT_API_KEY", hosts=(".cloud.qdrant.io",), url_variable="QDRANT_URL")
+_AT_ONCE = 256  # texts that are embedded and uploaded together: what a build that ends early has kept
+_ATTEMPTS = 3
+_KEPT = 8  # corpora: as many as are kept in memory
+_KEPT_ON_DISK = 2  # corpora: those that an index on disk can be read as
+_DIGITS = 4  # scores have 32 bits, and the last of them depend on the order in which products are summed
+_TIES = 1000  # how many points are looked at so that equal ones come in document order
+
+
+class QdrantConfig(Config):
+    """Which server, which collection, and which embedder makes the vectors."""
+
+    url: ServerAddress = Field(
+        default="http://localhost:6333", description="The address of the server; without a port, 6333 is added"
+    )
+    api_key: SecretStr | None = Field(default=None, repr=False, description="Better set as QDRANT_API_KEY")
+    local_path: str | None = Field(
+        default=None, min_length=1, description="A folder, or :memory:, for Qdrant's local mode in place of a server"
+    )
+    collection: str = Field(
+        default="jackfield",
+        pattern=r"^[\w-]{1,200}$",
+        description="How the names of collections begin; there is one for each embedder and its settings",
+    )
+    index: str | None = Field(
+        default=None, min_length=1, description="What the documents belong to; unset: the name of the index on disk"
+    )
+    embedding_model: str = Field(
+        min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
+    )
+    embedder_settings: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Further settings of the embedder: base_url, dimension …"
+    )
+    min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
+    max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
+    timeout_s: float = Field(default=60.0, gt=0, description="How long one request to the server may take")
+
+
+class QdrantSearcher(Searcher):
+    """Finds chunks in Qdrant by what they mean.
+
+    The first search in a corpus embeds and uploads what is new in it; points are kept by their text, so that the next
+    search, of any process, finds them there. Texts are not uploaded.
+
+    Args:
+        cfg: The keys of `QdrantConfig`.
+        host: Where the embedder is looked up, and the secret `QDRANT_API_KEY`.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = "qdrant_search"
+    config_class = QdrantConfig
+    config: QdrantConfig
+
+    def __init__(
+        self, cfg: QdrantConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
+    ) -> None:
+        with LocalsForgotten():  # a key may be among them
+            super().__init__(cfg, **settings)
+        self._host = host or default_host()
+        self._embedder = ChunkEmbedder(
+            self.config.embedding_model,
+            self.config.embedder_settings,
+            host=self._host,
+            max_chars=self.config.max_chars,
+        )
+        self._lock = threading.Lock()
+        self._opened: Collection | None = None
+        self._points: IndexCache[Points] = IndexCache()
+        self._uploaded: IndexCache[str] = IndexCache()
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """See `Searcher`; the score is the cosine.
+
+        Args:
+            query: A text, or JSON with `text`, as it is made for searches by words, too.
+            corpus: What is searched.
+            limit: The most hits.
+
+        Raises:
+            ToolServiceError: The server cannot be reached, refuses, or failed.
+            ModelServiceError: The embedder failed, or sent something that is not vectors.
+            ConfigError, PluginError: Its settings do not fit, or it is not installed.
+        """
+        question = self._embedder.question_in(query)
+        if not corpus.chunks or limit < 1 or not question:
+            return []
+        return await sync.in_worker(partial(self._search, question, corpus, limit))
+
+    async def aclose(self) -> None:
+        """Close the connections and what the embedder has open; a search opens them again."""
+        await self._embedder.aclose()
+        if self._opened is not None:
+            await sync.in_worker(self._opened.close)
+            self._uploaded = IndexCache()  # the local mode in memory has forgotten it
+
+    def _search(self, question: str, corpus: Corpus, limit: int) -> list[Hit]:
+        points = self._points.get(corpus, self._points_of, self._on_shelf)
+        if not len(points):
+            return []
+        key = self._uploaded.get(corpus, partial(self._upload, corpus, points))
+        (vector,) = sync.run(self._embedder.embed([question], "query"))
+        found = self._nearest(points, key, vector, limit)
+        if len(found) < min(limit, len(points)) and not self._collection.is_whole(key):
+            self._uploaded = IndexCache()  # other corpora of the same index have taken its place
+            found = self._nearest(
+                points, self._uploaded.get(corpus, partial(self._upload, corpus, points)), vector, limit
+            )
+        least = self.config.min_score
+        return [
+            Hit(corpus.chunks[place], score, {self.name: rank})
+            for rank, (place, score) in enumerate(found, start=1)
+            if least is None or score >= least
+        ]
+
+    def _nearest(self, points: Points, key: str, vector: Vector, limit: int) -> list[tuple[int, float]]:
+        wanted = 2 * limit
+        while True:
+            nearest = [(point, round(score, _DIGITS)) for point, score in self._collection.nearest(key, vector, wanted)]
+            if len(nearest) < wanted or nearest[-1][1] < nearest[limit - 1][1] or wanted > max(_TIES, limit):
+                break
+            wanted *= 8  # the last one is as good as others, of which some may stand before it
+        found = [(place, score) for point, score in nearest for place in points.places(point)]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    # --- what is in the server ---
+
+    def _upload(self, corpus: Corpus, points: Points, chunks: Sequence[Chunk]) -> str:
+        """Bring what is new of a corpus into the server; gives the name under which its points are found there.
+
+        What was uploaded stays when this fails, and the next one goes on from there.
+        """
+        key = f"corpus_{corpus.content_hash[:32]}"
+        if self._collection.is_whole(key):
+            return key
+        shelf = getattr(corpus, "shelf", None)
+        on_disk = shelf if isinstance(shelf, Shelf) else None
+        index = self.config.index or (shown_path(on_disk.folder.name) if on_disk else "")
+        for _ in range(_ATTEMPTS):
+            self._upload_new(key, index, chunks)
+            # Another process may have taken points away that belonged to an old corpus only, as it seemed then.
+            if self._collection.count(key) == len(points):
+                self._collection.finish(key, index, keep=_KEPT_ON_DISK if on_disk else _KEPT)
+                return key
+        raise ToolServiceError(
+            f"the points in Qdrant's collection {self._collection_name} are changed by others all the time: try again, "
+            f"or set another `collection`"
+        )
+
+    def _upload_new(self, key: str, index: str, chunks: Sequence[Chunk]) -> None:
+        is_announced = False
+        for texts in _batches(self._embedder, chunks):
+            known = self._collection.known(list(texts)) if self._collection.exists() else set()
+            new = {point: text for point, text in texts.items() if point not in known}
+            vectors = sync.run(self._embedder.embed(list(new.values()), "document")) if new else ()
+            if vectors:
+                self._collection.make(len(vectors[0]))
+            if not is_announced:
+                self._collection.announce(key, index)
+                is_announced = True
+            if new:
+                self._collection.put(key, dict(zip(new, vectors, strict=True)))
+            if known:
+                self._collection.mark(key, list(known))
+
+    @property
+    def _collection(self) -> Collection:
+        from jackfield_qdrant_search.server import Address, Collection
+
+        with self._lock:
+            if self._opened is None:
+                config = self.config
+                found = find_key(config.url, _KEY, configured=config.api_key, settings=self._host.settings)
+                address = Address(
+                    url="" if config.local_path else config.url,
+                    local_path=config.local_path or "",
+                    key=found.value,
+                    withheld=found.withheld,
+                    timeout_s=config.timeout_s,
+                )
+                self._opened = Collection(address, self._collection_name)
+            return self._opened
+
+    @cached_property
+    def _collection_name(self) -> str:
+        return f"{self.config.collection}-{hashlib.sha256(self._embedder.space.encode()).hexdigest()[:12]}"
+
+    # --- which chunk is which point ---
+
+    def _points_of(self, chunks: Sequence[Chunk]) -> Points:
+        from jackfield_qdrant_search.points import Points
+
+        return Points.of([self._embedder.text_of(chunk) for chunk in chunks])
+
+    @cached_property
+    def _on_shelf(self) -> OnShelf[Points]:
+        version = metadata.version("jackfield-documents")  # which decides what text is embedded of a chunk
+        return OnShelf(f"{self.name}-{version}-{self.config.max_chars}", _read_points, _write_points)
+
+
+def _batches(embedder: ChunkEmbedder, chunks: Sequence[Chunk]) -> Iterator[dict[UUID, str]]:
+    """The texts of chunks by their points, some at a time, each once."""
+    from jackfield_qdrant_search.points import id_of
+
+    seen: set[UUID] = set()
+    batch: dict[UUID, str] = {}
+    for text in map(embedder.text_of, chunks):
+        if text and (point := id_of(text)) not in seen:
+            seen.add(point)
+            batch[point] = text
+            if len(batch) == _AT_ONCE:
+                yield batch
+                batch = {}
+    if batch:
+        yield batch
+
+
+def _read_points(path: Path) -> Points:
+    from jackfield_qdrant_search.points import Points
+
+    return Points.read(path)
+
+
+def _write_points(points: Points, path: Path) -> None:
+    points.write(path)

@@ -1,0 +1,237 @@
+"""A collection of points in a Qdrant server: whatever goes wrong there is a `ToolServiceError` without the API key."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+
+from jackfield import sync
+from jackfield.errors import ToolServiceError
+from jackfield.retrieval import Vector
+from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.refusals import Secrets, shown
+
+T = TypeVar("T")
+
+_VECTOR = "text"
+_MOST_SHOWN = 200
+_MANIFESTS_AT_ONCE = 1000
+_REFUSED = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server is, and what opens it.
+
+    Attributes:
+        url: Its address; '' for Qdrant's local mode.
+        local_path: A folder for the local mode, or `:memory:`.
+        key: The API key; '' for none.
+        withheld: Why a key that is set is not sent.
+        timeout_s: How long one request may take.
+    """
+
+    url: str
+    local_path: str
+    key: str
+    withheld: str
+    timeout_s: float
+
+    def __repr__(self) -> str:
+        return f"Address({self.url or self.local_path!r})"
+
+
+class Collection:
+    """Points with a vector each, and which corpora they belong to: a field for each corpus, true if they do.
+
+    Its methods block. They may be called by many threads: all requests are sent from one event loop.
+
+    Args:
+        address: Of the server.
+        name: Of the collection.
+    """
+
+    def __init__(self, address: Address, name: str) -> None:
+        self._address = address
+        self._name = name
+        self._secrets = Secrets(address.key) if address.key else Secrets()
+        self._client: AsyncQdrantClient | None = None
+
+    # --- what is there ---
+
+    def exists(self) -> bool:
+        """Whether there is such a collection."""
+        return self._ask(lambda client: client.collection_exists(self._name))
+
+    def is_whole(self, corpus: str) -> bool:
+        """Whether all points of a corpus are there."""
+        if not self.exists():
+            return False
+        found = self._ask(lambda client: client.retrieve(self._name, [_manifest_id(corpus)]))
+        return bool(found and (found[0].payload or {}).get("whole"))
+
+    def known(self, points: Sequence[UUID]) -> set[UUID]:
+        """Those of the points that are there, of whatever corpus."""
+        ids = [str(point) for point in points]
+        found = self._ask(lambda client: client.retrieve(self._name, ids, with_payload=False))
+        return {UUID(str(record.id)) for record in found}
+
+    def count(self, corpus: str) -> int:
+        """How many points belong to a corpus."""
+        return self._ask(lambda client: client.count(self._name, count_filter=_of(corpus), exact=True)).count
+
+    def nearest(self, corpus: str, vector: Vector, limit: int) -> list[tuple[str, float]]:
+        """The points of a corpus that are nearest to a vector, with their cosines, best first."""
+        answer = self._ask(
+            lambda client: client.query_points(
+                self._name,
+                query=list(vector),
+                using=_VECTOR,
+                query_filter=_of(corpus),
+                limit=limit,
+                with_payload=False,
+            )
+        )
+        return [(str(point.id), point.score) for point in answer.points if math.isfinite(point.score)]
+
+    # --- changes ---
+
+    def make(self, dimension: int) -> None:
+        """Make the collection, if it is not there."""
+        if self.exists():
+            return
+        space = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
+        try:
+            self._ask(lambda client: client.create_collection(self._name, vectors_config={_VECTOR: space}))
+        except ToolServiceError:
+            if not self.exists():  # another process was quicker
+                raise
+
+    def announce(self, corpus: str, index: str) -> None:
+        """Say that the points of a corpus are coming, so that nobody takes them away again."""
+        self._put_manifest(corpus, index, whole=False)
+        if self._address.url:  # the local mode warns that it has none
+            self._ask(
+                lambda client: client.create_payload_index(
+                    self._name, corpus, field_schema=models.PayloadSchemaType.BOOL
+                )
+            )
+
+    def put(self, corpus: str, vectors: Mapping[UUID, Vector]) -> None:
+        """Add points of a corpus."""
+        points = [
+            models.PointStruct(id=str(point), vector={_VECTOR: list(vector)}, payload={corpus: True})
+            for point, vector in vectors.items()
+        ]
+        self._ask(lambda client: client.upsert(self._name, points))
+
+    def mark(self, corpus: str, points: Sequence[UUID]) -> None:
+        """Have points that are there belong to a corpus, too."""
+        ids: list[Any] = [str(point) for point in points]
+        self._ask(lambda client: client.set_payload(self._name, payload={corpus: True}, points=ids))
+
+    def finish(self, corpus: str, index: str, *, keep: int) -> None:
+        """Say that a corpus is whole, and remove the older ones of the same index but for the last `keep`."""
+        self._put_manifest(corpus, index, whole=True)
+        manifests = self._manifests()
+        same = sorted((one for one in manifests if one["index"] == index), key=lambda one: -float(one["at"]))
+        for old in same[keep:]:
+            manifests.remove(old)
+            self._remove(str(old["manifest"]), alive=[str(one["manifest"]) for one in manifests])
+
+    def _remove(self, corpus: str, *, alive: Sequence[str]) -> None:
+        only_its_own = models.Filter(must=[_belongs_to(corpus)], must_not=[_belongs_to(other) for other in alive])
+        self._ask(lambda client: client.delete(self._name, models.FilterSelector(filter=only_its_own)))
+        self._ask(lambda client: client.delete_payload(self._name, keys=[corpus], points=_of(corpus)))
+        if self._address.url:
+            self._ask(lambda client: client.delete_payload_index(self._name, corpus))
+        self._ask(lambda client: client.delete(self._name, models.PointIdsList(points=[_manifest_id(corpus)])))
+
+    def _manifests(self) -> list[dict[str, Any]]:
+        is_one = models.Filter(must=[models.FieldCondition(key="is_manifest", match=models.MatchValue(value=True))])
+        records, _ = self._ask(lambda client: client.scroll(self._name, scroll_filter=is_one, limit=_MANIFESTS_AT_ONCE))
+        return [record.payload for record in records if record.payload]
+
+    def _put_manifest(self, corpus: str, index: str, *, whole: bool) -> None:
+        said = {"is_manifest": True, "manifest": corpus, "index": index, "whole": whole, "at": time.time()}
+        point = models.PointStruct(id=_manifest_id(corpus), vector={}, payload=said)
+        self._ask(lambda client: client.upsert(self._name, [point]))
+
+    # --- the wire ---
+
+    def close(self) -> None:
+        """Close the connections; the next request opens them again. The local mode in memory forgets everything."""
+        client, self._client = self._client, None
+        if client is not None:
+            sync.run(client.close())
+
+    def _ask(self, request: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
+        return sync.run(self._answer(request))
+
+    async def _answer(self, request: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
+        try:
+            with LocalsForgotten():  # the key is among them
+                if self._client is None:
+                    self._client = self._opened()
+                # The client's own limit is for each piece of an answer, so that one that drips never ends.
+                async with asyncio.timeout(self._address.timeout_s):
+                    return await request(self._client)
+        # `from None`: what the server says, and what was sent, may have the key in it.
+        except TimeoutError:
+            raise self._error(
+                f"did not answer within {self._address.timeout_s:g} s: try again, or raise timeout_s"
+            ) from None
+        except UnexpectedResponse as error:
+            raise self._refused(error) from None
+        except (ApiException, QdrantException, ValueError, KeyError, OSError, RuntimeError) as error:
+            cause = error.source if isinstance(error, ResponseHandlingException) else error
+            said = shown(str(cause) or type(cause).__name__, self._secrets, _MOST_SHOWN)
+            raise self._error(
+                f"cannot be used ({said}): check that it runs and that url is right, then try again"
+            ) from None
+
+    def _refused(self, error: UnexpectedResponse) -> ToolServiceError:
+        if error.status_code in _REFUSED:
+            step = self._address.withheld or "set QDRANT_API_KEY, or api_key beside url, to a key that it knows"
+            return self._error(f"refused the API key (status {error.status_code}): {step}", error.status_code)
+        said = shown(error.content.decode("utf-8", "replace"), self._secrets, _MOST_SHOWN)
+        return self._error(f"answered with status {error.status_code}: {said}", error.status_code)
+
+    def _error(self, what: str, status: int | None = None) -> ToolServiceError:
+        where = self._address.url or f"in {self._address.local_path}"
+        return ToolServiceError(f"Qdrant at {where} {what}", code=str(status) if status else None)
+
+    def _opened(self) -> AsyncQdrantClient:
+        address = self._address
+        if not address.url:
+            is_memory = address.local_path == ":memory:"
+            return AsyncQdrantClient(
+                location=":memory:" if is_memory else None, path=None if is_memory else address.local_path
+            )
+        return AsyncQdrantClient(
+            url=address.url,
+            api_key=address.key or None,
+            timeout=math.ceil(address.timeout_s),
+            check_compatibility=False,  # it would ask, and warn, before the first request
+        )
+
+
+def _manifest_id(corpus: str) -> str:
+    return str(uuid5(NAMESPACE_URL, f"jackfield-manifest:{corpus}"))
+
+
+def _belongs_to(corpus: str) -> models.FieldCondition:
+    return models.FieldCondition(key=corpus, match=models.MatchValue(value=True))
+
+
+def _of(corpus: str) -> models.Filter:
+    return models.Filter(must=[_belongs_to(corpus)])
