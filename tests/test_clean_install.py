@@ -90,6 +90,38 @@ searcher = default_host().load("searcher", "{name}")()
 print(asyncio.run(searcher.search("Where can I run in new shoes?", corpus, limit=1))[0].chunk.text)
 """
 
+BY_MEANING = """
+import asyncio, json, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from jackfield.plugins import default_host
+from jackfield.retrieval import Block, Document, make_searcher
+from jackfield_documents import corpus_of
+
+class Embeds(BaseHTTPRequestHandler):
+    def do_POST(self):
+        texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+        data = [{"index": n, "embedding": [float("shoes" in t), 1.0]} for n, t in enumerate(texts)]
+        body = json.dumps({"data": data, "usage": {"prompt_tokens": 1}}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+server = HTTPServer(("127.0.0.1", 0), Embeds)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+settings = {"base_url": f"http://127.0.0.1:{server.server_port}/v1", "api_key": "k"}
+cfg = {"embedding_model": "openai:m", "embedder_settings": settings, WHERE}
+texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
+corpus = corpus_of([Document("house.txt", tuple(map(Block, texts)), content_hash="1")], size_tokens=15, overlap_chars=0)
+searcher = make_searcher("NAME", cfg, host=default_host())
+print(asyncio.run(searcher.search("Where are my shoes?", corpus, limit=1))[0].chunk.text)
+server.shutdown()
+"""
+
 # Every distribution has to be here.
 JOBS: Mapping[str, Job] = {
     "jackfield": Job(
@@ -431,37 +463,12 @@ print([main(command) for command in commands], Path("jackfield-plugins.lock").is
         "[0, 0, 0, 0] True",
     ),
     "jackfield-vector-search": Job(
-        """
-import asyncio, json, threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from jackfield.plugins import default_host
-from jackfield.retrieval import Block, Document, make_searcher
-from jackfield_documents import corpus_of
-
-class Embeds(BaseHTTPRequestHandler):
-    def do_POST(self):
-        texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-        data = [{"index": n, "embedding": [float("shoes" in t), 1.0]} for n, t in enumerate(texts)]
-        body = json.dumps({"data": data, "usage": {"prompt_tokens": 1}}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-server = HTTPServer(("127.0.0.1", 0), Embeds)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-settings = {"base_url": f"http://127.0.0.1:{server.server_port}/v1", "api_key": "k"}
-cfg = {"embedding_model": "openai:m", "embedder_settings": settings, "index_path": "vectors.db"}
-texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
-corpus = corpus_of([Document("house.txt", tuple(map(Block, texts)), content_hash="1")], size_tokens=15, overlap_chars=0)
-searcher = make_searcher("vector_search", cfg, host=default_host())
-print(asyncio.run(searcher.search("Where are my shoes?", corpus, limit=1))[0].chunk.text)
-server.shutdown()
-""",
+        BY_MEANING.replace("NAME", "vector_search").replace("WHERE", '"index_path": "vectors.db"'),
+        "Running shoes",
+        beside=("jackfield-openai",),
+    ),
+    "jackfield-qdrant-search": Job(
+        BY_MEANING.replace("NAME", "qdrant_search").replace("WHERE", '"local_path": "qdrant"'),
         "Running shoes",
         beside=("jackfield-openai",),
     ),
@@ -529,6 +536,7 @@ from jackfield_hybrid_search.searcher import HybridSearcher
         beside=("jackfield-keyword-search",),
     ),
     "jackfield-keyword-search": Job(CORPUS.format(name="keyword_search"), "Running shoes"),
+    "jackfield-tantivy-search": Job(CORPUS.format(name="tantivy_search"), "Running shoes"),
     "jackfield-new": Job(
         """
 from pathlib import Path
