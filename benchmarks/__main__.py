@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 
-from benchmarks import calls, documents, knowledge, many, server, start
+from benchmarks import calls, documents, knowledge, many, search, server, start
 from benchmarks.measure import Row
 
 
@@ -31,6 +31,7 @@ def main() -> None:
             "runs": lambda: many.concurrent_runs(servers),
             "parse": lambda: documents.parsing(qwen_python),
             "index": knowledge.kept_index,
+            "search": search.by_words,
         }
         wanted = options.only.split(",") if options.only else list(rows)
         print(f"{'figure':44} {'ours':>16}  {'beside':34} {'ratio':>6}  target")

@@ -1,0 +1,165 @@
+"""Search by words at scale: an index on disk in processes of their own, and Chinese beside jieba and rank_bm25.
+
+`SEARCH_CHUNKS=1000000 python -m benchmarks --only search` measures a million; it takes some minutes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+from benchmarks.measure import Row, cpu_ms, wall_ms
+from jackfield.retrieval import Chunk, Corpus
+from jackfield.sync import run
+from jackfield_documents import Shelf
+from jackfield_words import Analyzer
+
+_WORDS = 60
+_CHUNKS = 200_000
+_IN_CHINESE = 20_000
+_QUESTIONS = 200
+
+
+def by_words() -> list[Row]:
+    """All rows; those in Chinese where jieba is installed, which is no dependency of ours."""
+    chunks = int(os.environ.get("SEARCH_CHUNKS", _CHUNKS))
+    return at_scale(chunks) + (chinese(_IN_CHINESE) if importlib.util.find_spec("jieba") else [])
+
+
+def at_scale(chunks: int) -> list[Row]:
+    """An index of many chunks on disk: made, opened by another process, asked, and followed."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = [_in_a_process(step, folder, chunks) for step in ("make", "ask", "follow")]
+    made, asked, followed = figures
+    size = f"8 tantivy_search, {chunks:,} chunks"
+    return [
+        Row(
+            size, f"{made['ms'] / 1000:.0f} s", f"{made['peak_mb']:.0f} MB to make it, {made['disk_mb']:.0f} MB on disk"
+        ),
+        Row("8 … a question of five words", f"{asked['ms']:.1f} ms", f"95 %: {asked['slow_ms']:.1f} ms", None, "25 ms"),
+        Row("8 … the same, processor time", f"{asked['cpu_ms']:.1f} ms", "median"),
+        Row("8 … memory of the process", f"{asked['peak_mb']:.0f} MB", "at most, with what it imports", None, "300 MB"),
+        Row("8 … 100 chunks of it changed", f"{followed['ms'] / 1000:.1f} s", f"at most {followed['peak_mb']:.0f} MB"),
+    ]
+
+
+def chinese(chunks: int) -> list[Row]:
+    """The index of Chinese chunks, in memory, beside what most programs do."""
+    import jieba  # type: ignore[import-untyped]
+    import rank_bm25
+
+    from jackfield_keyword_search.index import Index
+    from jackfield_tantivy_search.index import in_memory
+
+    texts = [_chinese_text(random.Random(number)) for number in range(chunks)]
+    corpus = [Chunk(str(number), "x", text, number, 1) for number, text in enumerate(texts)]
+    analyzer = Analyzer()
+    jieba.lcut(texts[0])
+    analyzer.terms(texts[0])
+    theirs = cpu_ms(lambda: rank_bm25.BM25Okapi([jieba.lcut(text) for text in texts]))
+    rows = []
+    for name, work in (("tantivy", lambda: in_memory(corpus, analyzer)), ("keyword", lambda: Index(corpus, analyzer))):
+        ours = cpu_ms(work)
+        beside = f"jieba and rank_bm25 {theirs / 1000:.1f} s"
+        rows.append(
+            Row(f"8 {name}_search, {chunks:,} in Chinese", f"{ours / 1000:.1f} s", beside, ours / theirs, "0.33")
+        )
+    return rows
+
+
+def _in_a_process(step: str, folder: str, chunks: int) -> dict[str, float]:
+    command = [sys.executable, "-m", __name__, step, folder, str(chunks)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=3600)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+class _Chunks(Sequence[Chunk]):
+    """Chunks that are made as they are read, as a corpus on disk reads them; `changed` of them are other ones."""
+
+    def __init__(self, count: int, changed: int = 0) -> None:
+        self._count = count
+        self._changed = changed
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Chunk: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
+
+    def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        return Chunk(self._id(place), "x.md", _english_text(random.Random(place)), place, 80)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return (self[place] for place in range(len(self)))
+
+    def ids(self) -> Iterator[str]:
+        return map(self._id, range(len(self)))
+
+    def _id(self, place: int) -> str:
+        return f"{place:063}" + ("!" if place < self._changed else "")
+
+
+def _english_text(chance: random.Random) -> str:
+    """Words as unevenly frequent as those of a language."""
+    return " ".join(f"w{int(chance.paretovariate(0.6)) % 500_000:x}" for _ in range(_WORDS))
+
+
+def _chinese_text(chance: random.Random) -> str:
+    words = _WORDS_IN_CHINESE.split()
+    return "，".join("".join(chance.choices(words, k=chance.randint(6, 14))) for _ in range(8)) + "。"
+
+
+_WORDS_IN_CHINESE = """
+每次 工具 调用 默认 超时 三百 秒 服务器 每天 凌晨 两点 重新启动 写入 备份
+研究生 图书馆 借阅 北京大学 位于 海淀区 员工 工作 六个月 申请 育儿假 发票 必须 交货
+三十天 付款 量子 计算机 利用 叠加 计算 长城 建于 明朝 全长 公里 企鹅 生活
+南极洲 绿茶 冲泡 自然语言 处理 技术 发展 人工智能 改变 世界 经济 社会 文化 教育
+科学 研究 方法 理论 实践 问题 分析 结果 数据 系统 管理 信息 网络安全 软件工程
+设计 开发 测试 部署 的 是 在
+"""
+
+
+def _step(step: str, folder: Path, count: int) -> dict[str, float]:
+    from jackfield_tantivy_search.searcher import TantivySearcher
+
+    chunks = _Chunks(count, changed=100 if step == "follow" else 0)
+    corpus = Corpus(chunks)  # type: ignore[arg-type]
+    vars(corpus).update(content_hash=f"{chunks._changed:064}", shelf=Shelf(folder, f"{chunks._changed:064}"))
+    searcher, chance, took, cpu = TantivySearcher(), random.Random(1), [], []
+    first = wall_ms(lambda: run(searcher.search("w1f", corpus, limit=10)))
+    for _ in range(_QUESTIONS):
+        question = " ".join(chance.sample(_english_text(chance).split(), 5))
+        started = time.process_time()
+        took.append(wall_ms(lambda question=question: run(searcher.search(question, corpus, limit=10))))  # type: ignore[misc]
+        cpu.append((time.process_time() - started) * 1000)
+    ms = statistics.median(took) if step == "ask" else first
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    slow = statistics.quantiles(took, n=20)[-1]
+    return {
+        "ms": ms,
+        "slow_ms": slow,
+        "cpu_ms": statistics.median(cpu),
+        "peak_mb": int(peak.split()[1]) / 1000,
+        "disk_mb": disk / 1e6,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(_step(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))
