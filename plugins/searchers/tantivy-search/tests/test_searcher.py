@@ -47,6 +47,15 @@ def test_a_word_in_every_chunk_finds_every_chunk(in_memory: CorpusOf, found: Fou
     assert found(in_memory("report a", "report b", "report c"), "reports") == ["report a", "report b", "report c"]
 
 
+def test_where_every_chunk_has_the_word_those_that_have_it_more_often_come_first(
+    in_memory: CorpusOf, found: Found
+) -> None:
+    texts = [f"report {'on that and ' * 3}{'report ' * (number % 7)}" for number in range(400)]
+    assert found(in_memory(*dict.fromkeys(texts)), "report", 1) == [texts[6]]
+    corpus = in_memory(*(f"{text} n{number}" for number, text in enumerate(texts)))
+    assert all(" report report report" in text for text in found(corpus, "report", 20))
+
+
 def test_words_next_to_each_other_count_more_than_words_apart(in_memory: CorpusOf, found: Found) -> None:
     apart, together = "leave that is parental today", "today parental leave that"
     corpus = in_memory(apart, together)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HEAP_BYTES = 64_000_000
 _STATE = 0  # the key of the document that says what the index holds; no chunk has it
-_DIGITS = 4  # scores have 32 bits, and the last of them depend on the order in which terms are summed
+_DIGITS = 5  # scores have 32 bits, and the last of them depend on the order in which terms are summed
 _TIES = 10_000  # how many chunks are looked at so that equal ones come in document order
 _LONGEST_PHRASE = 16
 _SHORT = 3  # terms: a keyword, or a query that is hardly more than one
@@ -112,7 +112,7 @@ class WordIndex:
         wanted = 4 * limit
         while True:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
-            rounded = [round(float(score), _DIGITS) for score, _ in hits]
+            rounded = [float(f"{score:.{_DIGITS}g}") for score, _ in hits]
             if len(hits) < wanted or rounded[-1] < rounded[limit - 1] or wanted > max(_TIES, limit):
                 break
             wanted *= 8  # the last one is as good as others, of which some may stand before it
