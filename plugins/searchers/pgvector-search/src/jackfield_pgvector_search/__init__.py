@@ -1,0 +1,1 @@
+"""Search in PostgreSQL, by vectors, by words or by both."""

@@ -1,0 +1,277 @@
+"""The way to one PostgreSQL server: where it is, connections that are kept, and its errors.
+
+Connections block: they belong to worker threads, and any thread may use one that another has left.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import struct
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from pg8000.exceptions import DatabaseError, Error
+from pg8000.native import Connection as Driver
+
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield_backend.refusals import Secrets, shown
+
+Row = list[Any]
+
+_MOST_SHOWN = 300
+_ENDED_BY_THE_SERVER = ("57P01", "57P02", "57P03")  # shut down, crashed, not ready yet
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_EXAMPLE = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
+# An index finds the nearest among all vectors; it goes on until enough of them are of the corpus that is searched.
+# Without pgvector, the names mean nothing to the server, and do no harm.
+_SETTINGS = "SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
+
+_NEXT_STEP = {
+    "28P01": "the user or the password is wrong: correct the DSN",
+    "28000": "the user may not connect from here: correct the DSN, or the server's pg_hba.conf",
+    "3D000": "there is no such database: create it, or correct the DSN",
+    "42501": "the user may not do this: grant the right, or use another user",
+    "53100": "its disk is full: make room",
+    "53300": "it has too many connections: raise max_connections, or connect through a pool",
+    "57014": "the statement was cancelled: raise the statement_timeout of the server",
+}
+
+
+class LostConnectionError(ToolServiceError):
+    """The server could not be reached, or the connection to it broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is. Neither its text nor its repr shows more than that."""
+
+    host: str
+    port: int
+    database: str
+    user: str = field(repr=False)
+    password: str | None = field(repr=False)
+    options: dict[str, str] = field(repr=False, default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}/{self.database}"
+
+    @classmethod
+    def parse(cls, dsn: str) -> Address:
+        """The address in a DSN, `postgresql://…`.
+
+        Raises:
+            ConfigError: It is not a valid one. It is not shown: a password is in it.
+        """
+        try:
+            parts = urlsplit(dsn)
+            port = parts.port or 5432
+        except ValueError:
+            raise ConfigError(f"the DSN is not a valid URL: it looks like {_EXAMPLE}") from None
+        options = dict(parse_qsl(parts.query))
+        host = options.pop("host", "") or parts.hostname or ""
+        if parts.scheme not in ("postgresql", "postgres") or not host:
+            raise ConfigError(f"the DSN must be the URL of a database: {_EXAMPLE}")
+        unknown = sorted(options.keys() - {"sslmode", "sslrootcert", "application_name"})
+        if unknown or options.get("sslmode", "prefer") not in _SSL_MODES:
+            wrong = ", ".join(unknown) or "sslmode"
+            raise ConfigError(
+                f"the DSN has options that are not supported ({shown(wrong, '', 80)}); supported are host, "
+                f"application_name, sslrootcert, and sslmode with one of {', '.join(_SSL_MODES)}"
+            )
+        return cls(
+            unquote(host), port, unquote(parts.path[1:]) or _user(parts), _user(parts), _password(parts), options
+        )
+
+    def connect(self, timeout_s: float) -> Driver:
+        """A new connection; every error of the driver is possible."""
+        place: dict[str, Any] = {"host": self.host, "port": self.port, "ssl_context": self._ssl()}
+        if self.host.startswith("/"):
+            place = {"unix_sock": f"{self.host}/.s.PGSQL.{self.port}"}
+        return Driver(
+            self.user,
+            password=self.password,
+            database=self.database,
+            timeout=timeout_s,
+            application_name=self.options.get("application_name", "jackfield"),
+            **place,
+        )
+
+    def _ssl(self) -> bool | ssl.SSLContext | None:
+        """As libpq reads `sslmode`: what is only required is not checked."""
+        match self.options.get("sslmode", "prefer"):
+            case "disable":
+                return False
+            case "allow" | "prefer":
+                return None  # encrypted where the server can
+            case mode:
+                context = ssl.create_default_context(cafile=self.options.get("sslrootcert"))
+                context.check_hostname = mode == "verify-full"
+                context.verify_mode = ssl.CERT_NONE if mode == "require" else ssl.CERT_REQUIRED
+                return context
+
+
+def _user(parts: SplitResult) -> str:
+    return unquote(parts.username or "") or os.environ.get("USER") or "postgres"
+
+
+def _password(parts: SplitResult) -> str | None:
+    return None if parts.password is None else unquote(parts.password)
+
+
+class Connection:
+    """A connection in the hands of one thread. Values are bound, always: no text of anybody is part of a statement.
+
+    Args:
+        driver: The driver's connection.
+        database: Where it leads.
+    """
+
+    def __init__(self, driver: Driver, database: Database) -> None:
+        self._driver = driver
+        self._database = database
+
+    def run(self, sql: str, **values: object) -> list[Row]:
+        """The rows of a statement, whose `:name` stand for values.
+
+        Raises:
+            LostConnectionError: The server went away.
+            ToolServiceError: It refused; `code` is its SQLSTATE.
+        """
+        with self._database.translated():
+            return list(self._driver.run(sql, **values) or [])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. An error ends the connection, and the transaction with it."""
+        self.run("BEGIN")
+        yield
+        self.run("COMMIT")
+
+
+class Database:
+    """Connections to one database, kept for the next search. Any thread may use it; making one connects to nothing.
+
+    Args:
+        dsn: Where it is, as a URL. It is in no error, nor is its password.
+        timeout_s: How long the server may be silent.
+        connections: How many there are at most; whoever needs one more waits.
+
+    Raises:
+        ConfigError: The DSN is not a valid one.
+    """
+
+    def __init__(self, dsn: str, *, timeout_s: float, connections: int = 8) -> None:
+        self.address = Address.parse(dsn)
+        self._secrets = Secrets(dsn, *filter(None, [self.address.password]))
+        self._timeout_s = timeout_s
+        self._idle: list[_Idle] = []
+        self._lock = threading.Lock()
+        self._free = threading.Semaphore(connections)
+        weakref.finalize(self, _close_all, self._idle)
+
+    def ask(self, sql: str, **values: object) -> list[Row]:
+        """The rows of one statement that changes nothing; it is sent again where a kept connection turns out dead."""
+        while True:
+            is_fresh = not self._idle
+            try:
+                with self.use() as connection:
+                    return connection.run(sql, **values)
+            except LostConnectionError:
+                if is_fresh:
+                    raise
+
+    @contextmanager
+    def use(self) -> Iterator[Connection]:
+        """A connection for one thread; after an error it is closed.
+
+        Raises:
+            LostConnectionError: The server cannot be reached.
+        """
+        with self._free:
+            driver = self._taken() or self._connected(self._timeout_s)
+            try:
+                yield Connection(driver, self)
+            except BaseException:
+                _close(driver)
+                raise
+            self._put_back(driver)
+
+    @contextmanager
+    def use_for_long(self, *, timeout_s: float) -> Iterator[Connection]:
+        """As `use`, for statements that take their time, on a connection that is closed afterwards."""
+        with self._free:
+            driver = self._connected(timeout_s)
+            try:
+                yield Connection(driver, self)
+            finally:
+                _close(driver)
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Make an error of the driver one of ours, without the DSN and without the values of a statement."""
+        try:
+            yield
+        except DatabaseError as error:
+            facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
+            code = str(facts.get("C", ""))
+            # Only the message: details quote rows.
+            said = shown(str(facts.get("M", "it failed")), self._secrets, _MOST_SHOWN)
+            kind = LostConnectionError if code in _ENDED_BY_THE_SERVER else ToolServiceError
+            step = f" ({_NEXT_STEP[code]})" if code in _NEXT_STEP else ""
+            raise kind(f"PostgreSQL at {self.address}: {said}{step}", code=code or None) from None
+        except (Error, OSError, struct.error) as error:
+            reason = error.__cause__ or error
+            said = shown(str(reason) or type(reason).__name__, self._secrets, _MOST_SHOWN)
+            raise LostConnectionError(
+                f"PostgreSQL at {self.address} cannot be reached, or went away ({said}): "
+                f"check that it runs and that the DSN is right, then try again"
+            ) from None
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        _close_all(self._idle)
+
+    def _connected(self, timeout_s: float) -> Driver:
+        with self.translated():
+            driver = self.address.connect(timeout_s)
+            try:
+                driver.run(_SETTINGS)
+            except BaseException:
+                _close(driver)
+                raise
+            return driver
+
+    def _taken(self) -> Driver | None:
+        with self._lock:
+            mine = [one for one in self._idle if one.process == os.getpid()]
+            # Those of the process that this one was forked from are that one's; they are not closed here.
+            self._idle[:] = mine[:-1]
+            return mine[-1].driver if mine else None
+
+    def _put_back(self, driver: Driver) -> None:
+        with self._lock:
+            self._idle.append(_Idle(os.getpid(), driver))
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    process: int
+    driver: Driver
+
+
+def _close_all(idle: list[_Idle]) -> None:
+    while idle:
+        one = idle.pop()
+        if one.process == os.getpid():
+            _close(one.driver)
+
+
+def _close(driver: Driver) -> None:
+    with suppress(Error, OSError):  # it is broken, or was closed by an error
+        driver.close()

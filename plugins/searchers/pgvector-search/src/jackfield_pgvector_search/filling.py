@@ -1,0 +1,385 @@
+"""Bring a corpus into the database: new chunks are written a batch at a time, and all is published at once."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from jackfield.errors import ToolServiceError
+from jackfield.retrieval import Chunk, Vector
+from jackfield_pgvector_search.database import Connection, Database
+from jackfield_pgvector_search.statements import term_of, vector_text, words_text
+from jackfield_pgvector_search.tables import Side, known_vectors, prepare, vectors_side, words_side
+from jackfield_words import searched_texts
+
+_BATCH = 256
+_LONGEST_S = 3600.0  # making an index of millions of vectors is one statement
+_POLL_S = 0.5
+_ATTEMPTS = 3
+_KEPT = 4  # corpora under one name: an agent's files before they changed, those of another process
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A corpus that can be searched.
+
+    Attributes:
+        number: Its own, which no other will ever have.
+        chunks, mean_length: How many chunks it has, and of how many words on average.
+        words, vectors: Where they are; None for those that were not asked for.
+    """
+
+    number: int
+    chunks: int
+    mean_length: float
+    words: Side | None
+    vectors: Side | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How corpora are kept.
+
+    Attributes:
+        schema: Where the tables are.
+        analyzer: What says that two analyzers give the same words; '' for no words.
+        space: That of the vectors; '' for none.
+        embed: Makes vectors of texts that are not empty, in order.
+        analyze: Makes words of a text.
+        approximate_from: From how many chunks on the nearest are looked up in an index; None for never.
+        max_chars: How much of a text is embedded.
+    """
+
+    schema: str
+    analyzer: str
+    space: str
+    embed: Callable[[Sequence[str]], Sequence[Vector]]
+    analyze: Callable[[str], list[str]]
+    approximate_from: int | None
+    max_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What the database knows of a chunk: a key of its content, and what the words and the vector are made of."""
+
+    key: str
+    text: str
+    to_embed: str
+
+
+class Filling:
+    """One corpus on its way into the database.
+
+    Args:
+        database: Where it goes.
+        plan: How it is kept.
+        name: What it belongs to: a corpus of the same name takes the place of older ones.
+        content: Changes whenever a chunk does; None to find out from the chunks.
+        chunks: All of them.
+    """
+
+    def __init__(
+        self, database: Database, plan: Plan, *, name: str, content: str | None, chunks: Sequence[Chunk]
+    ) -> None:
+        self._database = database
+        self.plan = plan
+        self.name = name
+        self.chunks = chunks
+        recipe = f"{plan.analyzer}\n{plan.space}\n{plan.max_chars}\n{content or self._digest()}"
+        self.content = hashlib.sha256(recipe.encode("utf-8", "replace")).hexdigest()
+
+    def ready(self) -> Ready:
+        """The corpus as it is in the database, brought there if it is not.
+
+        Raises:
+            ConfigError: The tables are of a newer version, vectors have another length now, or pgvector is missing.
+            ToolServiceError: The database failed. What was written before stays, and the next attempt goes on there.
+            ModelServiceError: The embedder failed.
+        """
+        with self._database.use() as connection:
+            prepare(connection, self.plan.schema)
+            ready = self._published(connection)
+        return ready or self._filled()
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        for chunk in self.chunks:
+            digest.update(UUID(_piece(chunk, self.plan.max_chars).key).bytes)
+        return digest.hexdigest()
+
+    def _published(self, connection: Connection) -> Ready | None:
+        rows = connection.run(
+            "SELECT c.id, c.chunks, c.mean_length, c.words, c.vectors, v.dimension "  # noqa: S608 - a checked name
+            f"FROM {self.plan.schema}.jackfield_corpora AS c "
+            f"LEFT JOIN {self.plan.schema}.jackfield_sides AS v ON v.id = c.vectors "
+            "WHERE c.name = :name AND c.content = :content AND c.published IS NOT NULL",
+            name=self.name,
+            content=self.content,
+        )
+        for number, chunks, mean_length, words, vectors, dimension in rows:
+            return Ready(
+                number,
+                chunks,
+                mean_length,
+                None if words is None else Side(words),
+                None if vectors is None else Side(vectors, dimension),
+            )
+        return None
+
+    def _filled(self) -> Ready:
+        with self._database.use_for_long(timeout_s=_LONGEST_S) as connection, self._turn(connection):
+            ready = self._published(connection)
+            return ready or _Fill(connection, self).run()
+
+    @contextmanager
+    def _turn(self, connection: Connection) -> Iterator[None]:
+        """The right to fill what has this name. The server takes it back when the connection ends, however it does."""
+        lock = f"jackfield {self.plan.schema} {self.name}"
+        while not connection.run("SELECT pg_try_advisory_lock(hashtextextended(:name, 0))", name=lock)[0][0]:
+            time.sleep(_POLL_S)
+        yield
+        connection.run("SELECT pg_advisory_unlock(hashtextextended(:name, 0))", name=lock)
+
+
+class _Fill:
+    """The work of one that has its turn."""
+
+    def __init__(self, connection: Connection, filling: Filling) -> None:
+        self._connection = connection
+        self._plan = filling.plan
+        self._schema = filling.plan.schema
+        self._name = filling.name
+        self._content = filling.content
+        self._chunks = filling.chunks
+        self._words: Side | None = None
+        self._vectors: Side | None = None
+        self._number = 0
+
+    def run(self) -> Ready:
+        if self._plan.analyzer:
+            self._words = words_side(self._connection, self._schema, self._plan.analyzer)
+        if self._plan.space:
+            self._vectors = known_vectors(self._connection, self._schema, self._plan.space)
+        self._number, done = self._begun()
+        for batch in _batches(self._chunks, done):
+            self._add(done, [_piece(chunk, self._plan.max_chars) for chunk in batch])
+            done += len(batch)
+        mean_length = self._publish(done)
+        self._index_vectors()
+        return Ready(self._number, done, mean_length, self._words, self._vectors)
+
+    def _begun(self) -> tuple[int, int]:
+        """The corpus, not published yet, and how many of its chunks an earlier attempt has brought here."""
+        schema = self._schema
+        self._connection.run(
+            f"INSERT INTO {schema}.jackfield_corpora (name, content, chunks) VALUES (:name, :content, 0) "  # noqa: S608
+            "ON CONFLICT (name, content) DO NOTHING",
+            name=self._name,
+            content=self._content,
+        )
+        [[number, done]] = self._connection.run(
+            f"SELECT c.id, (SELECT count(*) FROM {schema}.jackfield_places WHERE corpus = c.id) "  # noqa: S608
+            f"FROM {schema}.jackfield_corpora AS c WHERE c.name = :name AND c.content = :content",
+            name=self._name,
+            content=self._content,
+        )
+        return number, done
+
+    def _add(self, start: int, pieces: Sequence[_Piece]) -> None:
+        """Bring chunks here: first what is made of them, where it is lacking, and then their places."""
+        for _ in range(_ATTEMPTS):
+            lacking = self._lacking(pieces)
+            words = {key: self._words_of(piece) for key, piece in lacking.words.items()}
+            vectors = self._vectors_of(lacking.vectors)
+            with self._connection.transaction():
+                # Shared with others that write, and not with those that remove what nobody needs.
+                self._connection.run(
+                    "SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))", name=f"jackfield {self._schema}"
+                )
+                self._write(pieces, words, vectors)
+                lacks_nothing = not self._lacking(pieces)
+                if lacks_nothing:
+                    self._place(start, pieces)
+            if lacks_nothing:
+                return
+        raise ToolServiceError("other processes remove what is being written to the database: try again")
+
+    def _lacking(self, pieces: Sequence[_Piece]) -> _Lacking:
+        by_key = {piece.key: piece for piece in pieces}
+        has_words = has_vectors = "NULL"
+        joins = ""
+        if self._words:
+            has_words = "w.chunk"
+            joins += f" LEFT JOIN {self._schema}.jackfield_words_{self._words.number} AS w ON w.chunk = c.id"
+        if self._vectors:
+            has_vectors = "v.chunk"
+            joins += f" LEFT JOIN {self._schema}.jackfield_vectors_{self._vectors.number} AS v ON v.chunk = c.id"
+        rows = self._connection.run(
+            f"SELECT c.key, {has_words} IS NOT NULL, {has_vectors} IS NOT NULL "  # noqa: S608
+            f"FROM {self._schema}.jackfield_chunks AS c{joins} WHERE c.key = ANY (CAST(:keys AS uuid[]))",
+            keys=list(by_key),
+        )
+        there = {str(key) for key, _, _ in rows}
+        worded = {str(key) for key, has, _ in rows if has}
+        embedded = {str(key) for key, _, has in rows if has}
+        return _Lacking(
+            chunks=[key for key in by_key if key not in there],
+            words={k: p for k, p in by_key.items() if self._words and k not in worded},
+            vectors={k: p for k, p in by_key.items() if self._plan.space and p.to_embed and k not in embedded},
+        )
+
+    def _words_of(self, piece: _Piece) -> list[str]:
+        return [term for term in map(term_of, self._plan.analyze(piece.text)) if term]
+
+    def _vectors_of(self, pieces: dict[str, _Piece]) -> dict[str, Vector]:
+        if not pieces:
+            return {}
+        texts = list(dict.fromkeys(piece.to_embed for piece in pieces.values()))
+        made = dict(zip(texts, self._plan.embed(texts), strict=True))
+        if self._vectors is None or self._vectors.dimension != len(made[texts[0]]):
+            self._vectors = vectors_side(self._connection, self._schema, self._plan.space, len(made[texts[0]]))
+        return {key: made[piece.to_embed] for key, piece in pieces.items()}
+
+    def _write(self, pieces: Sequence[_Piece], words: dict[str, list[str]], vectors: dict[str, Vector]) -> None:
+        schema, run = self._schema, self._connection.run
+        run(
+            f"INSERT INTO {schema}.jackfield_chunks (key) "  # noqa: S608
+            "SELECT DISTINCT key FROM unnest(CAST(:keys AS uuid[])) AS key ORDER BY key ON CONFLICT DO NOTHING",
+            keys=[piece.key for piece in pieces],
+        )
+        if words and self._words:
+            run(
+                f"INSERT INTO {schema}.jackfield_words_{self._words.number} "  # noqa: S608
+                "SELECT c.id, n.length, CAST(n.words AS tsvector) FROM "
+                "unnest(CAST(:keys AS uuid[]), CAST(:lengths AS integer[]), CAST(:words AS text[])) "
+                f"AS n (key, length, words) JOIN {schema}.jackfield_chunks AS c USING (key) ON CONFLICT DO NOTHING",
+                keys=list(words),
+                lengths=[len(terms) for terms in words.values()],
+                words=list(map(words_text, words.values())),
+            )
+        if vectors and self._vectors:
+            run(
+                f"INSERT INTO {schema}.jackfield_vectors_{self._vectors.number} "  # noqa: S608
+                f"SELECT c.id, CAST(n.vector AS vector({self._vectors.dimension})) FROM "
+                "unnest(CAST(:keys AS uuid[]), CAST(:vectors AS text[])) AS n (key, vector) "
+                f"JOIN {schema}.jackfield_chunks AS c USING (key) ON CONFLICT DO NOTHING",
+                keys=list(vectors),
+                vectors=list(map(vector_text, vectors.values())),
+            )
+
+    def _place(self, start: int, pieces: Sequence[_Piece]) -> None:
+        self._connection.run(
+            f"INSERT INTO {self._schema}.jackfield_places (corpus, place, chunk) "  # noqa: S608
+            "SELECT CAST(:corpus AS bigint), CAST(:start AS integer) + n.place - 1, c.id "
+            "FROM unnest(CAST(:keys AS uuid[])) WITH ORDINALITY AS n (key, place) "
+            f"JOIN {self._schema}.jackfield_chunks AS c USING (key)",
+            corpus=self._number,
+            start=start,
+            keys=[piece.key for piece in pieces],
+        )
+        self._connection.run(
+            f"UPDATE {self._schema}.jackfield_corpora SET words = CAST(:words AS integer), "  # noqa: S608
+            "vectors = CAST(:vectors AS integer) WHERE id = CAST(:corpus AS bigint)",
+            words=self._words and self._words.number,
+            vectors=self._vectors and self._vectors.number,
+            corpus=self._number,
+        )
+
+    def _publish(self, count: int) -> float:
+        """Let it be found, and remove what it takes the place of; gives the mean length in words."""
+        schema, run = self._schema, self._connection.run
+        with self._connection.transaction():
+            run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=f"jackfield {schema}")
+            mean_length = self._mean_length()
+            run(
+                f"UPDATE {schema}.jackfield_corpora SET published = clock_timestamp(), "  # noqa: S608
+                "chunks = CAST(:chunks AS integer), mean_length = CAST(:mean AS double precision) "
+                "WHERE id = CAST(:corpus AS bigint)",
+                chunks=count,
+                mean=mean_length,
+                corpus=self._number,
+            )
+            # What is not published and has this name was begun and given up: whoever goes on has the turn, and that
+            # is this one.
+            gone = run(
+                f"DELETE FROM {schema}.jackfield_corpora WHERE name = :name AND id NOT IN ("  # noqa: S608
+                f"SELECT id FROM {schema}.jackfield_corpora WHERE name = :name AND published IS NOT NULL "
+                f"ORDER BY published DESC, id DESC LIMIT {_KEPT}) RETURNING id",
+                name=self._name,
+            )
+            if gone:
+                self._sweep()
+        return mean_length
+
+    def _mean_length(self) -> float:
+        if not self._words:
+            return 1.0
+        [[mean]] = self._connection.run(
+            f"SELECT CAST(avg(w.length) AS double precision) FROM {self._schema}.jackfield_places AS p "  # noqa: S608
+            f"JOIN {self._schema}.jackfield_words_{self._words.number} AS w USING (chunk) "
+            "WHERE p.corpus = CAST(:corpus AS bigint)",
+            corpus=self._number,
+        )
+        return max(float(mean or 0), 1.0)
+
+    def _sweep(self) -> None:
+        """Remove chunks that are in no corpus, with their words and vectors."""
+        self._connection.run(
+            f"DELETE FROM {self._schema}.jackfield_chunks AS c WHERE NOT EXISTS "  # noqa: S608
+            f"(SELECT FROM {self._schema}.jackfield_places AS p WHERE p.chunk = c.id)"
+        )
+
+    def _index_vectors(self) -> None:
+        """An index of the nearest, where there are so many vectors that looking at all of them takes long."""
+        least, side = self._plan.approximate_from, self._vectors
+        if least is None or side is None or (side.dimension or 0) > _MOST_INDEXED:
+            return
+        table = f"{self._schema}.jackfield_vectors_{side.number}"
+        [[count]] = self._connection.run(f"SELECT count(*) FROM {table}")  # noqa: S608
+        if count >= least:
+            self._connection.run(
+                f"CREATE INDEX IF NOT EXISTS jackfield_vectors_{side.number}_near ON {table} "
+                "USING hnsw (embedding vector_cosine_ops)"
+            )
+
+
+_MOST_INDEXED = 2000  # numbers of a vector that pgvector's index takes
+
+
+@dataclass(frozen=True, slots=True)
+class _Lacking:
+    """Of some chunks, the keys that are not there, and those without words or without a vector."""
+
+    chunks: list[str]
+    words: dict[str, _Piece]
+    vectors: dict[str, _Piece]
+
+    def __bool__(self) -> bool:
+        return bool(self.chunks or self.words or self.vectors)
+
+
+def _piece(chunk: Chunk, max_chars: int) -> _Piece:
+    context = [part for part in dict.fromkeys((chunk.title, *chunk.headings)) if part]
+    # Half of a surrogate pair can be in a file's text, and is not UTF-8.
+    text = chunk.text.encode("utf-8", "replace").decode()
+    above = "\n".join(context).encode("utf-8", "replace").decode()
+    key = hashlib.sha256("\0".join((str(max_chars), above, text)).encode()).digest()[:16]
+    to_embed = "\n".join(filter(None, (above, text)))[:max_chars].strip() if text.strip() else ""
+    return _Piece(str(UUID(bytes=key)), "\n".join(searched_texts(chunk)), to_embed)
+
+
+def _batches(chunks: Sequence[Chunk], start: int) -> Iterator[list[Chunk]]:
+    batch: list[Chunk] = []
+    for number, chunk in enumerate(chunks):
+        if number >= start:
+            batch.append(chunk)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,331 @@
+"""The searcher."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import metadata
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, SecretStr, model_validator
+
+from jackfield import sync
+from jackfield.config import Config
+from jackfield.errors import ConfigError, ModelResponseError, ToolServiceError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Corpus, Embedder, Hit, Purpose, Searcher, Vector, shown_path
+from jackfield.tracebacks import LocalsForgotten
+from jackfield_documents import IndexCache, Shelf
+from jackfield_pgvector_search.database import Database, Row
+from jackfield_pgvector_search.filling import Filling, Plan, Ready
+from jackfield_pgvector_search.statements import (
+    by_words,
+    fused,
+    known_terms,
+    nearest,
+    query_of,
+    term_of,
+    vector_text,
+)
+from jackfield_pgvector_search.tables import wrong_dimension
+from jackfield_words import Analyzer, Chinese, parts_of, texts_of
+
+SECRET = "PGVECTOR_DSN"  # noqa: S105 - the name of a variable
+_ATTEMPTS = 3
+_UNDEFINED_TABLE = "42P01"
+_ANY_SCORE = -2.0  # below all cosines
+
+
+class PgvectorConfig(Config):
+    """Which database, what is ranked there, and which embedder makes the vectors."""
+
+    dsn: SecretStr | None = Field(
+        default=None, repr=False, description="postgresql://USER:PASSWORD@HOST/DATABASE; better kept as PGVECTOR_DSN"
+    )
+    db_schema: str = Field(
+        default="jackfield",
+        pattern=r"^[a-z_][a-z0-9_]{0,62}$",
+        description="The schema of the tables; it is made if it is missing",
+    )
+    index: str | None = Field(
+        default=None, min_length=1, description="What the documents belong to; unset: the name of the index on disk"
+    )
+    search: Literal["hybrid", "vectors", "words"] | None = Field(
+        default=None, description="What ranks; unset: hybrid with an embedding_model, words without"
+    )
+    embedding_model: str | None = Field(
+        default=None, description="The embedder and its model, openai:text-embedding-3-small"
+    )
+    embedder_settings: dict[str, Any] = Field(
+        default_factory=dict, description="Further settings of the embedder: base_url, dimension, batch_size …"
+    )
+    chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
+    min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit by vectors")
+    max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
+    approximate_from: int | None = Field(
+        default=50_000, ge=1, description="From how many chunks on vectors get an HNSW index; null for never"
+    )
+    connections: int = Field(default=8, ge=1, description="How many connections there are at most at the same time")
+    timeout_s: float = Field(default=30.0, gt=0, description="How long the server may be silent during a search")
+
+    @model_validator(mode="after")
+    def _vectors_need_an_embedder(self) -> PgvectorConfig:
+        if self.search in ("hybrid", "vectors") and not self.embedding_model:
+            raise ValueError(f"search {self.search!r} needs embedding_model, as openai:text-embedding-3-small")
+        return self
+
+    @property
+    def has_words(self) -> bool:
+        """Whether words rank."""
+        return self.search != "vectors"
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether vectors rank."""
+        return self.search != "words" and self.embedding_model is not None
+
+
+class PgvectorSearcher(Searcher):
+    """Finds chunks in PostgreSQL: by what they mean, by their words, or by both.
+
+    The first search in a corpus brings what is new of it into the database; the next ones, of any process, find it
+    there. Texts are not kept in the database, only their words and vectors.
+
+    Args:
+        cfg: The keys of `PgvectorConfig`.
+        host: Where the embedder is looked up, and the secret `PGVECTOR_DSN`.
+
+    Raises:
+        ConfigError: A setting does not fit.
+    """
+
+    name: ClassVar[str] = "pgvector_search"
+    config_class = PgvectorConfig
+    config: PgvectorConfig
+
+    def __init__(
+        self,
+        cfg: PgvectorConfig | Mapping[str, object] | None = None,
+        *,
+        host: PluginHost | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._host = host or default_host()
+        self._lock = threading.Lock()
+        self._corpora: IndexCache[Ready] = IndexCache()
+        self._opened: Database | None = None
+        self._embedder: Embedder | None = None
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        """See `Searcher`; the score is a cosine, a BM25 score, or that of reciprocal rank fusion.
+
+        Args:
+            query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
+            corpus: What is searched.
+            limit: The most hits.
+
+        Raises:
+            ToolServiceError: The database cannot be reached, or failed.
+            ModelServiceError: The embedder failed, or sent something that is not vectors.
+            ConfigError: The DSN is missing or wrong, a newer version made the tables, pgvector is missing, or vectors
+                have another length than those that are kept.
+        """
+        if not corpus.chunks or limit < 1 or not query.strip():
+            return []
+        with LocalsForgotten():  # the DSN is among them
+            return await sync.in_worker(self._search, query, corpus, limit)
+
+    async def aclose(self) -> None:
+        """Close the connections and the embedder; a search opens them again."""
+        if self._embedder is not None:
+            await self._embedder.aclose()
+        if self._opened is not None:
+            await sync.in_worker(self._opened.close)
+
+    # --- a search ---
+
+    def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+        texts = texts_of(query)
+        question = self._cut(" ".join(texts))
+        vector = self._embed([question], "query")[0] if question and self.config.has_vectors else None
+        for _ in range(_ATTEMPTS):
+            corpora = self._corpora
+            ready = corpora.get(corpus, lambda _: self._ready(corpus))
+            rows = self._rows(ready, texts, vector, limit)
+            if rows is not None:
+                return [self._hit(corpus, rank, row) for rank, row in enumerate(rows, start=1)]
+            with self._lock:
+                if self._corpora is corpora:
+                    self._corpora = IndexCache()
+        raise ToolServiceError("other corpora of this index keep taking its place in the database: set `index`")
+
+    def _rows(self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int) -> list[Row] | None:
+        """What is found; None if the corpus is in the database no more."""
+        try:
+            return self._found(ready, texts, vector, limit) or self._nothing_in(ready)
+        except ToolServiceError as error:
+            if error.code == _UNDEFINED_TABLE:
+                return None
+            raise
+
+    def _nothing_in(self, ready: Ready) -> list[Row] | None:
+        table = f"{self.config.db_schema}.jackfield_corpora"
+        rows = self._database.ask(
+            f"SELECT 1 FROM {table} WHERE id = CAST(:id AS bigint)",  # noqa: S608 - a checked name
+            id=ready.number,
+        )
+        return [] if rows else None
+
+    def _found(self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int) -> list[Row]:
+        schema = self.config.db_schema
+        values: dict[str, object] = {"corpus": ready.number, "limit": min(limit, ready.chunks)}
+        least = self.config.min_score
+        by_vector: dict[str, object] = {}
+        if ready.vectors and vector:
+            if ready.vectors.dimension != len(vector):
+                raise wrong_dimension(schema, self._made.space, kept=ready.vectors.dimension, now=len(vector))
+            by_vector = {"vector": vector_text(vector), "least": _ANY_SCORE if least is None else least}
+        by_word = self._asked_words(ready, texts) if ready.words else {}
+        if by_word and by_vector and ready.words and ready.vectors:
+            return self._database.ask(fused(schema, ready.words, ready.vectors), **values, **by_word, **by_vector)
+        if by_word and ready.words:
+            return self._database.ask(by_words(schema, ready.words), **values, **by_word)
+        if by_vector and ready.vectors:
+            return self._database.ask(nearest(schema, ready.vectors), **values, **by_vector)
+        return []
+
+    def _asked_words(self, ready: Ready, texts: Sequence[str]) -> dict[str, object]:
+        """The words of the question, as what the statement binds; {} if there are none."""
+        terms = [term for text in texts for term in map(term_of, self._analyzer.terms_of_query(text)) if term]
+        counts = Counter(self._in_parts(ready, terms))
+        if not counts:
+            return {}
+        return {
+            "terms": list(counts),
+            "queries": list(map(query_of, counts)),
+            "times": list(map(float, counts.values())),
+            "chunks": ready.chunks,
+            "mean_length": ready.mean_length,
+        }
+
+    def _in_parts(self, ready: Ready, terms: Sequence[str]) -> list[str]:
+        """Terms, with Chinese ones that are in no chunk replaced by the parts of them that are."""
+        candidates: dict[str, None] = {}
+        for term in dict.fromkeys(terms):
+            parts = _all_parts(term)
+            candidates.update(dict.fromkeys((term, *parts) if parts else ()))
+        if not candidates or not ready.words:
+            return list(terms)
+        rows = self._database.ask(
+            known_terms(self.config.db_schema, ready.words),
+            corpus=ready.number,
+            terms=list(candidates),
+            queries=list(map(query_of, candidates)),
+        )
+        known = {term for (term,) in rows}
+        return [
+            part
+            for term in terms
+            for part in ([term] if term in known or term not in candidates else parts_of(term, known.__contains__))
+        ]
+
+    def _hit(self, corpus: Corpus, rank: int, row: Row) -> Hit:
+        place, score, by_words, by_vectors = row
+        ranks = {self.name: rank}
+        if by_words is not None:
+            ranks[f"{self.name}.words"] = by_words
+        if by_vectors is not None:
+            ranks[f"{self.name}.vectors"] = by_vectors
+        return Hit(corpus.chunks[place], float(score), ranks)
+
+    # --- what a search needs ---
+
+    def _ready(self, corpus: Corpus) -> Ready:
+        shelf = getattr(corpus, "shelf", None)
+        on_disk = shelf if isinstance(shelf, Shelf) else None
+        name = self.config.index or (shown_path(on_disk.folder.name) if on_disk else "default")
+        plan = Plan(
+            schema=self.config.db_schema,
+            analyzer=self._analyzer_name if self.config.has_words else "",
+            space=self._made.space if self.config.has_vectors else "",
+            embed=lambda texts: self._embed(texts, "document"),
+            analyze=self._analyzer.terms,
+            approximate_from=self.config.approximate_from,
+            max_chars=self.config.max_chars,
+        )
+        # What an index on disk is made of decides its hash; elsewhere, only the texts are sure to differ.
+        content = on_disk.content if on_disk else None
+        return Filling(self._database, plan, name=name, content=content, chunks=corpus.chunks).ready()
+
+    def _embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Vector]:
+        """The vectors of texts, checked."""
+        vectors = sync.run(self._made.embed(texts, purpose=purpose)).vectors
+        if len(vectors) != len(texts):
+            raise self._wrong(f"{len(vectors)} vectors came for {len(texts)} texts")
+        if len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
+            raise self._wrong("vectors of different lengths came, or empty ones")
+        if not all(abs(number) <= _LARGEST for vector in vectors for number in vector):
+            raise self._wrong("a vector has a number that is not finite")
+        return vectors
+
+    def _wrong(self, what: str) -> ModelResponseError:
+        name = str(self.config.embedding_model)
+        return ModelResponseError(f"embedder {name}: {what}", backend=name)
+
+    def _cut(self, text: str) -> str:
+        return text[: self.config.max_chars].encode("utf-8", "replace").decode().strip()
+
+    @cached_property
+    def _analyzer(self) -> Analyzer:
+        return Analyzer(self.config.chinese)
+
+    @cached_property
+    def _analyzer_name(self) -> str:
+        """What changes whenever the words of a text may."""
+        return f"{self.config.chinese} {metadata.version('jackfield-words')}"
+
+    @property
+    def _database(self) -> Database:
+        with self._lock:
+            if self._opened is None:
+                dsn = self.config.dsn.get_secret_value() if self.config.dsn else self._host.settings.secret(SECRET)
+                if not dsn:
+                    raise ConfigError(
+                        f"pgvector_search needs a database: set the environment variable {SECRET} to "
+                        f"postgresql://USER:PASSWORD@HOST/DATABASE, or write it under [secrets] in the user "
+                        f"configuration file"
+                    )
+                self._opened = Database(dsn, timeout_s=self.config.timeout_s, connections=self.config.connections)
+            return self._opened
+
+    @property
+    def _made(self) -> Embedder:
+        with self._lock:
+            if self._embedder is None:
+                name, colon, model = (self.config.embedding_model or "").partition(":")
+                if not colon or not model:
+                    raise ConfigError(
+                        f"embedding_model {self.config.embedding_model!r}: name the embedder and its model, "
+                        f"as in openai:text-embedding-3-small"
+                    )
+                settings = {"model": model, **self.config.embedder_settings}
+                self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
+            return self._embedder
+
+
+_LARGEST = 3.4e38  # of 32 bits; NaN is not below it
+
+
+def _all_parts(term: str) -> list[str]:
+    """All parts of a Chinese term that are shorter than it is; [] for other languages."""
+    parts: list[str] = []
+
+    def note(part: str) -> bool:
+        parts.append(part)
+        return False
+
+    parts_of(term, note)
+    return parts

@@ -1,0 +1,147 @@
+"""What is asked of the database: one statement for a search, whichever way it ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from jackfield_pgvector_search.tables import Side
+
+_DEPTH = 100
+"""How many of each ranking are fused."""
+_CANDIDATES = 400
+"""How many chunks, those that share most with the query, are scored to the end."""
+_K1, _B = 1.5, 0.75
+_RRF = 60  # as `jackfield_documents.fuse`
+_LONGEST_TERM = 500  # characters; PostgreSQL takes 2046 bytes
+_MOST_POSITIONS = 255
+
+
+def nearest(schema: str, vectors: Side) -> str:
+    """Places and cosines: `vector`, `corpus`, `limit`, `least` (the lowest cosine, -2 for any)."""
+    return f"""
+        SELECT place, score, NULL, place_in_ranking FROM (
+            SELECT place, score, row_number() OVER (ORDER BY distance, place) AS place_in_ranking
+            FROM ({_nearest(schema, vectors, "CAST(:limit AS integer)")}) AS nearest
+        ) AS ranked WHERE score >= CAST(:least AS double precision) ORDER BY place_in_ranking
+    """  # noqa: S608 - of checked names and numbers
+
+
+def by_words(schema: str, words: Side) -> str:
+    """Places and scores by BM25: `terms`, `queries`, `times`, `corpus`, `chunks`, `mean_length`, `limit`."""
+    return f"""
+        WITH {_by_words(schema, words, "CAST(:limit AS integer)")}
+        SELECT place, score, rank, NULL FROM by_words ORDER BY rank
+    """  # noqa: S608
+
+
+def fused(schema: str, words: Side, vectors: Side) -> str:
+    """Places and scores of both rankings, fused by reciprocal rank; what both of the others take."""
+    depth = f"greatest({_DEPTH}, CAST(:limit AS integer))"
+    return f"""
+        WITH {_by_words(schema, words, depth)},
+        by_vectors AS (
+            SELECT place, row_number() OVER (ORDER BY distance, place) AS rank
+            FROM ({_nearest(schema, vectors, depth)}) AS nearest
+            WHERE score >= CAST(:least AS double precision)
+        )
+        SELECT place, coalesce(1.0::float8 / ({_RRF} + w.rank), 0) + coalesce(1.0::float8 / ({_RRF} + v.rank), 0) AS s,
+            w.rank, v.rank
+        FROM by_words AS w FULL JOIN by_vectors AS v USING (place)
+        ORDER BY s DESC, place LIMIT CAST(:limit AS integer)
+    """  # noqa: S608
+
+
+def known_terms(schema: str, words: Side) -> str:
+    """Those of `terms` that are in `corpus`; `queries` has a query for each."""
+    return f"""
+        SELECT term FROM unnest(CAST(:terms AS text[]), CAST(:queries AS text[])) AS t (term, query) WHERE EXISTS (
+            SELECT FROM {schema}.jackfield_words_{words.number} AS w
+            JOIN {schema}.jackfield_places AS p ON p.chunk = w.chunk AND p.corpus = CAST(:corpus AS bigint)
+            WHERE w.words @@ CAST(query AS tsquery)
+        )
+    """  # noqa: S608
+
+
+def _nearest(schema: str, vectors: Side, limit: str) -> str:
+    near = f"v.embedding <=> CAST(:vector AS vector({vectors.dimension}))"
+    # A vector of length 0 is near to nothing: its distance is not a number.
+    return f"""
+        SELECT p.place, {near} AS distance, coalesce(1 - nullif({near}, 'NaN'), 0) AS score
+        FROM {schema}.jackfield_vectors_{vectors.number} AS v
+        JOIN {schema}.jackfield_places AS p ON p.chunk = v.chunk AND p.corpus = CAST(:corpus AS bigint)
+        ORDER BY {near}, p.place LIMIT {limit}
+    """  # noqa: S608
+
+
+def _by_words(schema: str, words: Side, limit: str) -> str:
+    """BM25. PostgreSQL's own ranking does not know that a rare word says more than a frequent one.
+
+    Chunks that have the rarest words are chosen first, without a look at their texts; how often a word is in each is
+    only counted for those.
+    """
+    table = f"{schema}.jackfield_words_{words.number}"
+    return f"""
+        asked AS MATERIALIZED (
+            SELECT term, CAST(query AS tsquery) AS query, times
+            FROM unnest(CAST(:terms AS text[]), CAST(:queries AS text[]), CAST(:times AS double precision[]))
+            AS t (term, query, times)
+        ),
+        found AS MATERIALIZED (
+            SELECT a.term, a.times, w.chunk, p.place, w.length FROM asked AS a
+            JOIN {table} AS w ON w.words @@ a.query
+            JOIN {schema}.jackfield_places AS p ON p.chunk = w.chunk AND p.corpus = CAST(:corpus AS bigint)
+        ),
+        weights AS MATERIALIZED (
+            SELECT term, times * ln(
+                1 + (CAST(:chunks AS double precision) - count(*) + 0.5) / (count(*) + 0.5)
+            ) AS weight
+            FROM found GROUP BY term, times
+        ),
+        candidates AS MATERIALIZED (
+            SELECT place, chunk, length FROM found JOIN weights USING (term)
+            GROUP BY place, chunk, length
+            ORDER BY round(CAST(sum(weight) AS numeric), 9) DESC, length, place
+            LIMIT greatest({_CANDIDATES}, CAST(:limit AS integer))
+        ),
+        scored AS (
+            SELECT c.place, round(CAST(sum(weights.weight * n.count * {_K1 + 1} / (
+                n.count + {_K1} * (1 - {_B} + {_B} * c.length / CAST(:mean_length AS double precision))
+            )) AS numeric), 9) AS score
+            FROM candidates AS c JOIN {table} AS w USING (chunk)
+            CROSS JOIN LATERAL unnest(w.words) AS u (term, positions, labels) JOIN weights USING (term)
+            CROSS JOIN LATERAL (SELECT CAST(cardinality(u.positions) AS double precision) AS count) AS n
+            GROUP BY c.place
+        ),
+        by_words AS (
+            SELECT place, CAST(score AS double precision) AS score,
+                row_number() OVER (ORDER BY scored.score DESC, place) AS rank
+            FROM scored ORDER BY rank LIMIT {limit}
+        )
+    """  # noqa: S608
+
+
+def term_of(word: str) -> str:
+    """A word as a term that PostgreSQL can keep: of no more than 2046 bytes, without NUL and halves of characters."""
+    return word[:_LONGEST_TERM].replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def query_of(term: str) -> str:
+    """A term as a query that means it and nothing else: what PostgreSQL reads as signs is quoted."""
+    escaped = term.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def vector_text(numbers: Sequence[float]) -> str:
+    """A vector as pgvector reads it; nine digits are all that 32 bits hold."""
+    return f"[{','.join(format(number, '.9g') for number in numbers)}]"
+
+
+def words_text(terms: Iterable[str]) -> str:
+    """Terms as a tsvector: each with as many positions as it occurs, as far as PostgreSQL counts."""
+    counts = Counter(terms)
+    return " ".join(f"{query_of(term)}:{_positions(count)}" for term, count in counts.items())
+
+
+def _positions(count: int) -> str:
+    return ",".join(map(str, range(1, min(count, _MOST_POSITIONS) + 1)))

@@ -1,0 +1,159 @@
+"""The tables: what is in them, and how a schema gets them.
+
+- `jackfield_facts`: the version.
+- `jackfield_sides`: a way to look at chunks: the words of one analyzer, or the vectors of one space. Each has a table
+  of its own, `jackfield_words_N` or `jackfield_vectors_N`.
+- `jackfield_chunks`: each text once, by its content, whatever corpora it is in. The text itself is not kept.
+- `jackfield_corpora`: what is searched together; it is found once it is published.
+- `jackfield_places`: which chunk stands at which place of a corpus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield_pgvector_search.database import Connection
+
+_STEPS = (
+    """
+    CREATE TABLE {schema}.jackfield_facts (name text PRIMARY KEY, value text NOT NULL);
+    CREATE TABLE {schema}.jackfield_sides (
+        id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, what text NOT NULL UNIQUE, dimension integer
+    );
+    CREATE TABLE {schema}.jackfield_chunks (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key uuid NOT NULL UNIQUE
+    );
+    CREATE TABLE {schema}.jackfield_corpora (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, content text NOT NULL,
+        words integer REFERENCES {schema}.jackfield_sides, vectors integer REFERENCES {schema}.jackfield_sides,
+        chunks integer NOT NULL, mean_length double precision NOT NULL DEFAULT 1,
+        published timestamptz, UNIQUE (name, content)
+    );
+    CREATE TABLE {schema}.jackfield_places (
+        corpus bigint NOT NULL REFERENCES {schema}.jackfield_corpora ON DELETE CASCADE, place integer NOT NULL,
+        chunk bigint NOT NULL REFERENCES {schema}.jackfield_chunks, PRIMARY KEY (corpus, place)
+    );
+    CREATE INDEX ON {schema}.jackfield_places (chunk, corpus);
+    """,
+)
+"""What makes each version out of the one before; a schema has the version of its last step."""
+
+VERSION = len(_STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Words or vectors of chunks: the number of the table, and the length of a vector."""
+
+    number: int
+    dimension: int | None = None
+
+
+def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _STEPS) -> None:
+    """Give a schema its tables, or bring them up to date; where they are, nothing is written.
+
+    Raises:
+        ConfigError: A newer version made them.
+    """
+    version = _version(connection, schema)
+    if version < len(steps):
+        with connection.transaction():
+            connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=f"jackfield {schema}")
+            version = _version(connection, schema)  # another process may have been first
+            if not connection.run("SELECT 1 FROM pg_namespace WHERE nspname = :name", name=schema):
+                connection.run(f"CREATE SCHEMA {schema}")
+            for step in steps[version:]:
+                connection.run(step.format(schema=schema))
+            connection.run(
+                f"INSERT INTO {schema}.jackfield_facts VALUES ('version', :version) "  # noqa: S608 - a checked name
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                version=str(max(version, len(steps))),
+            )
+    if version > len(steps):
+        raise ConfigError(
+            f"the tables in schema {schema!r} have version {version}, and this jackfield-pgvector-search knows "
+            f"{len(steps)}: upgrade it, or set another db_schema"
+        )
+
+
+def _version(connection: Connection, schema: str) -> int:
+    [[table]] = connection.run("SELECT to_regclass(:name)", name=f"{schema}.jackfield_facts")
+    if table is None:
+        return 0
+    rows = connection.run(f"SELECT value FROM {schema}.jackfield_facts WHERE name = 'version'")  # noqa: S608
+    return int(rows[0][0]) if rows else 0
+
+
+def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
+    """Where the words of an analyzer are; the table is made if it is missing."""
+    side = _side(connection, schema, f"words {analyzer}", None)
+    connection.run(
+        f"CREATE TABLE IF NOT EXISTS {schema}.jackfield_words_{side.number} (chunk bigint PRIMARY KEY "
+        f"REFERENCES {schema}.jackfield_chunks ON DELETE CASCADE, length integer NOT NULL, words tsvector NOT NULL)"
+    )
+    connection.run(
+        f"CREATE INDEX IF NOT EXISTS jackfield_words_{side.number}_words "
+        f"ON {schema}.jackfield_words_{side.number} USING gin (words)"
+    )
+    return side
+
+
+def known_vectors(connection: Connection, schema: str, space: str) -> Side | None:
+    """Where the vectors of a space are; None if there are none yet."""
+    rows = connection.run(
+        f"SELECT id, dimension FROM {schema}.jackfield_sides WHERE what = :what",  # noqa: S608 - a checked name
+        what=f"vectors {space}",
+    )
+    return Side(*rows[0]) if rows else None
+
+
+def vectors_side(connection: Connection, schema: str, space: str, dimension: int) -> Side:
+    """Where the vectors of a space are; the table is made if it is missing.
+
+    Raises:
+        ConfigError: They have another length, or there is no pgvector.
+    """
+    _check_pgvector(connection)
+    side = _side(connection, schema, f"vectors {space}", dimension)
+    if side.dimension != dimension:
+        raise wrong_dimension(schema, space, kept=side.dimension, now=dimension)
+    connection.run(
+        f"CREATE TABLE IF NOT EXISTS {schema}.jackfield_vectors_{side.number} (chunk bigint PRIMARY KEY "
+        f"REFERENCES {schema}.jackfield_chunks ON DELETE CASCADE, embedding vector({dimension}) NOT NULL)"
+    )
+    return side
+
+
+def wrong_dimension(schema: str, space: str, *, kept: int | None, now: int) -> ConfigError:
+    """The error for an embedder whose vectors have changed their length."""
+    return ConfigError(
+        f"the embedder ({space}) makes vectors of {now} numbers now, and those in schema {schema!r} have {kept}: "
+        f"give it its old model or dimension back, or set another db_schema, for which everything is embedded again"
+    )
+
+
+def _side(connection: Connection, schema: str, what: str, dimension: int | None) -> Side:
+    connection.run(
+        f"INSERT INTO {schema}.jackfield_sides (what, dimension) "  # noqa: S608 - a checked name
+        "VALUES (:what, CAST(:dimension AS integer)) ON CONFLICT (what) DO NOTHING",
+        what=what,
+        dimension=dimension,
+    )
+    [[number, kept]] = connection.run(
+        f"SELECT id, dimension FROM {schema}.jackfield_sides WHERE what = :what",  # noqa: S608
+        what=what,
+    )
+    return Side(number, kept)
+
+
+def _check_pgvector(connection: Connection) -> None:
+    if connection.run("SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
+        return
+    try:
+        connection.run("CREATE EXTENSION IF NOT EXISTS vector")
+    except ToolServiceError as error:
+        raise ConfigError(
+            f"there is no pgvector in this database ({error}): install it on the server and run CREATE EXTENSION "
+            f"vector as an administrator, or set search to 'words', which needs no vectors"
+        ) from None
