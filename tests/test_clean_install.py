@@ -472,6 +472,23 @@ print([main(command) for command in commands], Path("jackfield-plugins.lock").is
         "Running shoes",
         beside=("jackfield-openai",),
     ),
+    "jackfield-pgvector-search": Job(
+        """
+import asyncio
+from jackfield.errors import ToolServiceError
+from jackfield.plugins import default_host
+from jackfield.retrieval import Block, Document, make_searcher
+from jackfield_documents import corpus_of
+
+corpus = corpus_of([Document("house.txt", (Block("Shoes."),), content_hash="1")], size_tokens=15, overlap_chars=0)
+searcher = make_searcher("pgvector_search", {"dsn": "postgresql://me:secret@127.0.0.1:1/db"}, host=default_host())
+try:
+    asyncio.run(searcher.search("shoes", corpus, limit=1))
+except ToolServiceError as error:
+    print(error)
+""",
+        "PostgreSQL at 127.0.0.1:1/db cannot be reached",
+    ),
     "jackfield-terminal": Job(
         """
 from jackfield.cli.main import main
