@@ -84,6 +84,16 @@ class TestOddTrees:
         assert Skipped("docs/loop0", "a link to a folder") in found.skipped
         assert len(expand(["docs/**/*.md"]).files) == 3
 
+    def test_a_link_to_itself_is_skipped_with_its_reason(self, tree: Path) -> None:
+        Path("docs/me.md").symlink_to("me.md")
+        Path("docs/sub/you").symlink_to("me")
+        Path("docs/sub/me").symlink_to("you")
+        for name in ("docs", "docs/**/*", "docs/*/*.md"):
+            assert "docs/sub/c.md" in names(expand([name]))
+        [one] = [one for one in expand(["docs"]).skipped if one.path == "docs/me.md"]
+        assert "symbolic links" in one.reason
+        assert expand(["docs/me.md"]).missing == ("docs/me.md",)
+
     def test_a_link_that_is_named_is_followed(self, tree: Path) -> None:
         Path("link").symlink_to(tree / "docs")
         assert names(expand(["link"]))[0] == "link/a.md"

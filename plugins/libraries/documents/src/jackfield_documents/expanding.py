@@ -174,7 +174,7 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
         for entry in entries:
             if _is_left_out(entry.name):
                 continue
-            if not entry.is_dir():
+            if not _is_folder_entry(entry):
                 yield entry.path, ""
             elif entry.is_symlink():
                 yield entry.path, "a link to a folder"
@@ -186,6 +186,13 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
+
+
+def _is_folder_entry(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _is_left_out(name: str) -> bool:
@@ -231,9 +238,9 @@ def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
         return
     for entry in _listed(folder):
         fits = fnmatch.fnmatch(entry.name, first) and (first.startswith(".") or not _is_left_out(entry.name))
-        if fits and not rest and not entry.is_dir():
+        if fits and not rest and not _is_folder_entry(entry):
             yield folder + entry.name
-        elif fits and rest and entry.is_dir():
+        elif fits and rest and _is_folder_entry(entry):
             yield from _matching(f"{folder}{entry.name}/", rest)
 
 
