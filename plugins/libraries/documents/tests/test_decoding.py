@@ -90,6 +90,11 @@ def test_binary_data_is_refused_whatever_its_name(data: bytes) -> None:
         decode(data, source="garbage.txt")
 
 
+def test_a_pdf_is_no_text_though_it_may_be_all_letters() -> None:
+    with pytest.raises(DocParserError, match=r"^report\.txt is a PDF file, not text: rename it to \.pdf$"):
+        decode(b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n", source="report.txt")
+
+
 @settings(max_examples=150)
 @given(st.binary(max_size=300))
 def test_every_byte_sequence_is_read_or_refused_with_its_name(data: bytes) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -269,6 +270,20 @@ def test_a_file_that_is_too_large_is_refused(site: Site, write: Write) -> None:
     assert read(reader, write("a.ln", b"x" * 2**20)).blocks
     with pytest.raises(DocParserError, match=r"b\.ln is larger than 1 MiB: split it, or raise max_bytes"):
         read(reader, write("b.ln", b"x" * (2**20 + 1)))
+
+
+@pytest.mark.parametrize("size_gib", [1, 900])
+def test_a_file_of_many_gigabytes_is_refused_unread(size_gib: int, site: Site, tmp_path: Path) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    with (tmp_path / "huge.ln").open("wb") as file:
+        file.truncate(size_gib * 2**30)  # it takes no room
+    tracemalloc.start()
+    try:
+        with pytest.raises(DocParserError, match=r"^huge\.ln is larger than 100 MiB: split it, or raise max_bytes$"):
+            read(site.reader(), str(tmp_path / "huge.ln"))
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_no_file_is_refused_without_waiting_for_it(site: Site, tmp_path: Path) -> None:

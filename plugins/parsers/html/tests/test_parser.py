@@ -70,6 +70,7 @@ def test_headings_have_the_level_that_they_have_in_the_page() -> None:
     assert [(block.text, block.level) for block in document.blocks] == [("a", 1), ("b", 3), ("c", 4), ("d", 0)]
 
 
-def test_a_file_that_is_not_html_is_refused_by_name() -> None:
-    with pytest.raises(DocParserError, match=r"report\.html contains binary data"):
-        HtmlParser().parse(b"%PDF-1.7\n" + bytes(range(256)) * 20, source="report.html")
+@pytest.mark.parametrize(("magic", "reason"), [(b"%PDF-1.7\n", "is a PDF file"), (b"\x89PNG", "contains binary data")])
+def test_a_file_that_is_not_html_is_refused_by_name(magic: bytes, reason: str) -> None:
+    with pytest.raises(DocParserError, match=rf"report\.html {reason}"):
+        HtmlParser().parse(magic + bytes(range(256)) * 20, source="report.html")

@@ -17,6 +17,7 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_PDF = b"%PDF-"  # such a file may be all letters and digits
 _SAMPLE_BYTES = 64 * 1024
 _FEW = 8
 _LATIN = re.compile(rb"[\xc0-\xd6\xd8-\xf6\xf8-\xff\x80\x85\x91-\x97\xa0\xa3\xa7\xa9\xab\xb0\xb4\xb7\xbb]+")
@@ -47,6 +48,8 @@ def decode(data: bytes, *, source: str) -> Decoded:
     Raises:
         DocParserError: It is not text, or its encoding cannot be detected; the message names `source`.
     """
+    if data.startswith(_PDF):
+        raise DocParserError(f"{source} is a PDF file, not text: rename it to .pdf")
     encoding = (
         _marked(data)
         or _utf16_without_mark(data)  # before UTF-8: zeros between letters are UTF-8, too

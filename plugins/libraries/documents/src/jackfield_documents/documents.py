@@ -362,11 +362,14 @@ def _bytes_of(path: str, max_bytes: int) -> bytes:
     name = _name(path)
     try:
         with open(path, "rb", opener=_open_without_waiting) as file:
-            _check_kind(os.fstat(file.fileno()), name)  # it may be another one by now
-            data = file.read(max_bytes + 1) or b""  # None where there is nothing to read yet, as in /proc
+            found = os.fstat(file.fileno())
+            _check_kind(found, name)  # it may be another one by now
+            # A file that is known to be too large is not read. Some do not know, as in /proc, and there None stands for
+            # nothing to read yet.
+            data = b"" if found.st_size > max_bytes else file.read(max_bytes + 1) or b""
     except (OSError, ValueError) as error:
         raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
-    if len(data) > max_bytes:
+    if max(found.st_size, len(data)) > max_bytes:
         raise DocParserError(f"{name} is larger than {max_bytes / 2**20:g} MiB: split it, or raise max_bytes")
     if not data:
         raise DocParserError(f"{name} is empty")
