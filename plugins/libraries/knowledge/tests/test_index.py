@@ -354,6 +354,16 @@ def _(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:5000])
 
 
+@damage("cut in half")
+def _(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@damage("without its last page")
+def _(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-4096])
+
+
 @damage("something else")
 def _(file: Path) -> None:
     file.write_bytes(b"It was a dark and stormy night. " * 300)
