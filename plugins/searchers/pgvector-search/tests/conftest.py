@@ -126,6 +126,7 @@ def of_words(request: RecordedRequest) -> Reply:
 def _packages() -> Path:
     wanted = json.dumps({"private": True, "dependencies": PACKAGES}, indent=1)
     CACHE.mkdir(parents=True, exist_ok=True)
+    (CACHE.parent / ".gitignore").write_text("*\n")
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes run tests
         done = CACHE / "done.json"
