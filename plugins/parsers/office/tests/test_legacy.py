@@ -1,20 +1,34 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import socket
 import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
 from jackfield_documents import DocumentReader
 from jackfield_office.legacy import LegacyConfig, LegacyParser
+from jackfield_office.libreoffice import _without_network
+from jackfield_office.plugin import parsers
+from jackfield_testkit.effects import undeclared, watching
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 WORD = OLE + "WordDocument".encode("utf-16-le") + bytes(500)
 
+posix = pytest.mark.skipif(os.name != "posix", reason="sessions of POSIX")
 needs_libreoffice = pytest.mark.skipif(not shutil.which("soffice"), reason="LibreOffice is not installed")
 
 
@@ -39,6 +53,9 @@ def test_without_libreoffice_the_error_says_what_to_install(monkeypatch: pytest.
         LegacyParser().parse(WORD, source="a.doc")
 
 
+# --- a program in the place of LibreOffice ----------------------------------------------------------------------------
+
+
 def program(folder: Path, script: str) -> str:
     path = folder / "office"
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -46,61 +63,216 @@ def program(folder: Path, script: str) -> str:
     return str(path)
 
 
-def test_an_office_that_never_ends_is_ended(tmp_path: Path) -> None:
-    soffice = program(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 1000")
-    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: LibreOffice takes more than 1 s"):
-        LegacyParser(LegacyConfig(soffice=soffice, timeout_s=1)).parse(WORD, source="a.doc")
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+def parse(soffice: str, **settings: Any) -> Document:
+    return LegacyParser(LegacyConfig(soffice=soffice, **settings)).parse(WORD, source="a.doc")
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process does anything; one that was killed may wait for long for somebody who asks how it ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait, for a minute at most: what is killed does not end at that very moment."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
+
+
+def pids_in(*files: Path) -> list[int]:
+    """The processes that noted themselves, as far as they came to it before they were killed."""
+    return [int(text) for text in (file.read_text() for file in files if file.exists()) if text.endswith("\n")]
+
+
+@pytest.fixture
+def answer(files: Any, tmp_path: Path) -> str:
+    """What a program in the place of LibreOffice does to give a document."""
+    made = tmp_path / "answer.docx"
+    made.write_bytes(files.word(lambda document: document.add_paragraph("Green tea.")))
+    return f'while [ "$1" != --outdir ]; do shift; done; mkdir -p "$2"; cp {made} "$2/document.docx"'
+
+
+def test_it_does_what_its_descriptor_declares_and_nothing_else(tmp_path: Path, answer: str) -> None:
+    (spec,) = (spec for spec in parsers() if spec.name == "doc")
+    with watching() as effects:
+        assert parse(program(tmp_path, answer)).blocks[0].text == "Green tea."
+    assert undeclared(effects, spec.effects) == []
+    assert effects.kinds == spec.effects == {"files", "processes"}
+    assert all(spec.effects == frozenset() for spec in parsers() if spec.name != "doc")
+
+
+@posix
+def test_it_sees_nothing_of_the_users_session_and_leaves_nothing_behind(
+    tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, temporary, note = tmp_path / "home", tmp_path / "tmp", tmp_path / "note"
+    for name, folder in (("HOME", home), ("TMPDIR", temporary), ("XDG_CONFIG_HOME", home / ".config")):
+        folder.mkdir(exist_ok=True)
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("no_proxy", "intranet.example")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("DISPLAY", ":0")
+    script = f'pwd > {note}; echo "$@" >> {note}; env >> {note}; touch "$HOME/a" "$TMPDIR/b"; {answer}'
+    parse(program(tmp_path, script))
+    folder, command, *lines = note.read_text().splitlines()
+    seen = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert Path(folder).is_relative_to(temporary.resolve())
+    assert f"-env:UserInstallation=file://{folder}/profile" in command
+    assert (seen["HOME"], seen["TMPDIR"]) == (folder, f"{folder}/tmp")
+    assert {name: value for name, value in seen.items() if "proxy" in name.lower()} == dict.fromkeys(
+        ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy"), "http://127.0.0.1:9"
+    )
+    assert not {"XDG_CONFIG_HOME", "DISPLAY"} & set(seen)
+    assert list(temporary.iterdir()) == []
+    assert sorted(path.name for path in home.rglob("*")) == [".config"]
+
+
+@posix
+def test_it_has_no_network_where_the_machine_allows_that(tmp_path: Path, answer: str) -> None:
+    if not _without_network():
+        pytest.skip("this machine allows no network of one's own")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ask = f"import socket; socket.create_connection(('127.0.0.1', {port}), timeout=60)"
+        note = tmp_path / "note"
+        parse(program(tmp_path, f'"{sys.executable}" -c "{ask}" 2> {note}; {answer}'))
+        assert "Error" in note.read_text()
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+@posix
+def test_an_office_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> None:
+    own, child = tmp_path / "own", tmp_path / "child"
+    script = f"sleep 1000 & echo $! > {child}; echo $$ > {own}; wait"
+    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: LibreOffice takes more than 3 s"):
+        parse(program(tmp_path, script), timeout_s=3)
+    wait_until(lambda: not any(map(is_running, pids_in(own, child))))
+
+
+@posix
+def test_what_an_office_leaves_running_is_ended(tmp_path: Path, answer: str) -> None:
+    child = tmp_path / "child"
+    parse(program(tmp_path, f"sleep 1000 & echo $! > {child}; {answer}"))
+    wait_until(lambda: not is_running(*pids_in(child)))
+
+
+_KILLED = """
+import sys
+from jackfield.retrieval import Document
+from jackfield_office.legacy import LegacyConfig, LegacyParser
+from jackfield_office.libreoffice import _without_network
+from jackfield_office.plugin import parsers
+from jackfield_testkit.effects import undeclared, watching
+data = bytes.fromhex(sys.stdin.read())
+LegacyParser(LegacyConfig(soffice=sys.argv[1])).parse(data, source="a.doc")
+"""
+
+
+@posix
+def test_an_office_ends_when_the_process_that_asked_for_it_is_killed(tmp_path: Path) -> None:
+    temporary, child, ready = tmp_path / "tmp", tmp_path / "child", tmp_path / "ready"
+    temporary.mkdir()
+    soffice = program(tmp_path, f"sleep 1000 & echo $! > {child}; echo $$ > {ready}.new; mv {ready}.new {ready}; wait")
+    process = subprocess.Popen(
+        [sys.executable, "-c", _KILLED, soffice],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert process.stdin is not None
+    process.stdin.write(WORD.hex().encode())
+    process.stdin.close()
+    wait_until(ready.exists)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(map(is_running, pids_in(ready, child))))
+    wait_until(lambda: list(temporary.iterdir()) == [])
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
 def test_an_office_that_makes_nothing_is_an_error(tmp_path: Path, script: str) -> None:
     with pytest.raises(DocParserError, match=r"^a\.doc is damaged or encrypted: LibreOffice cannot read it"):
-        LegacyParser(LegacyConfig(soffice=program(tmp_path, script))).parse(WORD, source="a.doc")
+        parse(program(tmp_path, script))
 
 
 def test_an_office_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(DocParserError, match=r"^a\.doc (cannot be read|is damaged)"):
-        LegacyParser(LegacyConfig(soffice="/no/such/office")).parse(WORD, source="a.doc")
+    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: there is no program '/no/such/office'"):
+        parse("/no/such/office")
 
 
-def turned(data: bytes, old: str, new: str, folder: Path) -> Path:
+# --- LibreOffice itself -----------------------------------------------------------------------------------------------
+
+
+def turned(data: bytes, old: str, new: str, folder: Path) -> bytes:
     """A file in another format, by LibreOffice itself."""
     (folder / f"file.{old}").write_bytes(data)
     profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
     command = ["soffice", "--headless", profile, "--convert-to", new, "--outdir", str(folder), f"{folder}/file.{old}"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return folder / f"file.{new}"
+    subprocess.run(command, check=True, capture_output=True, timeout=170)
+    return (folder / f"file.{new}").read_bytes()
+
+
+def letter(document: Any, picture: Any) -> None:
+    document.add_heading("Tea", 1)
+    document.add_paragraph("Green tea.")
+    table = document.add_table(2, 2)
+    for place, text in enumerate(("a|b", "c", "d", "e")):
+        table.cell(*divmod(place, 2)).text = text
+    document.add_paragraph("end").add_run().add_picture(picture)
+
+
+def slides(presentation: Any) -> None:
+    slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+    slide.shapes.title.text = "Tea"
+    slide.notes_slide.notes_text_frame.text = "Pour slowly."
 
 
 @needs_libreoffice
 @pytest.mark.slow
-def test_a_word_file_of_before_2007_is_read_in_a_process_with_limits(files: Any, tmp_path: Path) -> None:
-    def write(document: Any) -> None:
-        document.add_heading("Tea", 1)
-        document.add_paragraph("Green tea.")
-        table = document.add_table(2, 2)
-        for place, text in enumerate(("a|b", "c", "d", "e")):
-            table.cell(*divmod(place, 2)).text = text
-        document.add_paragraph("end")
-
-    document = asyncio.run(DocumentReader().read(turned(files.word(write), "docx", "doc", tmp_path)))
-    assert [(block.kind, block.text) for block in document.blocks] == [
+def test_files_of_before_2007_are_read_at_the_same_time_and_nothing_in_them_is_fetched(
+    files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    with listening(asked) as url:
+        linked = files.linked_picture(files.word(lambda document: letter(document, files.dot())), f"{url}/picture.png")
+        (tmp_path / "a.doc").write_bytes(turned(linked, "docx", "doc", tmp_path))
+        (tmp_path / "b.ppt").write_bytes(turned(files.slides(slides), "pptx", "ppt", tmp_path))
+        asked.clear()  # LibreOffice 7.4 has asked for the picture when it made the file
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        reading = asyncio.run(DocumentReader().read_all([tmp_path / "a.doc", tmp_path / "b.ppt"]))
+    assert dict(reading.errors) == {}
+    word, powerpoint = reading.documents
+    assert [(block.kind, block.text) for block in word.blocks] == [
         ("heading", "Tea"),
         ("paragraph", "Green tea."),
         ("table", "| a\\|b | c |\n|---|---|\n| d | e |"),
         ("paragraph", "end"),
     ]
+    assert [(block.page, block.text) for block in powerpoint.blocks] == [(1, "Tea"), (1, "Notes: Pour slowly.")]
+    assert asked == []
 
 
-@needs_libreoffice
-@pytest.mark.slow
-def test_slides_of_before_2007_are_read(files: Any, tmp_path: Path) -> None:
-    def write(presentation: Any) -> None:
-        slide = presentation.slides.add_slide(presentation.slide_layouts[1])
-        slide.shapes.title.text = "Tea"
-        slide.notes_slide.notes_text_frame.text = "Pour slowly."
+@contextmanager
+def listening(asked: list[str]) -> Iterator[str]:
+    """A server that has nothing, and notes what it is asked for."""
 
-    data = turned(files.slides(write), "pptx", "ppt", tmp_path).read_bytes()
-    document = LegacyParser().parse(data, source="x.ppt")
-    assert [(block.page, block.text) for block in document.blocks] == [(1, "Tea"), (1, "Notes: Pour slowly.")]
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_HEAD = do_OPTIONS = do_GET  # noqa: N815 - http.server's names
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

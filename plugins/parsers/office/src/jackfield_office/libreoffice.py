@@ -1,0 +1,127 @@
+"""Run LibreOffice on one file, apart from everything else on the machine.
+
+It has a profile, a home and a place for temporary files of its own, all in one folder; no network where the machine
+allows that, and proxies that lead nowhere everywhere; limits of memory and time. It ends with its children, however
+it ends: in time, out of time, or because the process that asked for it was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+_MEMORY_KIB = 4 * 2**20  # more than a parser may have
+_CPU_S = 90
+# Nothing that a document names is loaded, and nothing in it is run. For links in files of before 2007, LibreOffice 7.4
+# ignores the first of these.
+_SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema">
+<item oor:path="/org.openoffice.Office.Common/Security/Scripting">
+<prop oor:name="BlockUntrustedRefererLinks" oor:op="fuse"><value>true</value></prop>
+<prop oor:name="DisableActiveContent" oor:op="fuse"><value>true</value></prop>
+<prop oor:name="DisableMacrosExecution" oor:op="fuse"><value>true</value></prop>
+</item></oor:items>
+"""
+# `$0` is the folder, and what follows is the command. The standard input is a pipe that nobody writes to: it ends when
+# whoever holds the other end does, and then all of the session is killed.
+_WATCHED = f"""
+exec 3<&0 </dev/null
+ulimit -S -v {_MEMORY_KIB}; ulimit -S -t {_CPU_S}
+"$@" 3<&- &
+office=$!
+{{ read -r _ <&3; trap "" TERM; kill -9 $office; rm -rf -- "$0"; kill -9 0; }} &
+watcher=$!
+exec 3<&-
+wait $office
+kill $watcher
+wait
+kill -9 0
+"""
+_NOWHERE = "http://127.0.0.1:9"
+# Of the user's session: other folders, and programs that LibreOffice would talk to.
+_LEFT_OUT = ("xdg_", "dbus_", "display", "wayland_display")
+
+
+def convert(program: str, file: Path, kind: str, folder: Path, *, timeout_s: float) -> Path:
+    """Turn a file into another kind; the result does not exist if LibreOffice could not make it.
+
+    Args:
+        program: LibreOffice.
+        file: What is turned, in the folder.
+        kind: The extension of the result.
+        folder: Everything is written here.
+        timeout_s: How long it may take.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer.
+        OSError: It cannot be started.
+    """
+    profile = folder / "profile"
+    (profile / "user").mkdir(parents=True)
+    (profile / "user" / "registrymodifications.xcu").write_text(_SETTINGS)
+    (folder / "tmp").mkdir()
+    options = ["--headless", "--norestore", "--nolockcheck", f"-env:UserInstallation={profile.as_uri()}"]
+    made = folder / "made"
+    _run([program, *options, "--convert-to", kind, "--outdir", str(made), str(file)], folder, timeout_s)
+    return made / f"{file.stem}.{kind}"
+
+
+def _run(command: Sequence[str], folder: Path, timeout_s: float) -> None:
+    if os.name == "posix":
+        command = ["/bin/sh", "-c", _WATCHED, str(folder), *_without_network(), *command]
+    process = subprocess.Popen(  # noqa: S603 - a program that the user has installed
+        command,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=_environment(folder),
+    )
+    try:
+        process.wait(timeout_s)
+    finally:
+        if process.poll() is None:
+            _kill(process)
+        if process.stdin:
+            process.stdin.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        # A user's `no_proxy` names the hosts of the own network: those are asked without the proxy.
+        if not name.lower().startswith(_LEFT_OUT) and not name.lower().endswith("_proxy")
+    }
+    proxies = {f"{scheme}_proxy": _NOWHERE for scheme in ("http", "https", "ftp", "all")}
+    return {**kept, **proxies, "HOME": str(folder), "TMPDIR": str(folder / "tmp")}
+
+
+@cache
+def _without_network() -> tuple[str, ...]:
+    """What stands before a command so that it has no network; () where the machine does not allow that."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return ()
+    command = (unshare, "--user", "--map-root-user", "--net", "--")
+    try:
+        tried = subprocess.run([*command, "true"], capture_output=True, timeout=30, check=False)  # noqa: S603 - as above
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return command if tried.returncode == 0 else ()
