@@ -32,6 +32,12 @@ def test_each_block_has_its_headings_and_its_page() -> None:
     ]
 
 
+def test_headings_of_ever_deeper_levels_do_not_pile_up() -> None:
+    places = list(places_of(document(*(Block(f"{level}", kind="heading", level=level) for level in range(1, 500)))))
+    assert places[8].headings == tuple(map(str, range(1, 10)))
+    assert places[-1].headings == (*map(str, range(1, 9)), "499")
+
+
 @given(st.lists(st.text(max_size=6), max_size=8))
 def test_the_offsets_lead_to_the_texts(texts: list[str]) -> None:
     made = document(*map(Block, texts))

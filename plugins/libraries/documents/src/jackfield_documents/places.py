@@ -10,6 +10,7 @@ from jackfield.retrieval import Block, Document
 
 BETWEEN_BLOCKS = "\n\n"
 _HEADING_CHARS = 200  # of a heading that is carried along with everything below it
+_DEEPEST = 9  # levels, as Word has; a page on the web may claim any, and each chunk carries all headings above it
 _PIPE = re.compile(r"(?<!\\)\|")
 
 
@@ -20,7 +21,7 @@ class Place:
     Attributes:
         block: The block.
         page: The page it begins on: its own, or that of the block before it; None for formats without pages.
-        headings: The headings it stands under, outermost first; a heading stands under itself.
+        headings: The headings it stands under, outermost first, of nine levels at most; a heading stands under itself.
         start: The offset of its text in `text_of` the document, in characters; it ends at `start + len(block.text)`.
     """
 
@@ -45,7 +46,7 @@ def places_of(document: Document) -> Iterator[Place]:
             continue
         page = page if block.page is None else block.page
         if block.kind == "heading":
-            level = max(1, block.level)
+            level = min(max(1, block.level), _DEEPEST)
             path = (*(entry for entry in path if entry[0] < level), (level, block.text.strip()[:_HEADING_CHARS]))
         yield Place(block, page, tuple(text for _, text in path), start)
         start += len(block.text) + len(BETWEEN_BLOCKS)
