@@ -18,6 +18,7 @@ texts = st.text(alphabet="abcdefg ABC.,!?。，\n中文字句", min_size=1, max_
 kinds = st.sampled_from(["heading", "paragraph", "list", "table", "code"])
 sizes = st.integers(min_value=1, max_value=80)
 counters = st.sampled_from([estimate_tokens, len, lambda text: len(text.encode())])
+counters_of_any = st.sampled_from([estimate_tokens, len, lambda text: len(text.encode("utf-8", "surrogatepass"))])
 
 
 @st.composite
@@ -271,3 +272,36 @@ def test_where_less_fits_less_is_repeated() -> None:
     chunks = chunk_document(Document("a", blocks, "h"), size_tokens=60, overlap_chars=150, count_tokens=words)
     assert len(chunks) == 6
     assert all(0 < chunk.overlap < 60 for chunk in chunks[1:])
+
+
+ANY_TEXT = st.text(st.characters(codec=None), min_size=1, max_size=80)  # surrogates and control characters, too
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.builds(Block, ANY_TEXT, st.sampled_from(["paragraph", "list", "table", "code"])), max_size=6),
+    sizes,
+    st.integers(0, 60),
+    counters_of_any,
+)
+def test_of_any_text_no_sign_is_lost_or_changes_its_place_and_chunks_fit(
+    blocks: list[Block], size: int, overlap: int, count: TokenCounter
+) -> None:
+    document = Document("a.txt", tuple(blocks), "hash")
+    chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
+    kept = [block.text for block in blocks if block.text.strip()]
+    assert squeezed("".join(chunk.text[chunk.overlap :] for chunk in chunks)) == squeezed("".join(kept))
+    for chunk in chunks:
+        own = chunk.text[chunk.overlap :]
+        assert chunk.tokens == count(chunk.text)
+        assert chunk.tokens <= size or len(own.strip()) == 1
+        assert len(chunk.id) == 32
+
+
+@settings(max_examples=60)
+@given(documents(), sizes)
+def test_nothing_is_repeated_but_table_headers_where_no_overlap_is_asked_for(document: Document, size: int) -> None:
+    for chunk in chunk_document(document, size_tokens=size, overlap_chars=0):
+        start = len(f"[page: {chunk.page}]\n") if chunk.page is not None else 0
+        repeated = chunk.text[start : start + chunk.overlap]
+        assert repeated == "" or "|" in repeated

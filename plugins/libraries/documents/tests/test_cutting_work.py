@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from jackfield.retrieval import Block, BlockKind, Document
@@ -38,6 +40,39 @@ def test_each_character_is_counted_a_few_times(name: str, kind: BlockKind) -> No
     chunks = chunk_document(Document("s", (Block(text, kind=kind),), "h"), count_tokens=count)
     assert sum(len(chunk.text) for chunk in chunks) >= len(text.strip())
     assert counted <= 10 * len(text), f"each character is counted {counted / len(text):.1f} times"
+
+
+DOCUMENTS: dict[str, Callable[[int], tuple[Block, ...]]] = {
+    "paragraphs": lambda count: tuple(Block(f"Paragraph {number}.") for number in range(count)),
+    "single letters": lambda count: tuple(Block("a") for _ in range(count)),
+    "headings": lambda count: tuple(Block(f"Part {number}", "heading", level=1) for number in range(count)),
+    "headings that go down": lambda count: tuple(Block("Part", "heading", level=number) for number in range(1, count)),
+    "a heading each": lambda count: tuple(
+        Block("Part", "heading", level=1) if number % 2 else Block("Text.") for number in range(count)
+    ),
+    "a page each": lambda count: tuple(Block("Text.", page=1000 + number) for number in range(count)),
+    "tables": lambda count: tuple(Block("| a |\n|---|\n| b |", "table") for _ in range(count)),
+}
+
+
+@pytest.mark.parametrize("size", [1, 10, 500])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_many_blocks_are_counted_as_often_as_few(name: str, size: int) -> None:
+    counted = 0
+
+    def count(part: str) -> int:
+        nonlocal counted
+        counted += 1 + len(part)
+        return estimate_tokens(part)
+
+    def work(blocks: int) -> float:
+        nonlocal counted
+        counted = 0
+        chunk_document(Document("s", DOCUMENTS[name](blocks), "h"), size_tokens=size, count_tokens=count)
+        return counted / blocks
+
+    few, many = work(200), work(1600)
+    assert many <= 1.5 * few + 10, f"each of 200 blocks takes {few:.0f} steps, and each of 1600 takes {many:.0f}"
 
 
 @pytest.mark.timeout(40)

@@ -61,6 +61,11 @@ def test_title_and_metadata_are_kept() -> None:
     assert document.metadata == {"encoding": "utf-8", "author": "Ada Byron"}
 
 
+def test_the_title_is_not_a_part_of_the_text() -> None:
+    document = HtmlParser().parse(b"<html><head><title>My T</title></head><body><p>Hello</p>", source="x.html")
+    assert (document.title, [block.text for block in document.blocks]) == ("My T", ["Hello"])
+
+
 def test_without_a_title_the_first_heading_is_one() -> None:
     assert HtmlParser().parse(b"<h2>Sorts</h2><h1>Tea</h1><p>Text.", source="tea.html").title == "Tea"
 
