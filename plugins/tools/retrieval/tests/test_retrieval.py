@@ -123,6 +123,16 @@ def test_one_name_for_two_documents_is_said(tmp_path: Path) -> None:
         ask(RetrievalTool(), files, query="q", files=["x.md"])
 
 
+@pytest.mark.skipif(os.name != "posix", reason="names of any bytes")
+@pytest.mark.parametrize(
+    ("name", "shown"), [(b"line\nbreak.txt", r"line\nbreak.txt"), (b"half \xff.txt", r"half \udcff.txt")]
+)
+def test_a_name_of_any_bytes_is_shown_whole(tmp_path: Path, name: bytes, shown: str) -> None:
+    path = f"{tmp_path}/{os.fsdecode(name)}"
+    Path(path).write_text("All is well.")
+    assert passages(ask(RetrievalTool(), [path], query="x"))[0]["url"] == shown
+
+
 def test_without_documents_nothing_is_found() -> None:
     assert passages(ask(RetrievalTool(), [], query="x")) == []
 

@@ -9,6 +9,7 @@ from typing import Any
 from jackfield.errors import DocParserError
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
+from jackfield.retrieval import shown_path
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_documents import RAGConfig, file_meant
 from jackfield_retrieval.plugin import tools
@@ -60,7 +61,12 @@ class RetrievalTool(BaseTool):
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
             raise DocParserError("no document could be read: " + "; ".join(problems))
-        shown = [{"url": basename_of(passage["url"]), "text": passage["text"]} for passage in found.passages]
+        # Passages are grouped by source. Their `url` is escaped, and has backslashes that divide no folders.
+        sources = dict.fromkeys(chunk.source for chunk in found.chunks)
+        shown = [
+            {"url": shown_path(basename_of(source)), "text": passage["text"]}
+            for source, passage in zip(sources, found.passages, strict=True)
+        ]
         lines = [json.dumps(shown, ensure_ascii=False, indent=4), *(f"could not be read: {e}" for e in found.errors)]
         lines += [f"not everything was searched: {failure}" for failure in found.failures]
         return ToolResult("\n\n".join(lines), found.metadata())
