@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from jackfield_doc_parser.parts import part_of
 from jackfield_doc_parser.simple import SimpleDocParser
 from jackfield_doc_parser.vocabulary import ExtractDocVocabulary
 from jackfield_documents import DocumentReader
+from jackfield_testkit.server import FakeOpenAI
 
 TOOLS = (SimpleDocParser, DocParser, ExtractDocVocabulary)
 TWO_PAGES = "First page.\n\nStill the first.\fSecond page."
@@ -284,6 +286,38 @@ def test_a_pattern_of_a_model_opens_no_folder(tmp_path: Path) -> None:
 def test_a_model_may_read_what_tools_have_put_into_the_workspace(tmp_path: Path) -> None:
     written(tmp_path, report="All is well.")
     assert ask(SimpleDocParser(), [], tmp_path, url="report.txt").content == "All is well."
+
+
+def test_no_url_is_fetched_whoever_names_it(tmp_path: Path) -> None:
+    with FakeOpenAI() as server:
+        url = f"{server.url}/..%2F..%2Fvictim.txt"
+        for tool in TOOLS:
+            arguments = {"files": [url]} if tool is ExtractDocVocabulary else {"url": url}
+            with pytest.raises(ToolArgumentError, match="there is no document"):
+                ask(tool(), [], tmp_path, **arguments)
+            with pytest.raises(DocParserError, match="cannot fetch URLs: download the file first"):
+                ask(tool(), [url], tmp_path, **arguments)
+        assert server.requests == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of any bytes")
+def test_a_name_of_any_bytes_is_read_and_shown_without_them(tmp_path: Path) -> None:
+    for name in (b"line\nbreak.txt", b"half \xed\xa0\xbd.txt", b"\x1b[31mred.txt", "é".encode() * 120 + b".txt"):
+        Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_text("All is well.")  # noqa: PTH118
+    result = ask(SimpleDocParser(), [str(tmp_path)], url=str(tmp_path))
+    assert result.content.count("All is well.") == 4
+    assert all(name.isprintable() for name in result.metadata["sources"])
+    assert "line\\nbreak.txt" in result.content
+    result.content.encode()
+
+
+def test_what_is_not_text_is_not_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "ls").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "letter.txt").write_bytes(b"\x7fELF" + bytes(range(256)) * 40)
+    for name in ("ls", "letter.txt"):
+        with pytest.raises(DocParserError, match=f"no document could be read: {name} "):
+            ask(SimpleDocParser(), [str(tmp_path / name)], url=name)
 
 
 def test_an_index_is_not_a_document(tmp_path: Path) -> None:

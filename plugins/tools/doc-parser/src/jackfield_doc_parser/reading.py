@@ -53,7 +53,7 @@ class Readings:
 
 def shown_name(source: str) -> str:
     """The name of a document, for a model."""
-    return basename_of(shown_path(source))
+    return shown_path(basename_of(source))  # in this order: what is escaped has backslashes
 
 
 class Documents:

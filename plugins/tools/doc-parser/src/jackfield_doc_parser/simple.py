@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -70,7 +70,7 @@ class SimpleDocParser(DocumentTool):
     def _pages(self, readings: Readings, number: int) -> ToolResult:
         most = self.config.max_ref_token
         items = self._items.of(
-            readings, lambda: [item for document in readings.documents for item in _items(document, most)]
+            readings, lambda: [item for document in readings.documents for item in _items_of(document, most)]
         )
         part = part_of(items, number, max_tokens=most, tokens_of=lambda item: item.tokens)
         by_document = [
@@ -96,14 +96,15 @@ class _Item:
     tokens: int
 
 
-def _texts(chunks: Iterable[Chunk], *, named: bool) -> list[str]:
-    shown = passages(chunks)
+def _texts(chunks: Sequence[Chunk], *, named: bool) -> list[str]:
+    names = (f"[document: {shown_name(source)}]" for source in dict.fromkeys(chunk.source for chunk in chunks))
     return [
-        "\n".join([*([f"[document: {shown_name(entry['url'])}]"] if named else []), *entry["text"]]) for entry in shown
+        "\n".join([name, *entry["text"]] if named else entry["text"])
+        for name, entry in zip(names, passages(chunks), strict=True)
     ]
 
 
-def _items(document: Document, most: int) -> Iterator[_Item]:
+def _items_of(document: Document, most: int) -> Iterator[_Item]:
     for place in places_of(document):
         is_table = place.block.kind == "table"
         for text in cut_to_fit(place.block.text, most, estimate_tokens, by_line=is_table):
