@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -130,6 +131,23 @@ def test_it_sees_nothing_of_the_users_session_and_leaves_nothing_behind(
     assert not {"XDG_CONFIG_HOME", "DISPLAY"} & set(seen)
     assert list(temporary.iterdir()) == []
     assert sorted(path.name for path in home.rglob("*")) == [".config"]
+
+
+@posix
+def test_two_run_at_once_each_in_its_own_folder(tmp_path: Path, answer: str) -> None:
+    # Each waits until the other has begun.
+    scripts = [
+        f"pwd > {tmp_path}/{one}.new; mv {tmp_path}/{one}.new {tmp_path}/{one}; "
+        f"until [ -e {tmp_path}/{other} ]; do sleep 0.02; done; {answer}"
+        for one, other in (("first", "second"), ("second", "first"))
+    ]
+    for number, script in enumerate(scripts):
+        (tmp_path / f"at{number}").mkdir()
+        program(tmp_path / f"at{number}", script)
+    with ThreadPoolExecutor(2) as pool:
+        documents = list(pool.map(lambda number: parse(str(tmp_path / f"at{number}" / "office")), range(2)))
+    assert [document.blocks[0].text for document in documents] == ["Green tea."] * 2
+    assert (tmp_path / "first").read_text() != (tmp_path / "second").read_text()
 
 
 @posix
