@@ -61,8 +61,9 @@ class DocumentCache:
         path = self._path(fingerprint)
         try:
             data = path.read_bytes()
-            if time.time() - path.stat().st_mtime > _TOUCH_S:
-                os.utime(path)
+            with contextlib.suppress(OSError):  # it is there for reading only, or was deleted just now
+                if time.time() - path.stat().st_mtime > _TOUCH_S:
+                    os.utime(path)
             return _document(data, source, fingerprint.content_hash)
         except FileNotFoundError:
             return None
