@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, DocParserError, ToolArgumentError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import FunctionCall
 from jackfield.plugins import default_host
 from jackfield.retrieval import Block, Document
+from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tokens import estimate_tokens
 from jackfield.tools import BaseTool, PlannedCall, ToolContext, ToolExecutor, ToolResult, Workspace, find_tool
 from jackfield_doc_parser.chunks import DocParser
@@ -350,3 +352,19 @@ def test_a_schema_needs_no_import_of_its_tool() -> None:
         assert found.schema("zh")["description"] != found.schema("en")["description"]
         assert found.file_access
         assert not found.is_loaded
+
+
+def test_a_model_reads_a_document_part_by_part_in_an_agent(tmp_path: Path) -> None:
+    files = written(tmp_path, guide="A sentence of some words. " * 40 + "The last word is otter.")
+    model = ScriptedModel(
+        [
+            calls(("simple_doc_parser", {"url": "guide.txt"})),
+            calls(("simple_doc_parser", {"url": "guide.txt", "part": 3})),
+            answer("It ends with an otter."),
+        ]
+    )
+    agent = FnCallAgent([{"name": "simple_doc_parser", "max_ref_token": 100}], model, files=files)
+    result = agent.ask("How does the guide end?")
+    assert "part 1 of 3" in model.requests[1].messages[-1].get_text_content()
+    assert "The last word is otter." in model.requests[2].messages[-1].get_text_content()
+    assert [str(source) for source in result.sources] == ["guide.txt"]
