@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from jackfield.errors import DocParserError
@@ -95,7 +96,7 @@ class Package:
             target = entry.get("Target") or ""
             is_external = entry.get("TargetMode") == "External"
             if not is_external:
-                target = posixpath.normpath(posixpath.join("/", folder, unquote(target))).lstrip("/")
+                target = _path(folder, target)
             kind = (entry.get("Type") or "").rpartition("/")[2]
             found[entry.get("Id") or ""] = Relation(kind, target, is_external)
         return found
@@ -119,3 +120,8 @@ class Package:
             if relation.kind == "officeDocument" and relation.target in self._archive.names:
                 return relation.target if relation.target.startswith(main) else ""
         return ""
+
+
+@lru_cache(maxsize=1000)  # most slides refer to the same few layouts
+def _path(folder: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join("/", folder, unquote(target))).lstrip("/")

@@ -145,7 +145,7 @@ class _Reader:
             self.read(box)
 
     def _style_of(self, paragraph: Element) -> tuple[_Style, tuple[str, int] | None]:
-        properties = _child(paragraph, _PPR)
+        properties = _properties(paragraph, _PPR)
         if properties is None:
             return self.styles.get("", _Style()), None
         style = self.styles.get(_value(properties, "pStyle") or "", _Style())
@@ -264,7 +264,7 @@ def _inside(parent: Element, tag: str) -> Iterator[Element]:
 def _merging(cell: Element) -> tuple[bool, int]:
     """Whether a cell is a part of the one above it, and how many columns it spans."""
     is_merged, span = False, 1
-    properties = _child(cell, _TCPR)
+    properties = _properties(cell, _TCPR)
     for entry in () if properties is None else properties:
         if entry.tag == _W + "vMerge":
             is_merged = entry.get(_W + "val") in (None, "continue")
@@ -279,6 +279,11 @@ def _title(blocks: list[Block]) -> str:
 
 
 # --- styles and numbering ---
+
+
+def _properties(parent: Element, tag: str) -> Element | None:
+    """The properties of a paragraph or a cell, which come first if there are any."""
+    return parent[0] if len(parent) and parent[0].tag == tag else None
 
 
 def _child(parent: Element, tag: str) -> Element | None:
