@@ -14,7 +14,7 @@ from jackfield_markup.trees import Element
 _LONGEST_LINK = 300  # characters; longer ones are for machines, or are the picture itself
 _LONGEST_CELL = 2000  # characters; in a table of data no cell is that long
 _MOST_SPAN = 1000  # columns or rows (HTML, 4.9.11)
-_BREAK = "\v"  # which no page shows
+_BREAK = "\v"  # which stands in no page
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(("ul", "ol", "menu", "dl", "dir"))
 _ITEMS = frozenset(("li", "dt", "dd"))
@@ -30,6 +30,8 @@ _APART_TAGS = (
 )
 _UNSEEN = frozenset(_UNSEEN_TAGS.split())
 _APART = frozenset(_APART_TAGS.split())
+# What has a say in the blocks; all other elements are text in a line.
+_STRUCTURE = frozenset((*_APART, *_HEADINGS, *_LISTS, *_ITEMS, *_CODE, "pre", "br", "hr", "img", "a"))
 
 
 def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = None) -> Iterator[Block]:
@@ -43,6 +45,7 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
         leave_out: Whether an element is left out, with all that is in it.
     """
     writer = _Writer()
+    inline = writer.inline
     walker = etree.iterwalk(root, events=("start", "end"))
     skipped = None
     for event, element in walker:
@@ -50,6 +53,10 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
         if event == "start":
             if _is_unseen(element, tag) or (leave_out and leave_out(element)):
                 skipped = element
+            elif tag not in _STRUCTURE:
+                if text := element.text:
+                    inline.append(text)
+                continue
             elif writer.start(tag, element):
                 continue
             else:
@@ -58,10 +65,10 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
             continue
         if element is skipped:
             skipped = None
-        else:
+        elif tag in _STRUCTURE:
             writer.end(tag, element)
         if element is not root and (tail := element.tail):
-            writer.text(tail)
+            inline.append(tail)
         if writer.done:
             yield from writer.take()
     writer.flush_all()
@@ -103,10 +110,6 @@ class _Writer:
         done, self.done = self.done, []
         return done
 
-    def text(self, text: str) -> None:
-        """Text that stands in a line."""
-        self.inline.append(text.replace(_BREAK, " ") if _BREAK in text else text)
-
     # --- elements ---
 
     def start(self, tag: str, element: Element) -> bool:
@@ -125,7 +128,7 @@ class _Writer:
         else:
             self._start_inline(tag, element)
         if text := element.text:
-            self.text(text)
+            self.inline.append(text)
         return True
 
     def end(self, tag: str, element: Element) -> None:
@@ -174,7 +177,7 @@ class _Writer:
         elif tag == "hr":
             self.flush()
         elif tag == "img":
-            self.text(element.get("alt") or "")
+            self.inline.append(element.get("alt") or "")
         elif (tag == "a" or tag in _CODE) and not self.level and all(mark.tag != tag for mark in self.marks):
             self.marks.append(_Mark(tag, len(self.inline), self.flushes))
 
@@ -237,7 +240,7 @@ class _Writer:
         self._apart("".join(element.itertext()).strip("\n").rstrip(), "code")
 
     def _table(self, element: Element, rows: Sequence[Sequence[Element]]) -> None:
-        caption = element.find("caption")
+        caption = next(element.iterchildren("caption"), None)
         if caption is not None:
             self._apart(_lines_of("".join(caption.itertext())), "paragraph")
         self._apart(pipe_table(_texts(rows)), "table")
@@ -251,7 +254,7 @@ class _Writer:
 def _is_unseen(element: Element, tag: object) -> bool:
     if not isinstance(tag, str) or tag in _UNSEEN:
         return True
-    if not element.attrib:
+    if not element.keys():
         return False
     style = element.get("style")
     if style and "none" in style and "display:none" in style.replace(" ", "").lower():
@@ -318,9 +321,9 @@ def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
         for cell in row:
             if below:
                 spare -= _from_above(texts, below)
-            text = _cell_text(cell)
+            text = _cell_text(cell) if len(cell) else _lines_of(cell.text or "")
             texts.append(text)
-            if not cell.attrib:
+            if not cell.keys():
                 continue
             width = min(_number(cell.get("colspan"), 1), _MOST_SPAN)
             height = min(_number(cell.get("rowspan"), 1), _MOST_SPAN)
@@ -350,6 +353,4 @@ def _from_above(texts: list[str], below: dict[int, tuple[str, int]]) -> int:
 
 
 def _cell_text(cell: Element) -> str:
-    if not len(cell):
-        return _lines_of(cell.text or "")
     return "\n".join(block.text for block in blocks_of(cell))

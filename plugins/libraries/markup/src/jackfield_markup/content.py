@@ -85,7 +85,7 @@ def _is_menu(element: Element) -> bool:
     tag = element.tag
     if tag in ("nav", "footer"):
         return True
-    if not element.attrib or tag in ("body", "main", "article"):
+    if not element.keys() or tag in ("body", "main", "article"):
         return False
     if element.get("role") in _ROLES:
         return True
