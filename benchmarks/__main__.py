@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 
-from benchmarks import calls, documents, knowledge, many, search, server, start
+from benchmarks import calls, documents, folder, knowledge, many, search, server, start
 from benchmarks.measure import Row
 
 
@@ -30,6 +30,7 @@ def main() -> None:
             "parallel": lambda: many.parallel_tools(servers, qwen_python),
             "runs": lambda: many.concurrent_runs(servers),
             "parse": lambda: documents.parsing(qwen_python),
+            "folder": folder.reading_a_folder,
             "index": knowledge.kept_index,
             "search": search.by_words,
         }

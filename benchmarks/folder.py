@@ -1,0 +1,94 @@
+"""Row 8, folder: 500 documents of five kinds, read with the cores that there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.files import docx_file, html_file, pdf_file, pptx_file, xlsx_file
+from benchmarks.measure import Row
+
+FILES = 500
+
+
+def reading_a_folder() -> list[Row]:
+    """How busy the cores are, and how much memory all processes hold together at most."""
+    with tempfile.TemporaryDirectory() as folder:
+        _fill(Path(folder))
+        command = [sys.executable, "-m", "benchmarks.folder", folder]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
+    told = json.loads(done.stdout.splitlines()[-1])
+    name = f"8 folder of {FILES} documents"
+    return [
+        Row(name, f"{told['wall_s']:.1f} s", f"{told['cpu_s']:.1f} s of CPU on {told['cores']} cores"),
+        Row(f"{name}: busy cores", f"{told['cpu_s'] / told['wall_s']:.2f}", "", None, f"{told['cores']}"),
+        Row(f"{name}: memory of all", f"{told['memory_mb']:.0f} MB", "", None, "500 MB"),
+    ]
+
+
+def _fill(folder: Path) -> None:
+    """Files of a few pages each, none the same as another."""
+    kinds = {
+        "pdf": lambda n: pdf_file(8 + n % 5),
+        "docx": lambda n: docx_file(5 + n % 5),
+        "pptx": lambda n: pptx_file(5 + n % 5),
+        "html": lambda n: html_file(10 + n % 5),
+        "xlsx": lambda n: xlsx_file(1000 + n),
+    }
+    for number in range(FILES):
+        kind = list(kinds)[number % len(kinds)]
+        (folder / f"{number}.{kind}").write_bytes(kinds[kind](number // len(kinds)))
+
+
+def main() -> None:
+    """Read the files of a folder, and print what it took."""
+    from jackfield import sync
+    from jackfield_documents import DocumentReader
+
+    files = sorted(Path(sys.argv[1]).iterdir())
+    started, cpu = time.perf_counter(), _cpu_s()
+    reading = sync.run(DocumentReader().read_all(files))
+    wall_s, cpu_s, memory = time.perf_counter() - started, _cpu_s() - cpu, sum(_most_memory())
+    if reading.errors or len(reading.documents) != len(files):
+        raise SystemExit(str(reading.errors))
+    cores = len(os.sched_getaffinity(0))
+    print(json.dumps({"wall_s": wall_s, "cpu_s": cpu_s, "memory_mb": memory / 1e6, "cores": cores}))
+
+
+def _family() -> Iterator[Path]:
+    """This process and those that it started, in /proc."""
+    own = str(os.getpid())
+    for folder in Path("/proc").iterdir():
+        if folder.name == own:
+            yield folder
+        elif folder.name.isdecimal():
+            try:
+                stated = (folder / "stat").read_text()
+            except OSError:
+                continue  # it has just ended
+            if stated.rpartition(")")[2].split()[1] == own:
+                yield folder
+
+
+def _cpu_s() -> float:
+    """The processor time of all of them."""
+    fields = [(folder / "stat").read_text().rpartition(")")[2].split() for folder in _family()]
+    return sum(int(field) for of_one in fields for field in of_one[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def _most_memory() -> Iterator[int]:
+    """The most that each of them ever held, in bytes; what they share is counted for each."""
+    for folder in _family():
+        for line in (folder / "status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                yield int(line.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    main()
