@@ -23,6 +23,25 @@ def pdf_of(*pages: str, password: str | None = None) -> bytes:
     return file.getvalue()
 
 
+def table_of(rows: int) -> bytes:
+    """A PDF with an outline, a heading, a table with rules, and rows beside each other without."""
+    file = io.BytesIO()
+    canvas = Canvas(file, invariant=True)
+    canvas.bookmarkHorizontal("tea", 0, 760)
+    canvas.addOutlineEntry("Tea", "tea")
+    canvas.drawString(72, 760, "Tea")
+    for row in range(rows + 1):
+        canvas.line(72, 740 - 20 * row, 272, 740 - 20 * row)
+        for column in range(2 if row < rows else 0):
+            canvas.drawString(76 + 100 * column, 725 - 20 * row, f"cell {row} {column}")
+            canvas.drawString(76 + 200 * column, 300 - 14 * row, f"open {row} {column}")
+    for column in range(3):
+        canvas.line(72 + 100 * column, 740, 72 + 100 * column, 740 - 20 * rows)
+    canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
 def written(*objects: bytes) -> bytes:
     """A PDF of these objects, of which the first is its catalogue."""
     out = b"%PDF-1.7\n"
@@ -77,6 +96,18 @@ HOSTILE = {
     "packed three times.pdf": page(packed(TEXT + b" " * 30_000_000, times=3)),
     "states.pdf": page(packed(b"q " * 3_000_000 + TEXT)),
     "much text.pdf": page(packed(b"BT /F 12 Tf " + b"(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj " * 100_000 + b"ET")),
+    "a net.pdf": page(
+        packed(
+            b"".join(b"%d 0 m %d 800 l S 0 %d m 600 %d l S " % (n, n, n, n) for n in range(0, 600, 1))
+            + b"".join(b"BT /F 1 Tf %d %d Td (x) Tj ET " % (n % 600, n // 75) for n in range(0, 60_000, 3))
+        )
+    ),
+    "forms with lines.pdf": page(
+        stream(b"", TEXT + b"BT /F 12 Tf 300 700 Td (beside) Tj ET " + b"/X Do " * 100),
+        form(b"/X Do " * 100, b"/X 7 0 R"),
+        form(b"0 0 m 9 0 l S 0 0 m 0 9 l S " * 100, b""),
+    ),
+    "sizes.pdf": page(stream(b"", b"".join(b"BT /F %d Tf %d 700 Td (x) Tj ET " % (9**n, n) for n in range(90)))),
     "brackets.pdf": page(stream(b"", b"[" * 100_000 + TEXT)),
 }  # fmt: skip
 
@@ -90,6 +121,7 @@ class TestPdf(ParserSuite):
     samples: ClassVar = {
         "tea.pdf": (pdf_of("Green tea is brewed\nwith hot water."), "Green tea is brewed with hot water."),
         "pages.pdf": (pdf_of("The first page.", "The second page.", "", "The last page."), "The last page."),
+        "table.pdf": (table_of(3), "| cell 2 0 | cell 2 1 |"),
     }
     unreadable: ClassVar = {
         "locked.pdf": pdf_of("secret", password="open sesame"),

@@ -18,7 +18,9 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document
 from jackfield_documents import cells_of
+from jackfield_pdf.columns import in_columns
 from jackfield_pdf.parser import PdfParser
+from jackfield_pdf.typeset import Line, Part
 
 MakePdf = Callable[..., bytes]
 Draw = Callable[[Canvas], object]
@@ -234,6 +236,20 @@ def test_columns_that_a_file_has_line_by_line_are_read_one_after_the_other() -> 
     assert (kind, text) == ("paragraph", " ".join(LEFT + RIGHT))
 
 
+def test_of_very_long_columns_nothing_is_lost() -> None:
+    texts = [f"{side} words in line {number}" for number in range(1000) for side in ("left", "right")]
+    rows = [
+        Line(
+            f"{left} {right}", 72, 500, 9000 - 9.0 * number, 9000 - 9.0 * number, 9.0,
+            parts=(Part(left, 72, 200), Part(right, 300, 500)),
+        )
+        for number, (left, right) in enumerate(zip(texts[::2], texts[1::2], strict=True))
+    ]  # fmt: skip
+    ordered = [line.text for line in in_columns(rows)]
+    assert sorted(ordered) == sorted(texts)
+    assert ordered[:3] == texts[:6:2]
+
+
 def test_short_texts_in_two_columns_are_a_table() -> None:
     rows = [("green", "3.50"), ("black", "2.10"), ("white", "9.10"), ("red", "1.00"), ("mint", "0.50")]
     page = [lines(text, x=72 + 200 * c, y=700 - 14 * r) for r, row in enumerate(rows) for c, text in enumerate(row)]
@@ -274,6 +290,12 @@ def test_what_may_be_a_part_of_the_text_stays(top: Callable[[int], str], count: 
     data = drawn(*(sheet(n, top=top(n), foot=f"foot {'abcde'[n - 1]}") for n in range(1, count + 1)))
     texts = [text for _, text in told(data)]
     assert [text for text in texts if text in {top(n) for n in range(1, 6)}] == [top(n) for n in range(1, count + 1)]
+
+
+def test_signs_that_stand_where_others_have_numbers_are_no_numbers() -> None:
+    tops = ["Part 1#", "Part #1", "Part #2", "Part ##"]
+    texts = [text for _, text in told(drawn(*(sheet(n, top=tops[n - 1], foot="end") for n in range(1, 5))))]
+    assert [text for text in texts if text in tops] == tops
 
 
 def test_a_page_never_loses_its_only_line() -> None:

@@ -138,3 +138,13 @@ def test_texts_and_lines_at_impossible_places_are_read_or_left_out(place: bytes,
     )
     data = written(body % place, box=box)
     assert "near" in "".join(block.text for block in read(data).blocks)
+
+
+def test_titles_that_are_no_text_are_left_out() -> None:
+    data = written(b"BT /F 10 Tf 72 700 Td (text) Tj ET")
+    outline = b"/Outlines 7 0 R>> endobj 7 0 obj <</First 8 0 R/Last 8 0 R/Count 1>> endobj"
+    entry = b"8 0 obj <</Title<FEFFD800>/Parent 7 0 R/Dest[3 0 R/Fit]>> endobj 9 0 obj <</Title<FEFFDC00D800>>> endobj"
+    data = data.replace(b"<</Type/Catalog/Pages 2 0 R>> endobj", b"<</Type/Catalog/Pages 2 0 R" + outline + entry)
+    document = read(data.replace(b"/Root 1 0 R", b"/Root 1 0 R/Info 9 0 R"))
+    assert document.title == ""
+    assert [block.text for block in document.blocks] == ["text"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from jackfield_pdf.typeset import Line, Part
 
 _ROWS = 4  # on fewer, it may be a table
+_LONGEST = 300  # lines of one column; each is compared with all above it
 _WORDS = 3.0  # that stand in a line of a column, on average; in the cells of a table there are fewer
 _STEP = 1.5  # in sizes of the type; rows of a table are farther apart
 
@@ -26,7 +27,7 @@ def _runs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     """Lines that stand below each other in the same two columns, and the lines between such runs."""
     run: list[Line] = []
     for line in lines:
-        if run and not _continues(run, line):
+        if run and (len(run) == _LONGEST or not _continues(run, line)):
             yield run
             run = []
         run.append(line)

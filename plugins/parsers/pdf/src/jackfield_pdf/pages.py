@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -67,7 +67,7 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
     with _opened(data, source, password) as document:
         with _PDFIUM:
             count = len(document)
-            title = str(document.get_metadata_dict(skip_empty=True).get("Title", "")).strip()
+            title = _stated(lambda: document.get_metadata_value("Title"))
             outline = tuple(_outline(document))
         if count > limits.pages:
             raise DocParserError(f"{source} has {count} pages: split it, or raise max_pages ({limits.pages})")
@@ -91,9 +91,17 @@ def _outline(document: Any) -> Iterator[Entry]:
     for entry in islice(document.get_toc(), _MOST_ENTRIES):
         target = entry.get_dest()
         place = None if target is None else target.get_index()
-        title = " ".join(entry.get_title().split())
+        title = _stated(entry.get_title)
         if title and place is not None and place >= 0:
             yield Entry(title, entry.level + 1, place + 1)
+
+
+def _stated(get: Callable[[], str]) -> str:
+    """A text that a file states, in one line; '' if it is not one: pairs of UTF-16 may be cut in two."""
+    try:
+        return " ".join(get().split())
+    except UnicodeDecodeError:
+        return ""
 
 
 @contextmanager

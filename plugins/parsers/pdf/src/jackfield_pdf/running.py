@@ -14,6 +14,7 @@ _PAGES = 3  # on fewer, a line may well be there for itself
 _GAP = 1.5  # in sizes of the type; what is nearer to the text is a part of it
 _FARTHEST = 200  # how far the number on a page may be from its number in the file
 _NUMBER = re.compile(r"\d+")
+_A_NUMBER = "\0"  # which stands in no line
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PAGE_WORDS = frozenset(("page", "pages", "of", "seite", "von", "pagina", "página", "第", "页"))
 
@@ -37,7 +38,9 @@ def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[li
     for key, places in running.items():
         for at, place in places[1:] if _says_something(key[0]) else places:
             out[at].add(place)
-    return [_without(page, out.get(at, set())) for at, page in enumerate(pages)], sorted({key[0] for key in running})
+    return [_without(page, out.get(at, set())) for at, page in enumerate(pages)], sorted(
+        {key[0].replace(_A_NUMBER, "#") for key in running}
+    )
 
 
 def _candidates(page: Page, headings: Headings) -> Iterator[tuple[_Key, int]]:
@@ -54,7 +57,7 @@ def _candidates(page: Page, headings: Headings) -> Iterator[tuple[_Key, int]]:
             gap = line.last - near.first if is_top else near.last - line.first
             is_heading = headings.level([replace(line, is_bold=False)], line.text, page.number)
             if gap > _GAP * max(line.size, near.size) and not is_heading:
-                yield (_NUMBER.sub("#", " ".join(line.text.split())), round(line.first), is_top), place
+                yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), place
 
 
 def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
