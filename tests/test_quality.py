@@ -16,7 +16,7 @@ import pytest
 
 from jackfield.plugins import default_host
 from jackfield.retrieval import Embedder
-from jackfield_keyword_search.words import Analyzer
+from jackfield_words import Analyzer
 from quality.__main__ import FLOORS, MEASURES, below
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
 from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank

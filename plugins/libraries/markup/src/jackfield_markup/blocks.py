@@ -54,8 +54,7 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
             if _is_unseen(element, tag) or (leave_out and leave_out(element)):
                 skipped = element
             elif tag not in _STRUCTURE:
-                if text := element.text:
-                    inline.append(text)
+                inline.append(element.text or "")
                 continue
             elif writer.start(tag, element):
                 continue
