@@ -26,6 +26,7 @@ BROKEN = {
     "KeepsTheFirst": "test_a_corpus_that_has_grown_is_searched_as_a_new_one",
     "IndexesAgain": "test_a_corpus_is_indexed_once_and_searched_often",
     "PreparesNothing": "test_a_corpus_that_was_prepared_is_not_read_again",
+    "TakesTheBeginningForAll": "test_a_preparation_that_is_stopped_can_be_taken_up_again",
     "CountsDown": "test_progress_grows_to_all_chunks",
     "ClosesForGood": "test_any_corpus_can_be_prepared_and_a_closed_searcher_used_again",
     "MixesCalls": "test_searches_at_the_same_time_give_what_they_give_alone",

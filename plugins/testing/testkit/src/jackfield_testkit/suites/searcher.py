@@ -205,6 +205,20 @@ class SearcherSuite(Suite):
         assert all(0 <= done <= total == len(corpus.chunks) for done, total in reports)
         assert not reports or reports[-1] == (60, 60)
 
+    def test_a_preparation_that_is_stopped_can_be_taken_up_again(self) -> None:
+        corpus = corpus_of(_many_texts(60))
+        searcher = self.make_searcher()
+
+        async def stop_and_go_on() -> list[Hit]:
+            task = asyncio.create_task(searcher.prepare(corpus))
+            await asyncio.sleep(0)  # it has begun
+            task.cancel()
+            await asyncio.wait([task])
+            await searcher.prepare(corpus)
+            return await searcher.search("stone river", corpus, limit=9)
+
+        assert _seen(asyncio.run(stop_and_go_on())) == _seen(self._search("stone river", corpus, limit=9))
+
     def test_any_corpus_can_be_prepared_and_a_closed_searcher_used_again(self) -> None:
         searcher = self.make_searcher()
         sync.run(searcher.aclose())
