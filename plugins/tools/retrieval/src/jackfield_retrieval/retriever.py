@@ -245,7 +245,7 @@ def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
     best: dict[str, Hit] = {}
     for hit in sorted((hit for ranking in rankings for hit in ranking), key=lambda hit: -hit.score):
         best.setdefault(hit.chunk.id, hit)
-    return [Hit(hit.chunk, hit.score, {name: rank}) for rank, hit in enumerate(best.values(), start=1)]
+    return [Hit(hit.chunk, hit.score, {**hit.ranks, name: rank}) for rank, hit in enumerate(best.values(), start=1)]
 
 
 def _place(chunk: Chunk) -> dict[str, object]:
