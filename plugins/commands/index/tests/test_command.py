@@ -241,6 +241,21 @@ def test_vectors_are_made_while_it_is_built_and_only_of_what_is_new(
     assert "for keyword_search, vector_search" in run(capsys, "info", "notes")
 
 
+def test_a_searcher_that_asks_others_is_prepared_with_them(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors = {"name": "vector_search", "embedding_model": "openai:m"}
+    hybrid = {"name": "hybrid_search", "searchers": ["keyword_search", vectors], "weights": {"keyword_search": 2}}
+    run(capsys, "build", "notes", "docs", "--searcher", json.dumps(hybrid))
+    assert len(embedded(server)) == 2
+    names = {file.name.partition("-")[0] for file in KnowledgeIndex("notes").folder.iterdir()}
+    assert {"keyword_search", "vectors.sqlite"} <= names
+    server.requests.clear()
+    (hit, *_) = as_json(capsys, "search", "notes", "invoices")
+    assert hit["ranks"].keys() == {"keyword_search", "vector_search", "hybrid_search"}
+    assert embedded(server) == ["invoices"]
+
+
 def test_an_agent_file_says_how_to_read_and_search(
     docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield.settings import Settings
 from jackfield_documents import failures_noted, fuse
 from jackfield_hybrid_search.searcher import HybridSearcher
+from jackfield_testkit.dashscope import FakeDashScope
 
 CHUNKS = tuple(Chunk(f"id{number}", "ba"[number % 2], f"text {number}", number // 2, 5) for number in range(20))
 CORPUS = Corpus(CHUNKS)
@@ -210,6 +211,19 @@ def test_a_reranker_has_the_last_word(make: Make) -> None:
     hits = search(make(searchers=[fixed(1, 2, 3), other(2)], rerank={"name": "turned", "model": "m"}), limit=2)
     assert [hit.chunk.id for hit in hits] == ["id3", "id1"]
     assert dict(hits[0].ranks) == {"fixed": 3, "turned": 3, "hybrid_search": 1}
+
+
+def test_the_reranker_of_dashscope_is_such_a_searcher(make: Make) -> None:
+    texts = ("tea", "tea and tea and tea", "green tea", "no word of it")
+    corpus = Corpus(tuple(Chunk(f"id{number}", "a", text, number, 5) for number, text in enumerate(texts)))
+    with FakeDashScope() as server:
+        rerank = {"name": "dashscope_rerank", "model": "m", "base_url": server.url, "api_key": "sk-test"}
+        made = make(searchers=["keyword_search", fixed(3)], rerank=rerank)
+        hits = asyncio.run(made.search("green tea", corpus, limit=2))
+        sent = server.requests[0].native["input"]["documents"]  # type: ignore[attr-defined]
+    assert sorted(sent) == sorted(texts), "all that the searchers found"
+    assert [(hit.chunk.text, hit.score) for hit in hits] == [("green tea", 1.0), ("tea", 0.5)]
+    assert dict(hits[0].ranks) == {"keyword_search": 1, "dashscope_rerank": 1, "hybrid_search": 1}
 
 
 def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> None:

@@ -85,7 +85,7 @@ def _small_steps() -> Iterator[None]:
 FAULTS = ("", "fails", "half", "not a number", "of two lengths", "more")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(faults=st.lists(st.sampled_from([*FAULTS, "longer"]), max_size=8))
 def test_whatever_an_embedder_answers_no_wrong_vector_is_kept_and_no_right_one_is_made_twice(faults: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
