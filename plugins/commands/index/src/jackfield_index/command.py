@@ -242,19 +242,21 @@ def _config(options: argparse.Namespace) -> RAGConfig:
     """`rag_cfg` of the agent file, with what the options say over it."""
     config = RAGConfig.parse(load_agent_config(options.agent).rag_cfg if options.agent else None)
     given: dict[str, object] = {key: getattr(config, key) for key in config.model_fields_set}
-    named = [_searcher(text) for text in getattr(options, "searcher", None) or ()]
-    model, kind = getattr(options, "embedding_model", None), getattr(options, "type", None)
+    named = [_with_model(_searcher(text), options.embedding_model) for text in options.searcher]
+    if options.embedding_model and not options.type and not any(entry["name"] == _VECTORS for entry in named):
+        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
     if named:
         given = {key: value for key, value in given.items() if key not in _OF_TYPES}
-        given["rag_searchers"] = [
-            {**entry, "embedding_model": model} if model and entry["name"] == _VECTORS else entry for entry in named
-        ]
-    if model and not kind and not any(entry["name"] == _VECTORS for entry in named):
-        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
-    if kind:
-        given["retrieval_type"] = kind
-        given.update({"embedding_model": model} if model else {})
+        given["rag_searchers"] = named
+    if options.type:
+        given["retrieval_type"] = options.type
+        given.update({"embedding_model": options.embedding_model} if options.embedding_model else {})
     return RAGConfig.parse(given)
+
+
+def _with_model(searcher: dict[str, object], model: str | None) -> dict[str, object]:
+    is_meant = model and searcher["name"] == _VECTORS
+    return {**searcher, "embedding_model": model} if is_meant else searcher
 
 
 def _searcher(text: str) -> dict[str, object]:
@@ -399,6 +401,7 @@ def _of_searching(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument(
         "--searcher",
         action="append",
+        default=[],
         metavar="NAME",
         help="a searcher, or JSON of its 'name' and settings; again for more",
     )
@@ -418,7 +421,7 @@ def _command(
     takes_name: bool = True,
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-    parser.set_defaults(work=work)
+    parser.set_defaults(work=work, agent=None, searcher=(), type=None, embedding_model=None)
     if takes_name:
         parser.add_argument("name", metavar="NAME", help="a name, or a path with a slash")
     parser.add_argument("--json", action="store_true", help="print JSON")
