@@ -95,6 +95,7 @@ class HybridSearcher(Searcher):
         self._places: IndexCache[Mapping[str, int]] = IndexCache()
         self._lock = threading.Lock()
         self._searchers: dict[str, Searcher] = {}
+        self._asked: Mapping[str, Searcher] | None = None
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """See `Searcher`. What is found, and in which order, does not depend on `limit`.
@@ -123,8 +124,8 @@ class HybridSearcher(Searcher):
             reranker = await sync.in_worker(self._reranker)
             await reranker.prepare(corpus, on_progress=on_progress)
             return
-        with _asked():
-            searchers = list((await sync.in_worker(self._others)).values())
+        with _not_again():
+            searchers = list((await self._others()).values())
             failures: list[JackfieldError] = []
             for number, searcher in enumerate(searchers):
                 part = _Part(on_progress, number, len(searchers))
@@ -143,9 +144,9 @@ class HybridSearcher(Searcher):
             await searcher.aclose()
 
     async def _fused(self, query: str, corpus: Corpus) -> list[Hit]:
-        with _asked():
+        with _not_again():
             limit = self.config.candidates
-            searchers = await sync.in_worker(self._others)
+            searchers = await self._others()
             rankings = await ask_all(
                 {name: partial(one.search, query, corpus, limit=limit) for name, one in searchers.items()}
             )
@@ -157,8 +158,13 @@ class HybridSearcher(Searcher):
 
     # --- making the searchers ---
 
-    def _others(self) -> dict[str, Searcher]:
-        """Those that count, by name."""
+    async def _others(self) -> Mapping[str, Searcher]:
+        """Those that count, by name; made once, in a worker, because their packages are imported then."""
+        if self._asked is None:
+            self._asked = await sync.in_worker(self._made)
+        return self._asked
+
+    def _made(self) -> Mapping[str, Searcher]:
         named = searchers_by_name(self.config.searchers)
         counted = {name: settings for name, settings in named.items() if self.config.weights.get(name, 1)}
         return {name: self._one(name, settings) for name, settings in counted.items()}
@@ -195,7 +201,7 @@ class _Part:
 
 
 @contextmanager
-def _asked() -> Iterator[None]:
+def _not_again() -> Iterator[None]:
     if _is_asked.get():
         raise ConfigError(
             f"{NAME} is asked by one of its own searchers, which would never end: in the settings of that "
