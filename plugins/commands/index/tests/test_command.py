@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,8 @@ from jackfield.cli.main import main
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_knowledge.store import Draft
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
-from jackfield_testkit.replies import error
-from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.replies import Reply, error
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 JACKFIELD = (sys.executable, "-m", "jackfield", "index")
 # Builds an index; after 20 files it waits until Ctrl-C has cancelled the build, so that it can never be through before.
@@ -42,6 +44,16 @@ def wait_after_20(line, progress):
 
 sync._Call.stop, ProgressLine.__call__ = stop_and_say, wait_after_20
 sys.exit(main(["index", "build", "notes", "docs"]))
+"""
+
+ONE_VECTOR_AT_ONCE = """
+import signal, sys
+from jackfield.cli.main import main
+from jackfield_vector_search import searcher
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
+searcher._AT_ONCE = 1
+sys.exit(main(["index", "build", "notes", "docs", *sys.argv[1:]]))
 """
 
 
@@ -294,6 +306,31 @@ def test_a_service_that_is_away_leaves_the_index_whole_and_the_next_build_goes_o
     server.requests.clear()
     run(capsys, "build", "notes")
     assert embedded(server) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_while_vectors_are_made_loses_none_that_were_kept(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = threading.Event()
+
+    def never_the_second(request: RecordedRequest) -> Reply:
+        if len(server.requests) < 2:
+            return embeddings_of(request)
+        second.set()
+        return replace(embeddings_of(request), delay_s=600)
+
+    server.respond(never_the_second)
+    process = subprocess.Popen([sys.executable, "-c", ONE_VECTOR_AT_ONCE, *VECTORS], stderr=subprocess.PIPE, text=True)
+    assert second.wait(60)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped. What was read is kept, and so are vectors" in said
+    server.respond(embeddings_of)
+    server.requests.clear()
+    assert "notes: 0 read, 2 unchanged" in run(capsys, "build", "notes")
+    assert len(embedded(server)) == 1
 
 
 def test_a_search_goes_on_without_a_service_and_says_so(
