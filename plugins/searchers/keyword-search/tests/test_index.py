@@ -21,6 +21,7 @@ WORDS = [
     "date",
     "running",
     "Runner",
+    "parseTileHeader",
     "the",
     "and",
     "3.14",

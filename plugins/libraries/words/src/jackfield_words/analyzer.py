@@ -25,14 +25,17 @@ _TOKEN = re.compile(
 )
 _IS_HAN = re.compile(rf"[{_HAN}]+")
 _ABOUT_DOCUMENTS_IN_CHINESE = re.compile("|".join(word for word in ABOUT_DOCUMENTS if _IS_HAN.fullmatch(word)))
+_HUMP = re.compile("[a-z][A-Z]")
+_BETWEEN_HUMPS = re.compile("[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 
 
 class Analyzer:
     """Turns texts into terms: lower case, without stop words, English words by their stem.
 
-    Numbers with dots are one term, `U.S.A.` is `usa`, `snake_case` and `well-known` are two words each. Chinese is cut
-    into words and the words inside them, or into single characters and pairs; Japanese and Korean syllables into pairs.
+    Numbers with dots are one term, `U.S.A.` is `usa`, `snake_case` and `well-known` are two words each, `camelCase` is
+    one and the two that it consists of. Chinese is cut into words and the words inside them, or into single characters
+    and pairs; Japanese and Korean syllables into pairs.
 
     Args:
         chinese: `words`, with a dictionary, or `bigrams`.
@@ -64,7 +67,7 @@ class Analyzer:
         if not text.isascii():
             text = unicodedata.normalize("NFKC", text).replace("’", "'")
         found: list[str] = []
-        for match in _TOKEN.finditer(text.lower()):
+        for match in _TOKEN.finditer(text):
             token = match[0]
             match match.lastgroup:
                 case "han":
@@ -80,7 +83,11 @@ class Analyzer:
         return found
 
     def terms_of_word(self, word: str) -> list[str]:
-        """The term of one word in lower case, as a list; [] for a stop word."""
+        """The term of one word, as a list; [] for a stop word. Of a name in camel case, also those of its parts."""
+        parts = _BETWEEN_HUMPS.findall(word) if word.isascii() and _HUMP.search(word) else []
+        return [term for one in (word, *parts) for term in self._term_of(one.lower())]
+
+    def _term_of(self, word: str) -> list[str]:
         if word in STOP_WORDS:
             return []
         stem = word

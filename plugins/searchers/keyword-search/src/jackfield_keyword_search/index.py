@@ -27,12 +27,9 @@ _BATCH = 256  # chunks that are taken apart at once: enough to spread the cost o
 _PICKED = 8
 _COMMON_NUMBERS = 8_000_000  # 64 MB: the 80 most common terms of 100,000 chunks
 _END = b" \xff "  # stands between chunks; no UTF-8 has this byte
-# In one pass over the bytes: lower case, and a space for each sign that no term has. What is not ASCII stays, for the
-# analyzer to look at.
-_TABLE = bytes(
-    code + 32 if 65 <= code <= 90 else code if chr(code).isalnum() or code >= 128 or code in b"'." else 32
-    for code in range(256)
-)
+# In one pass over the bytes: a space for each sign that no term has. What is not ASCII stays, for the analyzer to look
+# at, and so does the case, which tells the parts of a name.
+_TABLE = bytes(code if chr(code).isalnum() or code >= 128 or code in b"'." else 32 for code in range(256))
 
 
 class Index:
