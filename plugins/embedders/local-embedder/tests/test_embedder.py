@@ -233,6 +233,8 @@ def test_half_precision_is_read(save: Save, make: Make, weights: Mapping[str, An
     [
         ("config.json", b"{", "config.json"),
         ("config.json", b"[1]", "not as expected"),
+        ("config.json", b'{"model_type": "bert", "num_attention_heads": 0}', "num_attention_heads"),
+        ("config.json", b'{"model_type": "bert", "num_attention_heads": 4}', "num_hidden_layers"),
         ("modules.json", b'[{"type": "x.CNN", "path": ""}]', "'CNN'"),
         ("1_Pooling/config.json", b'{"pooling_mode": "median"}', "'median'"),
         ("1_Pooling/config.json", b'{"include_prompt": false}', "prompt"),
@@ -249,10 +251,16 @@ def test_a_damaged_file_is_named(save: Save, make: Make, file: str, content: byt
     assert str(folder) in str(error)
 
 
-@pytest.mark.parametrize("missing", ["embeddings.word_embeddings.weight", "encoder.layer.1.output.dense.bias"])
+@pytest.mark.parametrize(
+    "missing", ["embeddings.word_embeddings.weight", "embeddings.LayerNorm.bias", "encoder.layer.1.output.dense.bias"]
+)
 def test_missing_weights_are_named(save: Save, make: Make, weights: Mapping[str, Any], missing: str) -> None:
     folder = save(of={name: value for name, value in weights.items() if name != missing})
     assert missing in str(refusal(make(folder)))
+
+
+def test_weights_of_another_shape_are_an_error_of_the_model(save: Save, make: Make, weights: Mapping[str, Any]) -> None:
+    refusal(make(save(of={**weights, "encoder.layer.0.output.dense.weight": np.ones((3, 5), np.float32)})))
 
 
 def test_damaged_weights_give_an_error_and_no_vectors(save: Save, make: Make, weights: Mapping[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -106,20 +107,15 @@ class TransformersEmbedder(Embedder):
             self._model = None
 
     def _tokens(self, texts: Sequence[str], purpose: Purpose) -> list[list[int]]:
-        with self._turn:
+        with self._turn, _translated(self.config.model):
             model = self._loaded()
             return model.tokens([_prefix(self.config, model, purpose) + text for text in texts])
 
     def _vectors(self, rows: Sequence[Sequence[int]]) -> list[Vector]:
         import numpy as np
 
-        with self._turn:
-            try:
-                vectors = self._loaded().vectors(rows)
-            except JackfieldError:
-                raise
-            except (Exception, MemoryError) as error:
-                raise _failed(error, self.config.model) from error
+        with self._turn, _translated(self.config.model):
+            vectors = self._loaded().vectors(rows)
         if not np.isfinite(vectors).all():
             raise ModelResponseError(
                 f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights are damaged",
@@ -152,6 +148,17 @@ def _check(texts: Sequence[str]) -> None:
     empty = next((index for index, text in enumerate(texts) if not text), None)
     if empty is not None:
         raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """Translate what the libraries raise into Jackfield's errors."""
+    try:
+        yield
+    except JackfieldError:
+        raise
+    except (Exception, MemoryError) as error:
+        raise _failed(error, name) from error
 
 
 def _failed(error: BaseException, name: str) -> ModelServiceError:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jackfield_local_embedder.arrays import ACTIVATIONS, Floats, normalized_layer, softmax
-from jackfield_local_embedder.recipe import read_json
+from jackfield_local_embedder.recipe import read_json, unusable
 from jackfield_local_embedder.weights import read_weights
 
 _FORBIDDEN = np.float32(-1e30)  # a score, before softmax, of what must not be looked at
@@ -105,8 +105,8 @@ class NumpyEncoder:
         config = read_json(folder / "config.json", name)
         self._family = _FAMILIES[config["model_type"]]
         layers, heads, activation = self._family.sizes
-        self._heads = int(config[heads])
-        self._layers = int(config[layers])
+        self._heads = _positive(config, heads, name)
+        self._layers = _positive(config, layers, name, least=0)
         self._activation = ACTIVATIONS[config.get(activation, "gelu")]()
         self._epsilon = float(config.get("layer_norm_eps", 1e-12))
         self._weights = read_weights(folder, name, self._family.prefixes, "embeddings.word_embeddings.weight")
@@ -117,7 +117,8 @@ class NumpyEncoder:
         self.longest = len(self._weights["embeddings.position_embeddings.weight"]) - self._first_position
 
     def _check(self, name: str) -> None:
-        self._weights.check("embeddings.position_embeddings.weight", name)
+        for part in ("position_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias"):
+            self._weights.check(f"embeddings.{part}", name)
         for number in range(self._layers):
             for part in self._family.parts:
                 self._weights.check(self._family.layer.format(number) + part + ".weight", name)
@@ -184,6 +185,13 @@ class NumpyEncoder:
     def _normalized(self, numbers: Floats, name: str) -> Floats:
         weights = self._weights
         return normalized_layer(numbers, weights[f"{name}.weight"], weights[f"{name}.bias"], self._epsilon)
+
+
+def _positive(config: Mapping[str, Any], key: str, name: str, *, least: int = 1) -> int:
+    value = config.get(key)
+    if not isinstance(value, int) or value < least:
+        raise unusable(name, f"has a config.json in which {key} is not a valid number: {value!r}")
+    return value
 
 
 def _buckets(distance: np.ndarray[Any, Any], count: int, *, furthest: int = 128) -> np.ndarray[Any, Any]:
