@@ -106,7 +106,7 @@ class Collection:
     # --- changes ---
 
     def make(self, dimension: int) -> None:
-        """Make the collection, if it is not there."""
+        """Make the collection, if it does not exist."""
         if self.exists():
             return
         space = models.VectorParams(size=dimension, distance=models.Distance.COSINE)

@@ -68,7 +68,7 @@ class Places:
         return keys
 
     def find(self, keys: Sequence[int]) -> list[int]:
-        """The place of each key; -1 for one that is not there."""
+        """The place of each key; -1 for one that does not exist."""
         if not self.keys.size:
             return [-1] * len(keys)
         found = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)

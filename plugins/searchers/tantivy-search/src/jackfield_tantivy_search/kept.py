@@ -84,7 +84,7 @@ class KeptIndex:
         return found
 
     def remove(self) -> None:
-        """Remove it: it is made anew when it is needed."""
+        """Remove it: it is made again when it is needed."""
         with self._alone():
             shutil.rmtree(self._index_folder, ignore_errors=True)
 
