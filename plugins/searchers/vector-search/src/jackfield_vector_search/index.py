@@ -3,27 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+
+from jackfield_vector_search.graph import Graph
 
 Matrix = npt.NDArray[np.float32]
 
 # Vectors have 32 bits, and the last of them depend on the order in which products are summed.
 _DIGITS = 6
+_CANDIDATES = 4  # for each hit: the graph's numbers have 16 bits, and it misses some
+
+
+_HEADER = np.dtype([("magic", "S24"), ("rows", "<i8"), ("columns", "<i8"), ("graph", "<i8"), ("rest", "V16")])
+_MAGIC = b"jackfield-vectors 1"
 
 
 class Index:
     """Compares a vector with all vectors of a corpus: exact, and as fast as one product of a matrix.
 
+    From some size on it compares with candidates only, if usearch is installed, and may then miss one of the nearest.
+
     Args:
         vectors: One in each row, of any length but 0; they are made of length 1.
         numbers: Which chunk of the corpus each row is of, ascending.
+        approximate_from: From how many vectors on it compares with candidates; None for never.
     """
 
-    def __init__(self, vectors: Matrix, numbers: Sequence[int]) -> None:
+    def __init__(self, vectors: Matrix, numbers: Sequence[int], *, approximate_from: int | None = None) -> None:
         self._rows = normalized(vectors)
-        self._numbers = np.asarray(numbers, dtype=np.intp)
+        self._numbers: npt.NDArray[np.int64] = np.asarray(numbers, dtype=np.int64)
+        self._graph: Graph | None = None
+        if approximate_from is not None and len(self._rows) >= approximate_from:
+            self._graph = Graph.of(self._rows)
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """An index that was written by `write`; the file is mapped, so nothing of it is read before it is searched.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is not such a file, of another version, or cut short.
+        """
+        mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which refuses an empty file, too
+        if len(mapped) < _HEADER.itemsize:
+            raise ValueError(f"{path} is cut short")
+        header = mapped[: _HEADER.itemsize].view(_HEADER)[0]
+        rows, columns = int(header["rows"]), int(header["columns"])
+        ends = np.cumsum([_HEADER.itemsize, 8 * rows, 4 * rows * columns, int(header["graph"])]).tolist()
+        if header["magic"] != _MAGIC or min(rows, columns, int(header["graph"])) < 0 or ends[-1] != len(mapped):
+            raise ValueError(f"{path} is not an index of this version, or is not whole")
+        index = cls.__new__(cls)
+        index._numbers = mapped[ends[0] : ends[1]].view(np.int64)
+        index._rows = mapped[ends[1] : ends[2]].view(np.float32).reshape(rows, columns)
+        index._graph = Graph.of_bytes(mapped[ends[2] :]) if header["graph"] else None
+        return index
+
+    def write(self, path: Path) -> None:
+        """Write it to a file.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        graph = self._graph.to_bytes() if self._graph else b""
+        rows, columns = self._rows.shape
+        header = np.array([(_MAGIC, rows, columns, len(graph), b"")], _HEADER)
+        with path.open("wb") as file:
+            for array in (header, self._numbers, np.ascontiguousarray(self._rows)):
+                array.tofile(file)
+            file.write(graph)
 
     @property
     def dimension(self) -> int | None:
@@ -35,15 +86,19 @@ class Index:
         if not len(self._numbers):
             return []
         query = normalized(vector.reshape(1, -1))[0]
-        scores = np.round((self._rows @ query).astype(np.float64), _DIGITS)
+        rows, numbers = self._rows, self._numbers
+        if self._graph and _CANDIDATES * limit < len(rows):
+            near = self._graph.near(query, _CANDIDATES * limit)
+            rows, numbers = rows[near], numbers[near]
+        scores = np.round((rows @ query).astype(np.float64), _DIGITS)
         if limit < len(scores):
             # All that are as good as the last one: which of them stands first is decided below, and not by chance.
             least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
             candidates = np.flatnonzero(scores >= least)
         else:
             candidates = np.arange(len(scores))
-        best = candidates[np.lexsort((self._numbers[candidates], -scores[candidates]))][:limit]
-        return [(int(self._numbers[row]), float(scores[row])) for row in best]
+        best = candidates[np.lexsort((numbers[candidates], -scores[candidates]))][:limit]
+        return [(int(numbers[row]), float(scores[row])) for row in best]
 
 
 def normalized(vectors: Matrix) -> Matrix:

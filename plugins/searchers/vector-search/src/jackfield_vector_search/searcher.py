@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import hashlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -17,8 +18,8 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.retrieval import Chunk, Corpus, Embedder, Hit, Purpose, Searcher
-from jackfield_documents import IndexCache, Shelf
+from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher
+from jackfield_documents import ChunkEmbedder, IndexCache, OnShelf, Shelf
 
 if TYPE_CHECKING:  # they load numpy, which the first search does
     from jackfield_vector_search.index import Index, Matrix
@@ -45,6 +46,11 @@ class VectorConfig(Config):
         default=None, description="A file that keeps vectors between runs; without it, only an index on disk keeps them"
     )
     min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
+    approximate_from: int | None = Field(
+        default=200_000,
+        ge=1,
+        description="From how many chunks on a search compares with candidates, with usearch; null for never",
+    )
     max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
 
 
@@ -70,10 +76,14 @@ class VectorSearcher(Searcher):
         self, cfg: VectorConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
     ) -> None:
         super().__init__(cfg, **settings)
-        self._host = host or default_host()
+        self._embedding = ChunkEmbedder(
+            self.config.embedding_model,
+            self.config.embedder_settings,
+            host=host or default_host(),
+            max_chars=self.config.max_chars,
+        )
         self._indexes: IndexCache[Index] = IndexCache()
         self._lock = threading.Lock()
-        self._embedder: Embedder | None = None
         self._stores: dict[Path, VectorStore] = {}
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
@@ -89,7 +99,7 @@ class VectorSearcher(Searcher):
             PluginError: The embedder is not installed, or cannot be loaded.
             ConfigError: Its settings do not fit, or `index_path` cannot be used.
         """
-        question = self._cut(_question_in(query))
+        question = self._embedding.question_in(query)
         if not corpus.chunks or limit < 1 or not question:
             return []
         return await _in_worker(partial(self._search, question, corpus, limit))
@@ -105,8 +115,7 @@ class VectorSearcher(Searcher):
 
     async def aclose(self) -> None:
         """Close what the embedder and the file have open; a search opens them again."""
-        if self._embedder is not None:
-            await self._embedder.aclose()
+        await self._embedding.aclose()
         for store in list(self._stores.values()):
             await sync.in_worker(store.close)
 
@@ -127,7 +136,16 @@ class VectorSearcher(Searcher):
 
     def _index_of(self, corpus: Corpus, on_progress: OnProgress, given_up: threading.Event) -> Index:
         build = partial(self._built, store=self._store_for(corpus), on_progress=on_progress, given_up=given_up)
-        return self._indexes.get(corpus, build)
+        return self._indexes.get(corpus, build, self._on_shelf())
+
+    def _on_shelf(self) -> OnShelf[Index]:
+        """How the index of a corpus on disk is kept beside it; texts and their vectors are not read again for it."""
+        from jackfield_vector_search.graph import can_be_made
+
+        versions = [metadata.version(name) for name in ("jackfield-vector-search", "jackfield-documents")]
+        decides = (versions, self._embedding.space, self.config.approximate_from, can_be_made())
+        digest = hashlib.sha256(repr(decides).encode()).hexdigest()
+        return OnShelf(f"{self.name}-{digest[:8]}", _read_index, _write_index)
 
     def _built(
         self, chunks: Sequence[Chunk], *, store: VectorStore | None, on_progress: OnProgress, given_up: threading.Event
@@ -136,7 +154,7 @@ class VectorSearcher(Searcher):
 
         from jackfield_vector_search.index import Index
 
-        texts = {number: text for number, chunk in enumerate(chunks) if (text := self._cut(_text_of(chunk)))}
+        texts = {number: text for number, chunk in enumerate(chunks) if (text := self._embedding.text_of(chunk))}
         uses = Counter(texts.values())
         vectors: dict[str, Matrix] = {}
         done = len(chunks) - len(texts)
@@ -146,13 +164,14 @@ class VectorSearcher(Searcher):
             if on_progress:
                 on_progress(done, len(chunks))
         rows = [vectors[text] for text in texts.values()]
-        return Index(np.stack(rows) if rows else np.zeros((0, 0), np.float32), list(texts))
+        matrix = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+        return Index(matrix, list(texts), approximate_from=self.config.approximate_from)
 
     def _vectors_of(
         self, texts: Sequence[str], store: VectorStore | None, given_up: threading.Event
     ) -> Iterator[Mapping[str, Matrix]]:
         """The vectors of texts: first those that are kept, then, some at a time, those that are made and kept now."""
-        space = self._made().space
+        space = self._embedding.space
         found = store.get(space, texts) if store else {}
         yield found
         length = self._length_of(found, store)
@@ -189,34 +208,11 @@ class VectorSearcher(Searcher):
         """The vectors of texts, checked, one in each row."""
         import numpy as np
 
-        vectors = sync.run(self._made().embed(texts, purpose=purpose)).vectors
-        if len(vectors) != len(texts):
-            raise self._wrong(f"{len(vectors)} vectors came for {len(texts)} texts")
-        try:
-            with np.errstate(over="ignore"):  # it is infinite then, and refused below
-                rows = np.asarray(vectors, dtype=np.float32)
-        except ValueError:
-            raise self._wrong("vectors of different lengths came") from None
-        if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
-            raise self._wrong("a vector is empty, or has a number that is not finite")
-        return rows
+        return np.asarray(sync.run(self._embedding.embed(texts, purpose)), dtype=np.float32)
 
     def _wrong(self, what: str) -> ModelResponseError:
         name = self.config.embedding_model
         return ModelResponseError(f"embedder {name}: {what}", backend=name)
-
-    def _made(self) -> Embedder:
-        with self._lock:
-            if self._embedder is None:
-                name, colon, model = self.config.embedding_model.partition(":")
-                if not colon or not model:
-                    raise ConfigError(
-                        f"embedding_model {self.config.embedding_model!r}: name the embedder and its model, "
-                        f"as in openai:text-embedding-3-small"
-                    )
-                settings = {"model": model, **self.config.embedder_settings}
-                self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
-            return self._embedder
 
     def _store_for(self, corpus: Corpus) -> VectorStore | None:
         """Where the vectors of a corpus are kept; None for in memory only."""
@@ -234,10 +230,6 @@ class VectorSearcher(Searcher):
                 self._stores[path] = VectorStore(path)
             return self._stores[path]
 
-    def _cut(self, text: str) -> str:
-        # Half of a surrogate pair can be in a file's text, and is not UTF-8.
-        return text[: self.config.max_chars].encode("utf-8", "replace").decode().strip()
-
 
 class _GivenUpError(Exception):
     """Nobody waits for the vectors any more; what was made is kept."""
@@ -253,21 +245,11 @@ async def _in_worker(work: Callable[[threading.Event], T]) -> T:
         raise
 
 
-def _text_of(chunk: Chunk) -> str:
-    """What is embedded of a chunk: its text, under the title and the headings that say what it is about."""
-    if not chunk.text.strip():
-        return ""
-    return "\n".join((*dict.fromkeys(part for part in (chunk.title, *chunk.headings) if part), chunk.text))
+def _read_index(path: Path) -> Index:
+    from jackfield_vector_search.index import Index
+
+    return Index.from_file(path)
 
 
-def _question_in(query: str) -> str:
-    """The question of a query, which may be JSON with keywords beside it."""
-    if query.lstrip().startswith("{"):
-        try:
-            value = json.loads(query)
-        except (ValueError, RecursionError):
-            return query
-        match value:
-            case {"text": str(text)}:
-                return text
-    return query
+def _write_index(index: Index, path: Path) -> None:
+    index.write(path)

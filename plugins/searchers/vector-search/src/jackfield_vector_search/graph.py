@@ -1,0 +1,80 @@
+"""Which vectors may be nearest to another, without comparing all: a graph of neighbours, made by usearch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from jackfield_vector_search.index import Matrix
+
+NEIGHBOURS = 16
+_LOOKED_AT = 128  # while a vector is added, and at least for each query
+_THREADS = 0  # all cores
+
+_log = logging.getLogger(__name__)
+
+
+def can_be_made() -> bool:
+    """Whether usearch is installed."""
+    return find_spec("usearch") is not None
+
+
+class Graph:
+    """Finds candidates; whoever compares them exactly finds the nearest but for a few."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+        # How many threads may search at once is a limit of the index, and a search takes less than a millisecond.
+        self._one_at_a_time = threading.Lock()
+
+    @classmethod
+    def of(cls, rows: Matrix) -> Graph | None:
+        """The graph of vectors of length 1; None, and a line in the log, where usearch is not installed."""
+        if not can_be_made():
+            _log.warning(
+                "each search compares %s vectors: pip install 'jackfield-vector-search[approximate]' makes that faster",
+                f"{len(rows):,}",
+            )
+            return None
+        from usearch.index import Index
+
+        index = Index(ndim=rows.shape[1], metric="ip", dtype="f16", connectivity=NEIGHBOURS, expansion_add=_LOOKED_AT)
+        index.add(np.arange(len(rows)), rows, threads=_THREADS)
+        return cls(index)
+
+    @classmethod
+    def of_bytes(cls, data: npt.NDArray[np.uint8]) -> Graph | None:
+        """The graph that `to_bytes` gave, which may be mapped from a file and is not copied; None without usearch.
+
+        Raises:
+            ValueError: It is not whole.
+        """
+        if not can_be_made():
+            return None
+        from usearch.index import Index
+
+        try:
+            index = Index.restore(memoryview(data), view=True)  # type: ignore[arg-type] # an array is a buffer
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+        if index is None:
+            raise ValueError("it is not a graph")
+        return cls(index)
+
+    def to_bytes(self) -> bytes:
+        """What it is made of."""
+        return bytes(self._index.save())
+
+    def near(self, vector: Matrix, count: int) -> npt.NDArray[np.intp]:
+        """The rows that are candidates for the nearest `count`, ascending."""
+        wanted = max(count, _LOOKED_AT)
+        with self._one_at_a_time:
+            self._index.expansion_search = wanted
+            keys = self._index.search(vector, wanted).keys
+        return np.sort(np.asarray(keys, np.intp))

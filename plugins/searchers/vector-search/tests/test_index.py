@@ -1,0 +1,154 @@
+"""The index of vectors in a file, and with a graph of candidates."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.retrieval import Corpus, Searcher
+from jackfield_documents import Shelf
+from jackfield_testkit.embeddings import texts_in
+from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.suites.searcher import corpus_of
+from jackfield_vector_search import graph
+from jackfield_vector_search.index import Index, Matrix
+from jackfield_vector_search.searcher import VectorSearcher
+
+ROWS = st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), max_size=20)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "_THREADS", 1)  # so that a graph is the same in each run
+
+
+def clustered(count: int, *, seed: int = 1) -> Matrix:
+    chance = np.random.default_rng(seed)
+    centres = np.random.default_rng(0).normal(size=(40, 24))
+    points: Matrix = (centres[chance.integers(0, 40, count)] + 0.6 * chance.normal(size=(count, 24))).astype(np.float32)
+    return points
+
+
+# --- in a file ---
+
+
+@settings(max_examples=40)
+@given(ROWS, st.integers(1, 25))
+def test_an_index_from_a_file_finds_what_it_found_before(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[int]], limit: int
+) -> None:
+    path = tmp_path_factory.mktemp("index") / "vectors"
+    matrix = np.asarray(rows, np.float32).reshape(len(rows), 3 if rows else 0)
+    index = Index(matrix, range(0, 2 * len(rows), 2))
+    index.write(path)
+    again = Index.from_file(path)
+    assert again.dimension == index.dimension
+    query = np.asarray([1, 2, -1], np.float32)
+    assert again.search(query, limit) == index.search(query, limit)
+
+
+@pytest.mark.parametrize("approximate_from", [None, 10])
+def test_a_file_that_is_not_whole_is_refused(tmp_path: Path, approximate_from: int | None) -> None:
+    path = tmp_path / "vectors"
+    Index(clustered(20), range(20), approximate_from=approximate_from).write(path)
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:10], whole[:63], whole[:64], whole[:-1], whole + b"\0", b"\xff" * len(whole)):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r".*"):
+            Index.from_file(path)
+
+
+def test_a_graph_that_is_not_one_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("usearch")
+    path = tmp_path / "vectors"
+    Index(clustered(20), range(20), approximate_from=10).write(path)
+    graphless = 64 + 20 * 8 + 20 * 24 * 4
+    whole = path.read_bytes()
+    path.write_bytes(whole[:graphless] + bytes(len(whole) - graphless))
+    with pytest.raises(ValueError, match=r".*"):
+        Index.from_file(path)
+
+
+# --- approximate ---
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_candidates_hold_nearly_all_of_the_nearest_with_their_exact_scores(tmp_path: Path, from_file: bool) -> None:
+    pytest.importorskip("usearch")
+    rows = clustered(3000)
+    exact, approximate = Index(rows, range(3000)), Index(rows, range(3000), approximate_from=3000)
+    if from_file:
+        approximate.write(tmp_path / "vectors")
+        approximate = Index.from_file(tmp_path / "vectors")
+    assert approximate._graph
+    found = 0
+    for query in clustered(50, seed=2):
+        all_of_them, nearest = exact.search(query, 3000), approximate.search(query, 10)
+        assert len(nearest) == 10
+        assert set(nearest) <= set(all_of_them)
+        assert nearest == sorted(nearest, key=lambda hit: (-hit[1], hit[0]))
+        found += len(set(nearest) & set(all_of_them[:10]))
+    assert found >= 475
+
+
+def test_below_that_size_and_for_many_hits_it_is_exact() -> None:
+    rows = clustered(600)
+    exact, small = Index(rows, range(600)), Index(rows, range(600), approximate_from=601)
+    large = Index(rows, range(600), approximate_from=600)
+    for query in clustered(5, seed=3):
+        assert small.search(query, 10) == exact.search(query, 10)
+        assert large.search(query, 150) == exact.search(query, 150)
+
+
+def test_without_usearch_it_is_exact_and_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows, query = clustered(600), clustered(1, seed=4)[0]
+    Index(rows, range(600), approximate_from=600).write(tmp_path / "vectors")
+    monkeypatch.setattr(graph, "find_spec", lambda _: None)
+    with caplog.at_level(logging.WARNING):
+        without = Index(rows, range(600), approximate_from=600)
+    assert [record.getMessage() for record in caplog.records] == [
+        "each search compares 600 vectors: pip install 'jackfield-vector-search[approximate]' makes that faster"
+    ]
+    exact = Index(rows, range(600)).search(query, 10)
+    assert without.search(query, 10) == exact
+    assert Index.from_file(tmp_path / "vectors").search(query, 10) == exact
+
+
+# --- beside an index on disk ---
+
+
+@dataclass(frozen=True)
+class KeptCorpus(Corpus):
+    """A corpus that has a shelf."""
+
+    shelf: Shelf | None = None
+
+
+def test_a_corpus_on_disk_is_embedded_and_read_once_for_all_processes(
+    server: FakeOpenAI, make: Callable[..., Searcher], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunks = corpus_of(["green tea", "a violin", "rye bread"]).chunks
+    corpus = KeptCorpus(chunks, Shelf(tmp_path, Corpus(chunks).content_hash))
+
+    def found(searcher: Any) -> list[tuple[int, float]]:
+        hits = asyncio.run(searcher.search("violin", corpus, limit=3))
+        return [(hit.chunk.index, hit.score) for hit in hits]
+
+    first = found(make())
+    monkeypatch.setattr(VectorSearcher, "_built", None)  # another process, which need not build it
+    assert found(make()) == first
+    assert [texts_in(request) for request in server.requests] == [[c.text for c in chunks], ["violin"], ["violin"]]
+    monkeypatch.undo()
+    found(make(max_chars=3))
+    assert [texts_in(request)[0] for request in server.requests[3:]] == ["gre", "vio"]
