@@ -71,7 +71,7 @@ class Flaky(Embedder):
 
 def searcher_of(embedder: Embedder, path: Path | None) -> VectorSearcher:
     made = VectorSearcher(embedding_model="flaky:m", index_path=str(path) if path else None)
-    made._embedder = embedder
+    made._embedding._embedder = embedder
     return made
 
 

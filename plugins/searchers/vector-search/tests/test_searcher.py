@@ -100,7 +100,7 @@ def test_no_text_is_embedded_twice_with_a_file_not_even_by_another_process(
 
 
 async def _space(searcher: Any) -> str:
-    return str(searcher._made().space)
+    return str(searcher._embedding.space)
 
 
 def test_another_model_shares_no_vectors(server: FakeOpenAI, make: Make, tmp_path: Path) -> None:

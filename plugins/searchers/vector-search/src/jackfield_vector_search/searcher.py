@@ -19,7 +19,8 @@ from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher
-from jackfield_documents import ChunkEmbedder, IndexCache, OnShelf, Shelf
+from jackfield_documents import IndexCache, OnShelf, Shelf
+from jackfield_documents.embedding import ChunkEmbedder
 
 if TYPE_CHECKING:  # they load numpy, which the first search does
     from jackfield_vector_search.index import Index, Matrix
