@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import shlex
 import socket
 import threading
 import traceback
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jackfield.cli.main import main
 from jackfield.errors import ConfigError, ModelResponseError, ToolServiceError
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_documents import DocumentReader
@@ -26,6 +29,7 @@ from jackfield_pgvector_search.statements import query_of, term_of, words_text
 from jackfield_pgvector_search.tables import VERSION, prepare
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.replies import text as says
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 from jackfield_testkit.suites.searcher import corpus_of
 
@@ -469,12 +473,57 @@ def test_a_dsn_is_read_as_libpq_reads_it(dsn: str, address: tuple[str, int, str,
     assert (read.host, read.port, read.database, read.user) == address
 
 
+@pytest.fixture
+def default_schema(engine: str) -> Iterator[None]:
+    """The schema of a reader who has set none; it is dropped."""
+    yield
+    database = Database(engine, timeout_s=60)
+    with database.use() as connection:
+        connection.run("DROP SCHEMA jackfield CASCADE")
+    database.close()
+
+
+@pytest.mark.usefixtures("default_schema")
+def test_the_step_to_a_database_of_the_guide_does_what_it_says(
+    engine: str,
+    server: FakeOpenAI,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guide = (Path(__file__).parents[4] / "docs/guides/documents.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r'^```\w+ title="([\w.]+)"\n(.*?)^```', guide, re.MULTILINE | re.DOTALL))
+    for name in ("handbook.md", "database.yaml"):
+        (tmp_path / name).write_text(files[name], encoding="utf-8")
+    # What fits into a request whole is not searched.
+    (tmp_path / "more.md").write_text("\n\n".join(f"Paragraph {n} is about nothing at all." for n in range(900)))
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "OPENAI_API_KEY": "sk-test",
+        "OPENAI_BASE_URL": server.url,
+        "PGVECTOR_DSN": engine,
+    }.items():
+        monkeypatch.setenv(name, value)
+    server.respond(
+        lambda asked: embeddings_of(asked) if asked.path.endswith("/embeddings") else says("Up to 120 EUR a night.")
+    )
+    commands = [line for line in re.findall(r"^\$ jackfield (.*)$", guide, re.MULTILINE) if "-m " not in line]
+    assert commands == ["index build handbook .", 'run -c database.yaml "What may a hotel cost?"']
+    for command in commands:
+        assert main(shlex.split(command)) == 0, capsys.readouterr()
+    assert "Up to 120 EUR a night." in capsys.readouterr().out
+    chat = [request for request in server.requests if request.path.endswith("/chat/completions")]
+    assert "A hotel may cost up to 120 EUR a night." in json.dumps(chat[0].json)
+    assert ["What may a hotel cost?"] in asked(server)
+
+
+@pytest.mark.usefixtures("default_schema")
 def test_the_example_of_the_readme_prints_what_it_finds(
-    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: Rows
+    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     [example] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     monkeypatch.setenv("PGVECTOR_DSN", engine)
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out.endswith(" Running shoes are on the second floor.\n")
-    rows("DROP SCHEMA jackfield CASCADE")
