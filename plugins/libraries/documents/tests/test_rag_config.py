@@ -62,7 +62,7 @@ def test_a_searcher_of_weight_0_is_not_asked() -> None:
 
 def test_reranking_is_the_last_step_over_whatever_else_is_asked() -> None:
     assert RAGConfig.parse({"rerank": "acme_rerank"}).searchers == {
-        "acme_rerank": {"searcher": "keyword_search", "searcher_settings": {}}
+        "hybrid_search": {"searchers": [{"name": "keyword_search"}], "weights": {}, "k": 60, "rerank": "acme_rerank"}
     }
     config = RAGConfig.parse(
         {
@@ -73,13 +73,12 @@ def test_reranking_is_the_last_step_over_whatever_else_is_asked() -> None:
             "rerank": {"name": "acme_rerank", "model": "m"},
         }
     )
-    inner = {
+    assert config.searchers["hybrid_search"] == {
         "searchers": [{"name": "keyword_search"}, {"name": "vector_search", "embedding_model": "openai:m"}],
         "weights": {"keyword_search": 2.0},
         "k": 30,
+        "rerank": {"name": "acme_rerank", "model": "m"},
     }
-    hybrid = {"searcher": "jackfield-hybrid-search/hybrid_search", "searcher_settings": inner}
-    assert config.searchers == {"acme_rerank": {"model": "m", **hybrid}}
 
 
 @pytest.mark.parametrize(

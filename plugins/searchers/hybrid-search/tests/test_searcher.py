@@ -75,6 +75,8 @@ class Reranker(Searcher):
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         inner = make_searcher(self.cfg["searcher"], self.cfg["searcher_settings"], host=self.host)
         found = await inner.search(query, corpus, limit=50)
+        if self.cfg.get("model") == "away":
+            raise ModelConnectionError("no route to the model", backend="m")
         return [Hit(hit.chunk, float(at), {**hit.ranks, "turned": at}) for at, hit in enumerate(found, 1)][::-1][:limit]
 
 
@@ -202,6 +204,16 @@ def test_if_all_fail_so_does_the_search(make: Make) -> None:
 def test_what_is_not_installed_is_an_error_although_others_are(make: Make) -> None:
     with pytest.raises(PluginNotFoundError, match="no_such_searcher"):
         search(make(searchers=[fixed(1), "no_such_searcher"]))
+
+
+def test_if_the_reranker_fails_the_order_is_that_of_the_others_and_that_is_said(make: Make) -> None:
+    made = make(searchers=[fixed(1, 2)], rerank={"name": "turned", "model": "away"})
+    with failures_noted() as failures:
+        assert [hit.chunk.id for hit in search(made)] == ["id1", "id2"]
+    assert failures == ["nothing was reranked, because the reranker failed: no route to the model"]
+    with pytest.raises(ModelConnectionError, match="first"), failures_noted() as failures:
+        search(make(searchers=[fixed(fails="first")], rerank="turned"))
+    assert failures == []
 
 
 # --- reranking ---

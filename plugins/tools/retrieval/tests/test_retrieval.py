@@ -28,8 +28,9 @@ from jackfield_documents import DocumentReader, RAGConfig
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.tool import RetrievalTool
+from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.embeddings import embeddings, texts_in
-from jackfield_testkit.replies import Reply
+from jackfield_testkit.replies import Reply, error, raw
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
 ANIMALS = ("otter", "badger", "heron", "lynx", "marten", "osprey")
@@ -376,6 +377,27 @@ def test_weights_decide_between_searchers_and_0_asks_nobody(library: list[str]) 
         server.requests.clear()
         ask(RetrievalTool({**both, "searcher_weights": {"vector_search": 0}}), library, query="lynx")
         assert server.requests == []
+
+
+def test_a_reranker_has_the_last_word_and_if_it_is_away_the_answer_says_so(library: list[str]) -> None:
+    def osprey_first(request: RecordedRequest) -> Reply:
+        documents = request.native["input"]["documents"]  # type: ignore[attr-defined]
+        scores = [{"index": at, "relevance_score": float("osprey" in text)} for at, text in enumerate(documents)]
+        return raw(json.dumps({"output": {"results": scores}, "request_id": "1"}).encode())
+
+    with FakeDashScope() as server:
+        server.respond(osprey_first)
+        rerank = {"name": "dashscope_rerank", "model": "m", "base_url": server.url, "api_key": "sk-test"}
+        settings = {"rerank": {**rerank, "max_retries": 0}, "top_k": 1, "chunk_size": 100}
+        question = "Where does the lynx or the osprey sleep?"
+        best = ask(RetrievalTool(settings), library, query=question)
+        assert best.metadata["hits"][0]["location"] == "osprey.md"
+        assert best.metadata["hits"][0]["ranks"].keys() == {"keyword_search", "dashscope_rerank", "hybrid_search"}
+        assert best.metadata["failures"] == []
+        server.respond(lambda _: error(500, "away"))
+        other = ask(RetrievalTool(settings), library, query=question)
+    assert len(other.metadata["hits"]) == 1
+    assert "nothing was reranked, because the reranker failed: " in other.content
 
 
 def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[str], tmp_path: Path) -> None:

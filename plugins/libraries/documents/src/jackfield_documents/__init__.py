@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
-    from jackfield_documents.strategies import ask_all, failures_noted
+    from jackfield_documents.strategies import ask_all, failures_noted, note_failure
     from jackfield_documents.tables import pipe_table
     from jackfield_documents.urls import is_url
 
@@ -77,6 +77,7 @@ __all__ = [
     "has_scheme",
     "is_settled",
     "is_url",
+    "note_failure",
     "passages",
     "pipe_table",
     "places_of",
@@ -125,6 +126,7 @@ _HOME = {
     "RAGConfig": "rag_config",
     "ask_all": "strategies",
     "failures_noted": "strategies",
+    "note_failure": "strategies",
     "pipe_table": "tables",
 }
 

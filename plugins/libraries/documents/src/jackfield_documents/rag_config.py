@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # they load what reading takes, which a configuration does no
     from jackfield_documents.documents import DocumentReader
 
 _KEYWORD, _VECTOR = "keyword_search", "vector_search"
-_HYBRID = "jackfield-hybrid-search/hybrid_search"
+_HYBRID = "hybrid_search"
 
 
 class RAGConfig(Config):
@@ -113,22 +113,18 @@ class RAGConfig(Config):
     def searchers(self) -> dict[str, dict[str, object]]:
         """The searchers to ask, each with its settings: what `retrieval_type` stands for, else `rag_searchers`.
 
-        With `rerank` that is one, which asks the others. Those of weight 0 are left out.
+        With `rerank` that is `hybrid_search`, which asks the others. Those of weight 0 are left out.
         """
         asked = {name: settings for name, settings in self._fused.items() if self.searcher_weights.get(name, 1)}
         if self.rerank is None:
             return asked
-        last = {"name": self.rerank} if isinstance(self.rerank, str) else dict(self.rerank)
-        if len(asked) == 1:
-            (searcher, settings), *_ = asked.items()
-        else:
-            searcher = _HYBRID
-            settings = {
-                "searchers": [{"name": name, **its} for name, its in asked.items()],
-                "weights": {name: weight for name, weight in self.searcher_weights.items() if weight},
-                "k": self.fusion_k,
-            }
-        return {str(last.pop("name")): {"searcher": searcher, "searcher_settings": settings, **last}}
+        settings: dict[str, object] = {
+            "searchers": [{"name": name, **its} for name, its in asked.items()],
+            "weights": {name: weight for name, weight in self.searcher_weights.items() if weight},
+            "k": self.fusion_k,
+            "rerank": self.rerank,
+        }
+        return {_HYBRID: settings}
 
     def reader(self, host: PluginHost, *, kept_chars: int | None = None) -> DocumentReader:
         """A reader with these settings of parsers, and of fetching.

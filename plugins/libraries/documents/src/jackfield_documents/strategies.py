@@ -57,8 +57,17 @@ async def ask_all(strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]]
     if failures and len(failures) == len(answers):
         raise _as_one(failures)
     for name, failure in failures.items():
-        _note(f"{name} failed and was left out: {failure.error}")
+        note_failure(f"{name} failed and was left out: {failure.error}")
     return {name: answer for name, answer in answers.items() if not isinstance(answer, _Failure)}
+
+
+def note_failure(text: str) -> None:
+    """Say to whoever collects failures, or else to the log, what was done without."""
+    noted = _noted.get()
+    if noted is None:
+        _log.warning("%s", text)
+    elif text not in noted:
+        noted.append(text)
 
 
 class _Failure:
@@ -78,11 +87,3 @@ def _as_one(failures: Mapping[str, _Failure]) -> JackfieldError:
     for name, failure in others:
         first.error.add_note(f"{name} failed as well: {failure.error}")
     return first.error
-
-
-def _note(text: str) -> None:
-    noted = _noted.get()
-    if noted is None:
-        _log.warning("%s", text)
-    elif text not in noted:
-        noted.append(text)

@@ -13,10 +13,10 @@ from pydantic import Field, field_validator, model_validator
 
 from jackfield import sync
 from jackfield.config import ComponentSettings, Config
-from jackfield.errors import ConfigError, JackfieldError
+from jackfield.errors import ConfigError, JackfieldError, ModelServiceError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
-from jackfield_documents import IndexCache, Shelf, ask_all, check_weights, fuse, searchers_by_name
+from jackfield_documents import IndexCache, Shelf, ask_all, check_weights, fuse, note_failure, searchers_by_name
 
 T = TypeVar("T")
 
@@ -72,8 +72,8 @@ class HybridSearcher(Searcher):
     """Asks several searchers at the same time, and makes one ranking of theirs by weighted reciprocal rank.
 
     A hit's score is the sum of `weight / (k + rank)` over the searchers that have it, and `ranks` says at which place
-    each of them had it. A searcher whose service fails is left out; `failures_noted` of `jackfield_documents`, or else
-    the log, says so. If all fail, so does the search.
+    each of them had it. A searcher or reranker whose service fails is done without; `failures_noted` of
+    `jackfield_documents`, or else the log, says so. If all searchers fail, so does the search.
 
     Args:
         cfg: The keys of `HybridConfig`; `searchers` is required.
@@ -101,7 +101,7 @@ class HybridSearcher(Searcher):
         """See `Searcher`. What is found, and in which order, does not depend on `limit`.
 
         Raises:
-            ModelServiceError, ToolServiceError: The services of all searchers failed, or that of the reranker.
+            ModelServiceError, ToolServiceError: The services of all searchers failed.
             PluginError: A searcher is not installed, or cannot be loaded.
             ConfigError: The settings of a searcher do not fit, or one of them asks this one again.
         """
@@ -110,8 +110,7 @@ class HybridSearcher(Searcher):
         if self.config.rerank is None:
             hits = await self._fused(query, corpus)
         else:
-            reranker = await sync.in_worker(self._reranker)
-            hits = await reranker.search(query, corpus, limit=limit)
+            hits = await self._reranked(query, corpus, limit)
         return [Hit(hit.chunk, hit.score, {**hit.ranks, NAME: rank}) for rank, hit in enumerate(hits[:limit], start=1)]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
@@ -142,6 +141,15 @@ class HybridSearcher(Searcher):
         """See `Searcher`."""
         for searcher in list(self._searchers.values()):
             await searcher.aclose()
+
+    async def _reranked(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+        reranker = await sync.in_worker(self._reranker)
+        try:
+            return await reranker.search(query, corpus, limit=limit)
+        except (ModelServiceError, ToolServiceError) as error:
+            hits = await self._fused(query, corpus)  # which may fail for the same reason
+            note_failure(f"nothing was reranked, because the reranker failed: {error}")
+            return hits
 
     async def _fused(self, query: str, corpus: Corpus) -> list[Hit]:
         with _not_again():
