@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docx.oxml import parse_xml
 
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
@@ -245,6 +246,14 @@ def letter(document: Any, picture: Any) -> None:
     document.add_paragraph("end").add_run().add_picture(picture)
 
 
+def includes(document: Any, path: Path) -> None:
+    """Fields that ask for a file."""
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    for asks in ("INCLUDETEXT", "LINK Word.Document.8", "DDEAUTO soffice"):
+        field = f"<w:fldSimple xmlns:w='{space}' w:instr=' {asks} \"{path}\" '><w:r><w:t>old</w:t></w:r></w:fldSimple>"
+        document.add_paragraph()._p.append(parse_xml(field))
+
+
 def slides(presentation: Any) -> None:
     slide = presentation.slides.add_slide(presentation.slide_layouts[1])
     slide.shapes.title.text = "Tea"
@@ -253,12 +262,18 @@ def slides(presentation: Any) -> None:
 
 @needs_libreoffice
 @pytest.mark.slow
-def test_files_of_before_2007_are_read_at_the_same_time_and_nothing_in_them_is_fetched(
+def test_files_of_before_2007_are_read_at_the_same_time_and_nothing_that_they_name_is_opened(
     files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     with listening(asked) as url:
-        linked = files.linked_picture(files.word(lambda document: letter(document, files.dot())), f"{url}/picture.png")
+        (tmp_path / "secret.txt").write_text("TOP SECRET")
+
+        def write(document: Any) -> None:
+            letter(document, files.dot())
+            includes(document, tmp_path / "secret.txt")
+
+        linked = files.linked_picture(files.word(write), f"{url}/picture.png")
         (tmp_path / "a.doc").write_bytes(turned(linked, "docx", "doc", tmp_path))
         (tmp_path / "b.ppt").write_bytes(turned(files.slides(slides), "pptx", "ppt", tmp_path))
         asked.clear()  # LibreOffice 7.4 has asked for the picture when it made the file
@@ -266,13 +281,14 @@ def test_files_of_before_2007_are_read_at_the_same_time_and_nothing_in_them_is_f
         reading = asyncio.run(DocumentReader().read_all([tmp_path / "a.doc", tmp_path / "b.ppt"]))
     assert dict(reading.errors) == {}
     word, powerpoint = reading.documents
-    assert [(block.kind, block.text) for block in word.blocks] == [
+    assert [(block.kind, block.text) for block in word.blocks[:4]] == [
         ("heading", "Tea"),
         ("paragraph", "Green tea."),
         ("table", "| a\\|b | c |\n|---|---|\n| d | e |"),
         ("paragraph", "end"),
     ]
     assert [(block.page, block.text) for block in powerpoint.blocks] == [(1, "Tea"), (1, "Notes: Pour slowly.")]
+    assert {block.text for block in word.blocks[4:]} == {"old"}  # what the fields showed when the file was saved
     assert asked == []
 
 
