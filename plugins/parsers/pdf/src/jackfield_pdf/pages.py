@@ -126,7 +126,9 @@ def _why_not(error: Exception, source: str, password: str | None) -> str:
     if code == _PASSWORD_ERROR and password is None:
         return f"{source} is encrypted: a password is needed (the setting `password` of the parser pdf)"
     if code == _PASSWORD_ERROR:
-        return f"{source} is encrypted with another password than the one given"
+        return (
+            f"{source} is encrypted with another password than the one given (the setting `password` of the parser pdf)"
+        )
     if code == _SECURITY_ERROR:
         return f"{source} is encrypted in a way that cannot be read: save it without protection"
     return f"{source} is damaged and cannot be opened as a PDF: copy or download it again"
