@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.retrieval import Document
+from jackfield.retrieval import Block, Document
 from jackfield_pdf.parser import PdfParser
 
 MakePdf = Callable[..., bytes]
@@ -101,6 +101,11 @@ def test_a_glyph_without_a_letter_leaves_the_places_of_the_others() -> None:
 def test_ligatures_are_letters() -> None:
     data = written(b"BT /F 10 Tf 72 700 Td (\\001nd the \\002ow) Tj ET", font=differing(b"/fi", b"/fl"))
     assert read(data).blocks[0].text == "find the flow"
+
+
+def test_bullets_of_office_programs_make_a_list() -> None:
+    text = b"BT /F 10 Tf 72 700 Td (What there is to say:) Tj 0 -12 Td (\\001 one) Tj 0 -12 Td (\\001 two) Tj ET"
+    assert read(written(text, font=differing(b"/uniF0B7"))).blocks[-1] == Block("• one\n• two", kind="list", page=1)
 
 
 def test_what_runs_from_right_to_left_is_not_lost() -> None:

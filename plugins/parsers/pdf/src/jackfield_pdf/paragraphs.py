@@ -17,7 +17,7 @@ from jackfield_pdf.typeset import HYPHEN, Line
 
 _CJK = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 _IS_CJK = re.compile(rf"[{_CJK}]")
-_BULLET = re.compile(r"[•‣◦▪●○■□–—*·-]\s+\S")
+_BULLET = re.compile(r"[\uf0b7\uf0a7•‣◦▪●○■□–—*·-]\s+\S")
 _NUMBERED = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]\s+\S|\d+(?:\.\d+)+\.?\s+\S|[一二三四五六七八九十]+、")
 _SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’)\]」』）]*$")
 # The dots that lead to a page number, rules made of signs.
@@ -25,7 +25,7 @@ _LEADERS = re.compile(r"(?:[.\-_*—–=·…]\s?){7,}")
 _HYPHENATED = re.compile(rf"\b(\w++)[-\u2010]?{HYPHEN}(\w+)")
 _HYPHENS = ("-", "\u2010")
 _COMPOUND = re.compile(r"\b\w++-\w++")
-_LIGATURES = str.maketrans(
+_LETTERS = str.maketrans(
     {
         "\ufb00": "ff",
         "\ufb01": "fi",
@@ -35,6 +35,9 @@ _LIGATURES = str.maketrans(
         "\ufb05": "st",
         "\ufb06": "st",
         "\u00ad": "",
+        # The bullets of the fonts Symbol and Wingdings, with which Word and LibreOffice write lists.
+        "\uf0b7": "•",
+        "\uf0a7": "▪",
     }
 )
 _NOTE = "[No text on {pages}, only pictures: run OCR on the file to read them]"
@@ -307,7 +310,7 @@ def _clean(text: str, compounds: set[str]) -> str:
 
     if HYPHEN in text:
         text = _HYPHENATED.sub(unhyphenated, text).replace(HYPHEN, "-")
-    return _single_spaces(text.translate(_LIGATURES))
+    return _single_spaces(text.translate(_LETTERS))
 
 
 def _single_spaces(text: str) -> str:
