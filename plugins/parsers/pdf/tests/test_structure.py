@@ -236,6 +236,18 @@ def test_columns_that_a_file_has_line_by_line_are_read_one_after_the_other() -> 
     assert (kind, text) == ("paragraph", " ".join(LEFT + RIGHT))
 
 
+def test_long_texts_of_a_table_are_not_columns_of_text() -> None:
+    rows = [
+        ("Green tea from the hills of Linz", "three pounds and fifty"),
+        ("Black tea", "two pounds and ten, or less for friends of ours"),
+        ("White tea of the last year", "sold out"),
+        ("Mint", "by the pound, as long as there is any of it"),
+        ("Red tea from far away", "ask at the counter"),
+    ]
+    page = [lines(text, x=72 + 220 * c, y=700 - 14 * r) for r, row in enumerate(rows) for c, text in enumerate(row)]
+    assert tables_of(drawn(all_of(*page))) == [[list(row) for row in rows]]
+
+
 def test_of_very_long_columns_nothing_is_lost() -> None:
     texts = [f"{side} words in line {number}" for number in range(1000) for side in ("left", "right")]
     rows = [

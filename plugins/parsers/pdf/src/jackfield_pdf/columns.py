@@ -9,7 +9,9 @@ from jackfield_pdf.typeset import Line, Part
 
 _ROWS = 4  # on fewer, it may be a table
 _LONGEST = 300  # lines of one column; each is compared with all above it
-_WORDS = 3.0  # that stand in a line of a column, on average; in the cells of a table there are fewer
+_WIDE = 10.0  # in sizes of the type; the columns of a table are often narrower
+_FULL = 0.8  # of the width of the column, which most lines of text have, and cells do not
+_MOST = 0.7
 _STEP = 1.5  # in sizes of the type; rows of a table are farther apart
 
 
@@ -56,15 +58,23 @@ def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
 def _apart(run: Sequence[Line]) -> list[Line]:
     pairs = [line.parts for line in run if line.parts]
     gutter = _gutter(run)
-    if gutter is None or len(pairs) < _ROWS or min(_words(pairs, side) for side in (0, 1)) < _WORDS:
+    size = run[0].size
+    if (
+        gutter is None
+        or len(pairs) < _ROWS
+        or not all(_is_text([parts[side] for parts in pairs], size) for side in (0, 1))
+    ):
         return []
     left = [_of(line, line.parts[0]) if line.parts else line for line in run if line.parts or line.right < gutter[1]]
     right = [_of(line, line.parts[1]) if line.parts else line for line in run if line.parts or line.right >= gutter[1]]
     return left + right
 
 
-def _words(pairs: Sequence[tuple[Part, ...]], side: int) -> float:
-    return sum(len(parts[side].text.split()) for parts in pairs) / len(pairs)
+def _is_text(column: Sequence[Part], size: float) -> bool:
+    """Whether lines fill their column, as text does."""
+    widths = [part.right - part.left for part in column]
+    widest = max(widths)
+    return widest >= _WIDE * size and sum(width >= _FULL * widest for width in widths) >= _MOST * len(widths)
 
 
 def _of(line: Line, part: Part) -> Line:

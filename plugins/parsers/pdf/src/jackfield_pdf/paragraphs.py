@@ -42,6 +42,7 @@ _LETTERS = str.maketrans(
 )
 _NOTE = "[No text on {pages}, only pictures: run OCR on the file to read them]"
 _NEIGHBOURS = 8  # lines before and after one that show how wide its column is
+_NEAREST = 3  # lines before and after one that may be of the same paragraph
 _EDGE = 2.0  # points; the edges of justified lines are nearer to each other
 _MOST_COLUMNS = 50
 _MOST_INDENT = 100  # characters
@@ -128,7 +129,7 @@ def _is_row(lines: Sequence[Line], place: int) -> bool:
     line = lines[place]
     if _LEADERS.search(line.text):
         return True
-    around = (lines[near] for near in (place - 1, place + 1) if 0 <= near < len(lines))
+    around = lines[max(0, place - _NEAREST) : place + _NEAREST + 1]
     return bool(line.parts) and not any(
         abs(other.left - line.left) < _EDGE and abs(other.right - line.right) < _EDGE
         for other in around
