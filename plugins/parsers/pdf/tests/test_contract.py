@@ -103,8 +103,8 @@ HOSTILE = {
         )
     ),
     "forms with lines.pdf": page(
-        stream(b"", TEXT + b"BT /F 12 Tf 300 700 Td (beside) Tj ET " + b"/X Do " * 100),
-        form(b"/X Do " * 100, b"/X 7 0 R"),
+        stream(b"", TEXT + b"BT /F 12 Tf 300 700 Td (beside) Tj ET " + b"/X Do " * 50),
+        form(b"/X Do " * 50, b"/X 7 0 R"),
         form(b"0 0 m 9 0 l S 0 0 m 0 9 l S " * 100, b""),
     ),
     "sizes.pdf": page(stream(b"", b"".join(b"BT /F %d Tf %d 700 Td (x) Tj ET " % (9**n, n) for n in range(90)))),

@@ -162,8 +162,8 @@ def test_a_table_is_read_on_a_page_that_is_turned() -> None:
 
 def test_a_drawing_of_many_thousand_lines_costs_its_table_only() -> None:
     def scribble(canvas: Canvas) -> None:
-        for number in range(30_000):
-            canvas.line(100, number / 50, 200, number / 50)
+        for number in range(21_000):
+            canvas.line(100, number / 35, 200, number / 35)
         lines("left", x=72)(canvas)
         lines("right", x=300)(canvas)
 
