@@ -96,6 +96,11 @@ def test_dots_that_lead_to_a_page_number_are_shortened_and_entries_stay_lines(la
     assert parse(data) == [("paragraph", "Introduction … 1\nConclusion … 12")]
 
 
+def test_entries_with_numbers_of_sections_stay_apart(lay_out: MakePdf) -> None:
+    entries = ["7.1.4 The struct of a hash in some words", "7.2 Functions that encrypt, and more", "7.2.1 One of them"]
+    assert parse(lay_out(entries)) == [("paragraph", entry) for entry in entries]
+
+
 lines = st.builds(
     Line,
     text=st.text(alphabet="abc DE.-•中文1", min_size=1).filter(lambda text: text.strip()),

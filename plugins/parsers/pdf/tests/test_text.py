@@ -98,6 +98,14 @@ def test_a_glyph_without_a_letter_leaves_the_places_of_the_others() -> None:
     ]
 
 
+def test_smaller_type_in_a_line_does_not_break_its_paragraph() -> None:
+    text = b"BT /F 10 Tf 72 700 Td (the line above names) Tj /F 7 Tf ( some_small_code ) Tj /F 10 Tf (in it) Tj "
+    text += b"0 -12 Td (and goes on in the line that is below) Tj ET"
+    assert [block.text for block in read(written(text)).blocks] == [
+        "the line above names some_small_code in it and goes on in the line that is below"
+    ]
+
+
 def test_ligatures_are_letters() -> None:
     data = written(b"BT /F 10 Tf 72 700 Td (\\001nd the \\002ow) Tj ET", font=differing(b"/fi", b"/fl"))
     assert read(data).blocks[0].text == "find the flow"

@@ -19,6 +19,7 @@ _CJK = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _BULLET = re.compile(r"[\uf0b7\uf0a7•‣◦▪●○■□–—*·-]\s+\S")
 _NUMBERED = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]\s+\S|\d+(?:\.\d+)+\.?\s+\S|[一二三四五六七八九十]+、")
+_SECTION = re.compile(r"\s*\d+(?:\.\d+)+\.?\s+\S")
 _SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’)\]」』）]*$")
 # The dots that lead to a page number, rules made of signs.
 _LEADERS = re.compile(r"(?:[.\-_*—–=·…]\s?){7,}")
@@ -158,6 +159,8 @@ def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
     are_rows = layout.rows[place - 1 : place + 1]
     if any(are_rows):
         return not all(are_rows) or step >= 3 * line.size
+    if _SECTION.match(text) and _SECTION.match(before.text):
+        return True  # entries of a table of contents
     if before.is_mono and line.is_mono and layout.has_code:
         return step > 2.5 * line.size
     if before.is_bold != line.is_bold and (_ends_sentence(before) or _is_short(layout, place - 1)):

@@ -46,7 +46,7 @@ class Line:
         left, right: Where the first line begins and the last ends.
         first, last: The base of the first and of the last line.
         size: The type size; 0 if the line's position is unknown.
-        is_bold, is_mono: Whether it begins and ends in bold type, or in type of which all letters are equally wide.
+        is_bold, is_mono: Whether its beginning, middle and end are in bold type, or in type of one width.
         parts: Its parts, if wide gaps divide it, as in a table.
         table: The rows of a ruled table; where lines end in a cell, there is a line end.
     """
@@ -131,6 +131,8 @@ def _measured(text_page: Any, text: str, places: Sequence[int]) -> _Measured:
         if pdfium.FPDFText_GetRect(text_page, index, left, top, right, foot)
     )
     size, turn = _size(text_page, places[_middle(text)])
+    # Code and raised numbers in the middle of a line are often smaller than the line.
+    size = max(size, _size(text_page, places[len(text.rstrip()) - 1])[0])
     if turn:
         boxes = tuple(_turned(box, turn) for box in boxes)
     first = _base(text_page, places[0], turn)
@@ -211,8 +213,8 @@ def _style(text_page: Any, line: _Measured) -> tuple[bool, bool]:
     is_bold, is_mono = _BOLD.search(name) is not None, _MONO.search(name) is not None
     if not (is_bold or is_mono):
         return False, False
-    name = _font(text_page, line.places[-1])
-    return is_bold and _BOLD.search(name) is not None, is_mono and _MONO.search(name) is not None
+    others = [_font(text_page, line.places[at]) for at in (_middle(line.text), len(line.text.rstrip()) - 1)]
+    return is_bold and all(map(_BOLD.search, others)), is_mono and all(map(_MONO.search, others))
 
 
 def _font(text_page: Any, index: int) -> bytes:
