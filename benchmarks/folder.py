@@ -18,7 +18,7 @@ FILES = 500
 
 
 def reading_a_folder() -> list[Row]:
-    """How busy the cores are, and how much memory all processes hold together at most."""
+    """How evenly the work is spread over processes, and how much memory all of them hold together at most."""
     with tempfile.TemporaryDirectory() as folder:
         _fill(Path(folder))
         command = [sys.executable, "-m", "benchmarks.folder", folder]
@@ -27,7 +27,8 @@ def reading_a_folder() -> list[Row]:
     name = f"8 folder of {FILES} documents"
     return [
         Row(name, f"{told['wall_s']:.1f} s", f"{told['cpu_s']:.1f} s of CPU on {told['cores']} cores"),
-        Row(f"{name}: busy cores", f"{told['cpu_s'] / told['wall_s']:.2f}", "", None, f"{told['cores']}"),
+        # Not the busy cores: they are the machine's, and this is ours.
+        Row(f"{name}: parsers' CPU / busiest", f"{told['spread']:.2f}", "", None, f"{told['cores']}"),
         Row(f"{name}: memory of all", f"{told['memory_mb']:.0f} MB", "", None, "500 MB"),
     ]
 
@@ -52,22 +53,23 @@ def main() -> None:
     from jackfield_documents import DocumentReader
 
     files = sorted(Path(sys.argv[1]).iterdir())
-    started, cpu = time.perf_counter(), _cpu_s()
+    started = time.perf_counter()
     reading = sync.run(DocumentReader().read_all(files))
-    wall_s, cpu_s, memory = time.perf_counter() - started, _cpu_s() - cpu, sum(_most_memory())
+    wall_s, memory = time.perf_counter() - started, sum(_most_memory())
+    own, *parsers = _cpu_s()
     if reading.errors or len(reading.documents) != len(files):
         raise SystemExit(str(reading.errors))
     cores = len(os.sched_getaffinity(0))
-    print(json.dumps({"wall_s": wall_s, "cpu_s": cpu_s, "memory_mb": memory / 1e6, "cores": cores}))
+    told = {"wall_s": wall_s, "cpu_s": own + sum(parsers), "memory_mb": memory / 1e6, "cores": cores}
+    print(json.dumps({**told, "spread": sum(parsers) / max(parsers)}))
 
 
 def _family() -> Iterator[Path]:
     """This process and those that it started, in /proc."""
     own = str(os.getpid())
+    yield Path("/proc", own)
     for folder in Path("/proc").iterdir():
-        if folder.name == own:
-            yield folder
-        elif folder.name.isdecimal():
+        if folder.name.isdecimal():
             try:
                 stated = (folder / "stat").read_text()
             except OSError:
@@ -76,10 +78,10 @@ def _family() -> Iterator[Path]:
                 yield folder
 
 
-def _cpu_s() -> float:
-    """The processor time of all of them."""
-    fields = [(folder / "stat").read_text().rpartition(")")[2].split() for folder in _family()]
-    return sum(int(field) for of_one in fields for field in of_one[11:15]) / os.sysconf("SC_CLK_TCK")
+def _cpu_s() -> list[float]:
+    """The processor time of each of them, from its start."""
+    fields = [(folder / "stat").read_text().rpartition(")")[2].split()[11:13] for folder in _family()]
+    return [sum(map(int, of_one)) / os.sysconf("SC_CLK_TCK") for of_one in fields]
 
 
 def _most_memory() -> Iterator[int]:

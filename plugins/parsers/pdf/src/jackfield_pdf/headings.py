@@ -26,7 +26,7 @@ class Headings:
 
     Attributes:
         levels: The level of each size of type that is clearly larger than most of the text.
-        bold_level: The level of a bold line of the usual size; 0 if that is no heading.
+        bold_level: The level of a bold line of the usual size; 0 if such lines are not headings.
         entries: The levels of the titles in the outline, by page and `_key`.
         has_code: Whether type of one width sets something apart from the text.
     """
@@ -37,13 +37,13 @@ class Headings:
     has_code: bool
 
     def stated(self, text: str, page: int) -> int:
-        """The level that the outline gives a text; 0 if it is not there."""
+        """The level that the outline gives a text; 0 without an entry for it."""
         if not self.entries or len(text) > _LONGEST:
             return 0
         return self.entries.get((page, _key(text)), 0)
 
     def level(self, lines: Sequence[Line], text: str, page: int) -> int:
-        """The level of lines that are a block; 0 if they are no heading."""
+        """The level of lines that are a block; 0 if they are not a heading."""
         stated = self.stated(text, page)
         if stated or len(text) > _LONGEST:
             return stated
