@@ -104,7 +104,7 @@ def make(engine: str, schema: str, server: FakeOpenAI) -> MakeSearcher:
     return of
 
 
-DIMENSION = 512
+DIMENSION = 256
 
 
 def vector_of(text: str) -> list[float]:

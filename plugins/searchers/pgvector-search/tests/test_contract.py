@@ -32,9 +32,5 @@ class TestHybrid(OnThePostgresServer):
     pass
 
 
-class TestVectors(OnThePostgresServer):
-    settings: ClassVar[dict[str, Any]] = {"search": "vectors"}
-
-
 class TestWords(OnThePostgresServer):
     settings: ClassVar[dict[str, Any]] = {"search": "words"}

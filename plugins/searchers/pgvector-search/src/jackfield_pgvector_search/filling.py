@@ -13,7 +13,15 @@ from jackfield.errors import ToolServiceError
 from jackfield.retrieval import Chunk, Vector
 from jackfield_pgvector_search.database import Connection, Database
 from jackfield_pgvector_search.statements import term_of, vector_text, words_text
-from jackfield_pgvector_search.tables import Side, known_vectors, prepare, vectors_side, words_side
+from jackfield_pgvector_search.tables import (
+    Side,
+    alone_in,
+    index_vectors,
+    known_vectors,
+    prepare,
+    vectors_side,
+    words_side,
+)
 from jackfield_words import searched_texts
 
 _BATCH = 256
@@ -170,7 +178,8 @@ class _Fill:
             self._add(done, [_piece(chunk, self._plan.max_chars) for chunk in batch])
             done += len(batch)
         mean_length = self._publish(done)
-        self._index_vectors()
+        if self._vectors and self._plan.approximate_from:
+            index_vectors(self._connection, self._schema, self._vectors, least=self._plan.approximate_from)
         return Ready(self._number, done, mean_length, self._words, self._vectors)
 
     def _begun(self) -> tuple[int, int]:
@@ -293,8 +302,7 @@ class _Fill:
     def _publish(self, count: int) -> float:
         """Let it be found, and remove what it takes the place of; gives the mean length in words."""
         schema, run = self._schema, self._connection.run
-        with self._connection.transaction():
-            run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=f"jackfield {schema}")
+        with alone_in(self._connection, schema):
             mean_length = self._mean_length()
             run(
                 f"UPDATE {schema}.jackfield_corpora SET published = clock_timestamp(), "  # noqa: S608
@@ -333,22 +341,6 @@ class _Fill:
             f"DELETE FROM {self._schema}.jackfield_chunks AS c WHERE NOT EXISTS "  # noqa: S608
             f"(SELECT FROM {self._schema}.jackfield_places AS p WHERE p.chunk = c.id)"
         )
-
-    def _index_vectors(self) -> None:
-        """An index of the nearest, where there are so many vectors that looking at all of them takes long."""
-        least, side = self._plan.approximate_from, self._vectors
-        if least is None or side is None or (side.dimension or 0) > _MOST_INDEXED:
-            return
-        table = f"{self._schema}.jackfield_vectors_{side.number}"
-        [[count]] = self._connection.run(f"SELECT count(*) FROM {table}")  # noqa: S608
-        if count >= least:
-            self._connection.run(
-                f"CREATE INDEX IF NOT EXISTS jackfield_vectors_{side.number}_near ON {table} "
-                "USING hnsw (embedding vector_cosine_ops)"
-            )
-
-
-_MOST_INDEXED = 2000  # numbers of a vector that pgvector's index takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jackfield.errors import ConfigError, ToolServiceError
@@ -40,6 +42,7 @@ _STEPS = (
 """What makes each version out of the one before; a schema has the version of its last step."""
 
 VERSION = len(_STEPS)
+_MOST_INDEXED = 2000  # numbers of a vector that pgvector's index takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,7 @@ def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _ST
     """
     version = _version(connection, schema)
     if version < len(steps):
-        with connection.transaction():
-            connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=f"jackfield {schema}")
+        with alone_in(connection, schema):
             version = _version(connection, schema)  # another process may have been first
             if not connection.run("SELECT 1 FROM pg_namespace WHERE nspname = :name", name=schema):
                 connection.run(f"CREATE SCHEMA {schema}")
@@ -77,9 +79,22 @@ def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _ST
         )
 
 
+@contextmanager
+def alone_in(connection: Connection, *names: str) -> Iterator[None]:
+    """A transaction that no other one with the same names runs beside; the server ends it with the connection."""
+    with connection.transaction():
+        connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=" ".join(("jackfield", *names)))
+        yield
+
+
 def _version(connection: Connection, schema: str) -> int:
-    [[table]] = connection.run("SELECT to_regclass(:name)", name=f"{schema}.jackfield_facts")
-    if table is None:
+    # Not by to_regclass: it may answer from a cache, as if what another process has made meanwhile were not there.
+    there = connection.run(
+        "SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = :schema AND c.relname = 'jackfield_facts'",
+        schema=schema,
+    )
+    if not there:
         return 0
     rows = connection.run(f"SELECT value FROM {schema}.jackfield_facts WHERE name = 'version'")  # noqa: S608
     return int(rows[0][0]) if rows else 0
@@ -87,15 +102,16 @@ def _version(connection: Connection, schema: str) -> int:
 
 def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
     """Where the words of an analyzer are; the table is made if it is missing."""
-    side = _side(connection, schema, f"words {analyzer}", None)
-    connection.run(
-        f"CREATE TABLE IF NOT EXISTS {schema}.jackfield_words_{side.number} (chunk bigint PRIMARY KEY "
-        f"REFERENCES {schema}.jackfield_chunks ON DELETE CASCADE, length integer NOT NULL, words tsvector NOT NULL)"
-    )
-    connection.run(
-        f"CREATE INDEX IF NOT EXISTS jackfield_words_{side.number}_words "
-        f"ON {schema}.jackfield_words_{side.number} USING gin (words)"
-    )
+    with alone_in(connection, schema):
+        side = _side(connection, schema, f"words {analyzer}", None)
+        connection.run(
+            f"CREATE TABLE IF NOT EXISTS {schema}.jackfield_words_{side.number} (chunk bigint PRIMARY KEY "
+            f"REFERENCES {schema}.jackfield_chunks ON DELETE CASCADE, length integer NOT NULL, words tsvector NOT NULL)"
+        )
+        connection.run(
+            f"CREATE INDEX IF NOT EXISTS jackfield_words_{side.number}_words "
+            f"ON {schema}.jackfield_words_{side.number} USING gin (words)"
+        )
     return side
 
 
@@ -115,14 +131,26 @@ def vectors_side(connection: Connection, schema: str, space: str, dimension: int
         ConfigError: They have another length, or there is no pgvector.
     """
     _check_pgvector(connection)
-    side = _side(connection, schema, f"vectors {space}", dimension)
-    if side.dimension != dimension:
-        raise wrong_dimension(schema, space, kept=side.dimension, now=dimension)
-    connection.run(
-        f"CREATE TABLE IF NOT EXISTS {schema}.jackfield_vectors_{side.number} (chunk bigint PRIMARY KEY "
-        f"REFERENCES {schema}.jackfield_chunks ON DELETE CASCADE, embedding vector({dimension}) NOT NULL)"
-    )
+    with alone_in(connection, schema):
+        side = _side(connection, schema, f"vectors {space}", dimension)
+        if side.dimension != dimension:
+            raise wrong_dimension(schema, space, kept=side.dimension, now=dimension)
+        connection.run(
+            f"CREATE TABLE IF NOT EXISTS {schema}.jackfield_vectors_{side.number} (chunk bigint PRIMARY KEY "
+            f"REFERENCES {schema}.jackfield_chunks ON DELETE CASCADE, embedding vector({dimension}) NOT NULL)"
+        )
     return side
+
+
+def index_vectors(connection: Connection, schema: str, side: Side, *, least: int) -> None:
+    """Make an index of the nearest, where there are so many vectors that looking at all of them takes long."""
+    table = f"{schema}.jackfield_vectors_{side.number}"
+    [[count]] = connection.run(f"SELECT count(*) FROM {table}")  # noqa: S608 - of a checked name and a number
+    if count < least or (side.dimension or 0) > _MOST_INDEXED:
+        return
+    name = f"jackfield_vectors_{side.number}_near"
+    with alone_in(connection, schema, name):
+        connection.run(f"CREATE INDEX IF NOT EXISTS {name} ON {table} USING hnsw (embedding vector_cosine_ops)")
 
 
 def wrong_dimension(schema: str, space: str, *, kept: int | None, now: int) -> ConfigError:
