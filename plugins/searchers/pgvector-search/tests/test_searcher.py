@@ -248,6 +248,8 @@ class Relay:
                     continue
                 far = socket.create_connection(self._target)
                 self._open += [near, far]
+                for one in (near, far):  # else each statement waits for an acknowledgement
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for source, sink in ((near, far), (far, near)):
                 self._threads.append(threading.Thread(target=_pass_on, args=(source, sink), daemon=True))
                 self._threads[-1].start()
