@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
@@ -220,27 +220,25 @@ class _Fill:
 
     def _lacking(self, pieces: Sequence[_Piece]) -> _Lacking:
         by_key = {piece.key: piece for piece in pieces}
-        has_words = has_vectors = "NULL"
-        joins = ""
-        if self._words:
-            has_words = "w.chunk"
-            joins += f" LEFT JOIN {self._schema}.jackfield_words_{self._words.number} AS w ON w.chunk = c.id"
-        if self._vectors:
-            has_vectors = "v.chunk"
-            joins += f" LEFT JOIN {self._schema}.jackfield_vectors_{self._vectors.number} AS v ON v.chunk = c.id"
-        rows = self._connection.run(
-            f"SELECT c.key, {has_words} IS NOT NULL, {has_vectors} IS NOT NULL "  # noqa: S608
-            f"FROM {self._schema}.jackfield_chunks AS c{joins} WHERE c.key = ANY (CAST(:keys AS uuid[]))",
-            keys=list(by_key),
-        )
-        there = {str(key) for key, _, _ in rows}
-        worded = {str(key) for key, has, _ in rows if has}
-        embedded = {str(key) for key, _, has in rows if has}
+        to_embed = {key: piece for key, piece in by_key.items() if self._plan.space and piece.to_embed}
+        there = self._keys_of(by_key)
+        worded = self._keys_of(by_key, f"words_{self._words.number}") if self._words else by_key.keys()
+        embedded = self._keys_of(to_embed, f"vectors_{self._vectors.number}") if self._vectors else frozenset()
         return _Lacking(
             chunks=[key for key in by_key if key not in there],
-            words={k: p for k, p in by_key.items() if self._words and k not in worded},
-            vectors={k: p for k, p in by_key.items() if self._plan.space and p.to_embed and k not in embedded},
+            words={key: piece for key, piece in by_key.items() if key not in worded},
+            vectors={key: piece for key, piece in to_embed.items() if key not in embedded},
         )
+
+    def _keys_of(self, keys: Iterable[str], side: str = "") -> Set[str]:
+        """Those of the keys that are there; with a side, those that are in its table."""
+        join = f"JOIN {self._schema}.jackfield_{side} AS s ON s.chunk = c.id" if side else ""
+        rows = self._connection.run(
+            f"SELECT c.key FROM {self._schema}.jackfield_chunks AS c {join} "  # noqa: S608 - of checked names
+            "WHERE c.key = ANY (CAST(:keys AS uuid[]))",
+            keys=list(keys),
+        )
+        return {str(key) for (key,) in rows}
 
     def _words_of(self, piece: _Piece) -> list[str]:
         return [term for term in map(term_of, self._plan.analyze(piece.text)) if term]
