@@ -115,6 +115,15 @@ def test_an_index_of_another_version_is_made_again(
     assert found(corpus, "tide") == ["high tide"]
 
 
+def test_an_index_is_made_before_the_first_search_where_that_is_asked_for(
+    on_disk: OnDisk, found: Found, tmp_path: Path
+) -> None:
+    corpus, said = on_disk(tmp_path, *(f"tide {number}" for number in range(2500))), []
+    asyncio.run(TantivySearcher().prepare(corpus, on_progress=lambda *figures: said.append(figures)))
+    assert said == [(0, 2500), (1000, 2500), (2000, 2500), (2500, 2500)]
+    assert found(unread(corpus, 7), "tide 7", 1) == ["tide 7"]
+
+
 # --- what is not whole ---
 
 
@@ -158,6 +167,23 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_its_name(
     (tmp_path / "shelf").write_text("a file")
     with pytest.raises(ConfigError, match=r"no index can be kept in .*shelf"):
         found(on_disk(tmp_path / "shelf", "high tide"), "tide")
+
+
+def test_a_disk_that_fails_is_an_error_and_what_was_there_stays(
+    on_disk: OnDisk, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = on_disk(tmp_path, "high tide", "flood"), on_disk(tmp_path, "high tide", "flood", "low tide")
+    found(old, "tide")
+
+    def full(*_: object) -> None:
+        raise ValueError("An IO error occurred: 'No space left on device'")  # as tantivy says it
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jackfield_tantivy_search.kept.add", full)
+        with pytest.raises(ConfigError, match=r"tantivy_search: no index can be kept in .*No space left"):
+            found(new, "tide")
+    assert found(unread(old, 0), "tide") == ["high tide"]
+    assert found(new, "tide") == ["high tide", "low tide"]
 
 
 # --- several processes ---

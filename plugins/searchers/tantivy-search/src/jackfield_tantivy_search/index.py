@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tantivy
 
+from jackfield.errors import JackfieldError
 from jackfield.retrieval import Chunk
 from jackfield_words import Analyzer, parts_of, searched_texts
 
@@ -30,7 +31,7 @@ _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』
 
 
 class DamagedIndexError(Exception):
-    """The files of an index hold something else than was written to them."""
+    """The files of an index cannot be written, or hold something else than was written to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,8 @@ class WordIndex:
         Raises:
             DamagedIndexError: It cannot be read.
         """
-        try:
+        with damage_noticed():
             return self._found(texts, limit)
-        except ValueError as error:
-            raise DamagedIndexError(str(error)) from error
-        except BaseException as error:
-            if type(error).__name__ == "PanicException":  # of tantivy, which looks at sums of files only when asked
-                raise DamagedIndexError(str(error)) from error
-            raise
 
     def _found(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
         query = self._query(texts)
@@ -140,6 +135,21 @@ class WordIndex:
 
     def _has(self, term: str) -> bool:
         return self._searcher.doc_freq("words", term) > 0
+
+
+@contextmanager
+def damage_noticed() -> Iterator[None]:
+    """Have what tantivy says of files that it cannot read or write be a `DamagedIndexError`."""
+    try:
+        yield
+    except JackfieldError:
+        raise
+    except ValueError as error:
+        raise DamagedIndexError(str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # of tantivy, which looks at sums of files only when asked
+            raise DamagedIndexError(str(error)) from error
+        raise
 
 
 def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:

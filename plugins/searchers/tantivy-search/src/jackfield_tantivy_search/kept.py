@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +20,12 @@ from jackfield.retrieval import Chunk
 from jackfield_documents import Shelf
 from jackfield_metering.ownfile import OwnFile
 from jackfield_tantivy_search.index import (
+    DamagedIndexError,
     Places,
     State,
     WordIndex,
     add,
+    damage_noticed,
     made_in,
     opened_in,
     remove,
@@ -40,6 +42,7 @@ APPLICATION_ID = 0x4A465453
 """Marks the file of the lock as ours, in its header; SQLite keeps it for that."""
 _LOCK_VERSION = 1
 _PATIENCE_S = 24 * 3600.0  # another process that indexes millions of chunks takes long; the lock ends with it
+_NOTED_EVERY = 1000  # chunks
 _MOST_GONE = 0.5  # of all that was ever added; then the index is made anew
 
 _NOT_WHOLE = (
@@ -66,18 +69,25 @@ class KeptIndex:
         self._made_by = made_by
         self._analyzer = analyzer
 
-    def following(self, shelf: Shelf, chunks: Sequence[Chunk]) -> WordIndex:
+    def following(
+        self, shelf: Shelf, chunks: Sequence[Chunk], on_read: Callable[[int], None] | None = None
+    ) -> WordIndex:
         """The index of what a corpus holds; only chunks that are new are read.
 
+        Args:
+            shelf: Of the corpus.
+            chunks: Of the corpus.
+            on_read: Is called with how many chunks are ready, if all of them are read.
+
         Raises:
-            OSError: It cannot be written.
+            OSError, DamagedIndexError: It cannot be written.
         """
         found = self._opened(shelf.content)
         if found is None:
             with self._alone():
                 found = self._opened(shelf.content)  # another process may have been quicker
                 if found is None:
-                    self._follow(shelf.content, chunks)
+                    self._follow(shelf.content, chunks, on_read)
                     found = self._opened(shelf.content)
         if found is None:
             raise OSError(f"the index in {self._folder} cannot be read after it was written")
@@ -99,17 +109,17 @@ class KeptIndex:
         except _NOT_WHOLE:
             return None
 
-    def _follow(self, content: str, chunks: Sequence[Chunk]) -> None:
+    def _follow(self, content: str, chunks: Sequence[Chunk], on_read: Callable[[int], None] | None) -> None:
         places = Places.of(_ids_of(chunks))
         self._write_places(content, places)
         if not self._change(content, chunks, places):
-            self._make(content, chunks)
+            self._make(content, _noted(chunks, on_read) if on_read else chunks)
         for path in self._folder.glob("places-*"):
             with contextlib.suppress(OSError):  # Windows keeps a file that a process has open
                 if path != self._places_path(content):
                     path.unlink()
 
-    def _make(self, content: str, chunks: Sequence[Chunk]) -> None:
+    def _make(self, content: str, chunks: Iterable[Chunk]) -> None:
         """Make an index anew; until it is whole, there is the old one."""
         new = self._folder / "new"
         shutil.rmtree(new, ignore_errors=True)
@@ -131,17 +141,16 @@ class KeptIndex:
         gone_in_all = state.gone + len(gone)
         if state.made_by != self._made_by or 2 * len(new) > len(chunks) or gone_in_all > _MOST_GONE * len(chunks):
             return False
-        self._commit(
-            index,
-            State(content, self._made_by, gone_in_all),
-            gone=gone.tolist(),
-            new=(chunks[place] for place in sorted(new.tolist())),
-        )
+        state = State(content, self._made_by, gone_in_all)
+        try:
+            self._commit(index, state, gone=gone.tolist(), new=(chunks[place] for place in sorted(new.tolist())))
+        except DamagedIndexError:
+            return False
         return True
 
     def _commit(self, index: tantivy.Index, state: State, *, gone: Iterable[int], new: Iterable[Chunk]) -> None:
         """Change the index in one step."""
-        with writing(index) as writer:
+        with damage_noticed(), writing(index) as writer:
             remove(writer, gone)
             add(writer, new, self._analyzer)
             set_state(writer, state)
@@ -181,6 +190,13 @@ class KeptIndex:
                     connection.execute("ROLLBACK")
         finally:
             lock.close()
+
+
+def _noted(chunks: Iterable[Chunk], on_read: Callable[[int], None]) -> Iterator[Chunk]:
+    for number, chunk in enumerate(chunks):
+        if number % _NOTED_EVERY == 0:
+            on_read(number)
+        yield chunk
 
 
 def _ids_of(chunks: Sequence[Chunk]) -> Iterable[str]:

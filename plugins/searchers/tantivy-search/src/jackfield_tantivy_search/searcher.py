@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
@@ -57,6 +57,23 @@ class TantivySearcher(Searcher):
         """
         return await in_worker(partial(self._search, query, corpus, limit))
 
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """Make the index of a corpus, so that no search has to.
+
+        Args:
+            corpus: What will be searched.
+            on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
+
+        Raises:
+            ConfigError: As `search`.
+        """
+        total = len(corpus.chunks)
+        on_read = (lambda done: on_progress(done, total)) if on_progress else None
+        if total:
+            await in_worker(partial(self._found, [], corpus, 1, on_read))
+        if on_progress:
+            on_progress(total, total)
+
     def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
         if not corpus.chunks or limit < 1:
             return []
@@ -65,7 +82,9 @@ class TantivySearcher(Searcher):
             Hit(corpus.chunks[place], score, {self.name: rank}) for rank, (place, score) in enumerate(found, start=1)
         ]
 
-    def _found(self, texts: Sequence[str], corpus: Corpus, limit: int) -> list[tuple[int, float]]:
+    def _found(
+        self, texts: Sequence[str], corpus: Corpus, limit: int, on_read: Callable[[int], None] | None = None
+    ) -> list[tuple[int, float]]:
         from jackfield_tantivy_search.index import DamagedIndexError, in_memory
 
         shelf = getattr(corpus, "shelf", None)
@@ -75,12 +94,14 @@ class TantivySearcher(Searcher):
         folder = shelf.folder / f"{self.name}-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
         try:
             kept = self._kept_in(folder)
+            follow = partial(kept.following, shelf, on_read=on_read)
+            index = self._indexes.get(corpus, follow)
             try:
-                return self._indexes.get(corpus, partial(kept.following, shelf)).search(texts, limit)
+                return index.search(texts, limit)
             except DamagedIndexError:
                 kept.remove()
                 self._indexes = IndexCache()
-                return self._indexes.get(corpus, partial(kept.following, shelf)).search(texts, limit)
+                return self._indexes.get(corpus, follow).search(texts, limit)
         except (OSError, sqlite3.Error, UnusableFileError, BusyFileError, DamagedIndexError) as error:
             raise ConfigError(f"{self.name}: no index can be kept in {folder}: {error}") from error
 
