@@ -76,6 +76,18 @@ def test_no_text_is_embedded_or_uploaded_twice_not_even_by_another_searcher(
     assert [(hit.chunk.text, hit.score) for hit in again] == [(hit.chunk.text, hit.score) for hit in first]
 
 
+def test_a_corpus_can_be_uploaded_before_the_first_search(
+    server: FakeOpenAI, make: Make, qdrant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searcher_module, "_AT_ONCE", 2)
+    searcher: Any = make(url=qdrant.url)
+    said: list[tuple[int, int]] = []
+    asyncio.run(searcher.prepare(corpus_of([*TEXTS, " "]), on_progress=lambda *figures: said.append(figures)))
+    assert said == [(2, 4), (3, 4), (4, 4)]
+    assert places(search(searcher, "violin", corpus_of([*TEXTS, " "]), 1)) == [1]
+    assert asked(server) == [TEXTS[:2], TEXTS[2:], ["violin"]]
+
+
 def test_a_text_is_a_point_once_however_often_it_stands_there(server: FakeOpenAI, make: Make, qdrant: Any) -> None:
     hits = search(make(url=qdrant.url), "tea", corpus_of(["tea", "bread", "tea", " "]), limit=9)
     assert asked(server) == [["tea", "bread"], ["tea"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +26,8 @@ from jackfield_documents.embedding import ChunkEmbedder
 if TYPE_CHECKING:  # they load numpy and Qdrant's client, which the first search does
     from jackfield_qdrant_search.points import Points
     from jackfield_qdrant_search.server import Collection
+
+OnProgress = Callable[[int, int], None]
 
 _KEY = KeyRule("QDRANT_API_KEY", hosts=(".cloud.qdrant.io",), url_variable="QDRANT_URL")
 _AT_ONCE = 256  # texts that are embedded and uploaded together: what a build that ends early has kept
@@ -118,6 +120,21 @@ class QdrantSearcher(Searcher):
             return []
         return await sync.in_worker(partial(self._search, question, corpus, limit))
 
+    async def prepare(self, corpus: Corpus, *, on_progress: OnProgress | None = None) -> None:
+        """Embed and upload what is new of a corpus, so that no search has to; what was uploaded stays if this fails.
+
+        Args:
+            corpus: What will be searched.
+            on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
+
+        Raises:
+            ToolServiceError, ModelServiceError, ConfigError, PluginError: As `search`.
+        """
+        if corpus.chunks:
+            await sync.in_worker(partial(self._ready, corpus, on_progress))
+        if on_progress:
+            on_progress(len(corpus.chunks), len(corpus.chunks))
+
     async def aclose(self) -> None:
         """Close the connections and what the embedder has open; a search opens them again."""
         await self._embedder.aclose()
@@ -126,17 +143,15 @@ class QdrantSearcher(Searcher):
             self._uploaded = IndexCache()  # the local mode in memory has forgotten it
 
     def _search(self, question: str, corpus: Corpus, limit: int) -> list[Hit]:
-        points = self._points.get(corpus, self._points_of, self._on_shelf)
+        points, key = self._ready(corpus)
         if not len(points):
             return []
-        key = self._uploaded.get(corpus, partial(self._upload, corpus, points))
         (vector,) = sync.run(self._embedder.embed([question], "query"))
         found = self._nearest(points, key, vector, limit)
         if len(found) < min(limit, len(points)) and not self._collection.is_whole(key):
             self._uploaded = IndexCache()  # other corpora of the same index have taken its place
-            found = self._nearest(
-                points, self._uploaded.get(corpus, partial(self._upload, corpus, points)), vector, limit
-            )
+            points, key = self._ready(corpus)
+            found = self._nearest(points, key, vector, limit)
         least = self.config.min_score
         return [
             Hit(corpus.chunks[place], score, {self.name: rank})
@@ -156,7 +171,14 @@ class QdrantSearcher(Searcher):
 
     # --- what is in the server ---
 
-    def _upload(self, corpus: Corpus, points: Points, chunks: Sequence[Chunk]) -> str:
+    def _ready(self, corpus: Corpus, on_progress: OnProgress | None = None) -> tuple[Points, str]:
+        """The points of a corpus, which are in the server, and the name under which they are found there."""
+        points = self._points.get(corpus, self._points_of, self._on_shelf)
+        if not len(points):
+            return points, ""
+        return points, self._uploaded.get(corpus, partial(self._upload, corpus, points, on_progress))
+
+    def _upload(self, corpus: Corpus, points: Points, on_progress: OnProgress | None, chunks: Sequence[Chunk]) -> str:
         """Bring what is new of a corpus into the server; gives the name under which its points are found there.
 
         What was uploaded stays when this fails, and the next one goes on from there.
@@ -168,7 +190,7 @@ class QdrantSearcher(Searcher):
         on_disk = shelf if isinstance(shelf, Shelf) else None
         index = self.config.index or (shown_path(on_disk.folder.name) if on_disk else "")
         for _ in range(_ATTEMPTS):
-            self._upload_new(key, index, chunks)
+            self._upload_new(key, index, chunks, on_progress)
             # Another process may have taken points away that belonged to an old corpus only, as it seemed then.
             if self._collection.count(key) == len(points):
                 self._collection.finish(key, index, keep=_KEPT_ON_DISK if on_disk else _KEPT)
@@ -178,8 +200,8 @@ class QdrantSearcher(Searcher):
             f"or set another `collection`"
         )
 
-    def _upload_new(self, key: str, index: str, chunks: Sequence[Chunk]) -> None:
-        is_announced = False
+    def _upload_new(self, key: str, index: str, chunks: Sequence[Chunk], on_progress: OnProgress | None) -> None:
+        is_announced, done = False, 0
         for texts in _batches(self._embedder, chunks):
             known = self._collection.known(list(texts)) if self._collection.exists() else set()
             new = {point: text for point, text in texts.items() if point not in known}
@@ -193,6 +215,9 @@ class QdrantSearcher(Searcher):
                 self._collection.put(key, dict(zip(new, vectors, strict=True)))
             if known:
                 self._collection.mark(key, list(known))
+            done += len(texts)
+            if on_progress:
+                on_progress(done, len(chunks))
 
     @property
     def _collection(self) -> Collection:
