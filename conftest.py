@@ -52,6 +52,11 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
             setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=TIMES_AS_MANY * said.max_examples))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Number bytes, and do not show them: a file made on the spot has the time in it, and workers would not agree."""
+    return argname if isinstance(val, bytes) else None
+
+
 def _seconds_of(item: pytest.Item) -> float:
     """How long a test may take, 0 for as long as it likes; a test's own mark wins, as for pytest-timeout."""
     mark = item.get_closest_marker("timeout")

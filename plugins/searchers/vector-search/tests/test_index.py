@@ -145,11 +145,11 @@ def test_a_corpus_on_disk_is_embedded_and_read_once_for_all_processes(
         hits = asyncio.run(searcher.search("violin", corpus, limit=3))
         return [(hit.chunk.index, hit.score) for hit in hits]
 
-    def unneeded(*_: object, **__: object) -> None:
+    def not_again(*_: object, **__: object) -> None:
         raise AssertionError("it is built again")
 
     first = found(make())
-    monkeypatch.setattr(VectorSearcher, "_built", unneeded)  # another process, which need not build it
+    monkeypatch.setattr(VectorSearcher, "_built", not_again)  # as in another process
     assert found(make()) == first
     assert [texts_in(request) for request in server.requests] == [[c.text for c in chunks], ["violin"], ["violin"]]
     monkeypatch.undo()
