@@ -106,8 +106,9 @@ style: .venv/.installed-dev
 bench: .venv/.installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+# Threads of numpy wait for each other by spinning: on a busy machine they cost more than they save.
 quality: .venv/.installed-dev
-	@$(BIN)/python -m quality $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m quality $(ARGS)
 
 attack: .venv/.installed-dev
 	@$(BIN)/python -m attacks $(ARGS)
