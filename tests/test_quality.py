@@ -21,7 +21,7 @@ from quality.__main__ import FLOORS, MEASURES, below
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
 from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank
 from quality.searchers import SETUPS, NotInstalledError, Setup, rankings
-from quality.weights import CannotInstallError, model_folder
+from quality.weights import LIMIT_S, CannotInstallError, model_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -200,6 +200,7 @@ def weights() -> Path:
         pytest.skip(str(error))
 
 
+@pytest.mark.timeout(LIMIT_S + 100)  # of which most is for fetching them, the first time
 def test_real_weights_know_what_texts_have_in_common(weights: Path) -> None:
     host = default_host()
     embedder = host.make(host.find("embedder", "transformers"), {"model": str(weights), "engine": "numpy"}, Embedder)
