@@ -17,7 +17,7 @@ import pytest
 from jackfield.plugins import default_host
 from jackfield.retrieval import Embedder
 from jackfield_words import Analyzer
-from quality.__main__ import FLOORS, MEASURES, below
+from quality.__main__ import FLOORS, MEASURES, below, main
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
 from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank
 from quality.searchers import SETUPS, NotInstalledError, Setup, rankings
@@ -176,6 +176,20 @@ def test_keyword_search_finds_what_it_found_before() -> None:
     done = run("--only", "keyword_search")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "keyword_search" in done.stdout
+
+
+def test_a_figure_below_its_floor_fails_and_recording_lowers_the_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    floors = tmp_path / "floors.json"
+    floors.write_text(json.dumps({"keyword_search": {"all": {"mrr": 0.99}}, "another": {"all": {"mrr": 0.5}}}))
+    monkeypatch.setattr("quality.__main__.FLOORS", floors)
+    monkeypatch.delenv("QWEN_PYTHON", raising=False)
+    assert main(["--only", "keyword_search"]) == 1
+    assert "below its floor: keyword_search, all: mrr" in capsys.readouterr().out
+    assert main(["--only", "keyword_search", "--record"]) == 0
+    assert main(["--only", "keyword_search"]) == 0
+    assert json.loads(floors.read_text())["another"] == {"all": {"mrr": 0.5}}
 
 
 def test_a_searcher_that_is_not_installed_is_skipped(judged: JudgedSet) -> None:
