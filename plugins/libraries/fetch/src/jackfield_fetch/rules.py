@@ -102,13 +102,16 @@ def request_url(url: str) -> str:
         raise ValueError("it has a user name or a password in it: leave them out")
     if "\\" in url or any(sign.isspace() or not sign.isprintable() for sign in url.replace(" ", "")):
         raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
-    try:
-        name = f"[{host}]" if ":" in host else host.encode("idna").decode()
-    except UnicodeError:
-        raise ValueError("the name of its server is not valid") from None
-    where = f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
+    where = f"{parts.scheme}://{_in_ascii(host)}" + (f":{port}" if port is not None else "")
     query = f"?{quote(parts.query, safe=_KEPT + '?[]')}" if parts.query else ""
     return where + quote(parts.path or "/", safe=_KEPT) + query
+
+
+def _in_ascii(host: str) -> str:
+    try:
+        return f"[{host}]" if ":" in host else host.encode("idna").decode()
+    except UnicodeError:
+        raise ValueError("the name of its server is not valid") from None
 
 
 def shown(url: str) -> str:

@@ -59,15 +59,18 @@ def _apart(run: Sequence[Line]) -> list[Line]:
     pairs = [line.parts for line in run if line.parts]
     gutter = _gutter(run)
     size = run[0].size
-    if (
-        gutter is None
-        or len(pairs) < _ROWS
-        or not all(_is_text([parts[side] for parts in pairs], size) for side in (0, 1))
-    ):
+    if gutter is None or len(pairs) < _ROWS or not all(_is_text(list(side), size) for side in zip(*pairs, strict=True)):
         return []
-    left = [_of(line, line.parts[0]) if line.parts else line for line in run if line.parts or line.right < gutter[1]]
-    right = [_of(line, line.parts[1]) if line.parts else line for line in run if line.parts or line.right >= gutter[1]]
-    return left + right
+    return _column(run, 0, gutter[1]) + _column(run, 1, gutter[1])
+
+
+def _column(run: Sequence[Line], side: int, begins: float) -> list[Line]:
+    """The lines of the left (0) or the right (1) column; a line without parts is in the one that it ends in."""
+    return [
+        _of(line, line.parts[side]) if line.parts else line
+        for line in run
+        if line.parts or (line.right >= begins) == bool(side)
+    ]
 
 
 def _is_text(column: Sequence[Part], size: float) -> bool:

@@ -120,11 +120,17 @@ def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
         return None
     xs = _places([rule.at for rule in down], [place for rule in across for place in (rule.start, rule.end)])
     ys = _places([rule.at for rule in across], [place for rule in down for place in (rule.start, rule.end)])
-    columns, rows = len(xs) - 1, len(ys) - 1
-    if columns < 2 or rows < 2 or columns * rows > _MOST_CELLS:
+    if min(len(xs), len(ys)) < 3 or (len(xs) - 1) * (len(ys) - 1) > _MOST_CELLS:
         return None
-    between_columns = [_covered(x, down, ys) for x in xs]
-    between_rows = [_covered(y, across, xs) for y in ys]
+    cells = _merged([_covered(x, down, ys) for x in xs], [_covered(y, across, xs) for y in ys])
+    if len({cell for row in cells for cell in row}) < 4:
+        return None
+    return Grid(xs, ys, tuple(map(tuple, cells)))
+
+
+def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Sequence[bool]]) -> list[list[int]]:
+    """Which cell each place belongs to: that of the place beside or below it, if no rule is between."""
+    columns, rows = len(between_columns) - 1, len(between_rows) - 1
     cells: list[list[int]] = []
     for row in range(rows):
         cells.append([])
@@ -135,9 +141,7 @@ def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
                 cells[row].append(cells[row - 1][column])
             else:
                 cells[row].append(row * columns + column)
-    if len({cell for row in cells for cell in row}) < 4:
-        return None
-    return Grid(xs, ys, tuple(map(tuple, cells)))
+    return cells
 
 
 def _places(lines: Sequence[float], ends: Sequence[float]) -> tuple[float, ...]:

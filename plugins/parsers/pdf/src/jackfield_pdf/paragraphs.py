@@ -13,7 +13,7 @@ from jackfield_documents import pipe_table
 from jackfield_pdf.columns import in_columns
 from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
-from jackfield_pdf.typeset import HYPHEN, Line
+from jackfield_pdf.typeset import HYPHEN, Line, Part
 
 _CJK = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 _IS_CJK = re.compile(rf"[{_CJK}]")
@@ -163,12 +163,23 @@ def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
         return True  # entries of a table of contents
     if before.is_mono and line.is_mono and layout.has_code:
         return step > 2.5 * line.size
+    return _has_other_type(layout, place) or _begins_by_place(layout, place, is_second=is_second)
+
+
+def _has_other_type(layout: _Layout, place: int) -> bool:
+    """Whether a line is in bolder or larger type than the one above it, or the other way round."""
+    before, line = layout.lines[place - 1], layout.lines[place]
     if before.is_bold != line.is_bold and (_ends_sentence(before) or _is_short(layout, place - 1)):
         return True
-    if abs(before.size - line.size) > 0.12 * max(before.size, line.size):
-        return True
+    return abs(before.size - line.size) > 0.12 * max(before.size, line.size)
+
+
+def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
+    """Whether a line stands as the first of a paragraph does."""
+    before, line = layout.lines[place - 1], layout.lines[place]
+    step = before.last - line.first
     if step < -0.5 * line.size:  # further up: the next column
-        return _ends_sentence(before) or text[:1].isupper()
+        return _ends_sentence(before) or line.text.lstrip()[:1].isupper()
     if step > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
         return True
     return _ends_sentence(before) and _looks_like_a_first(before, line, is_second=is_second)
@@ -261,23 +272,23 @@ def _cells(lines: Sequence[Line]) -> list[list[str]]:
     """The cells of a table without rules; [] if its rows do not stand in the same columns."""
     if len(lines) < 2 or not all(line.parts for line in lines):
         return []
+    lefts = _columns([part for line in lines for part in line.parts])
+    rows = [{bisect(lefts, part.left) - 1: part.text for part in line.parts} for line in lines]
+    is_clear = all(len(row) == len(line.parts) for row, line in zip(rows, lines, strict=True))
+    if not is_clear or not 2 <= len(lefts) <= _MOST_COLUMNS:
+        return []
+    return [[row.get(column, "") for column in range(len(lefts))] for row in rows]
+
+
+def _columns(parts: Sequence[Part]) -> list[float]:
+    """Where the columns begin that parts of lines stand in, from the left."""
     columns: list[tuple[float, float]] = []
-    for part in sorted((part for line in lines for part in line.parts), key=lambda part: part.left):
+    for part in sorted(parts, key=lambda part: part.left):
         if columns and part.left <= columns[-1][1]:
             columns[-1] = (columns[-1][0], max(columns[-1][1], part.right))
         else:
             columns.append((part.left, part.right))
-    lefts = [left for left, _ in columns]
-    rows = [[bisect(lefts, part.left) - 1 for part in line.parts] for line in lines]
-    if not 2 <= len(columns) <= _MOST_COLUMNS or any(len(set(row)) < len(row) for row in rows):
-        return []
-    return [
-        [
-            {place: part.text for place, part in zip(row, line.parts, strict=True)}.get(column, "")
-            for column in range(len(columns))
-        ]
-        for row, line in zip(rows, lines, strict=True)
-    ]
+    return [left for left, _ in columns]
 
 
 def _code(lines: Sequence[Line]) -> str:

@@ -299,17 +299,17 @@ def _with_tables(text_page: Any, lines: Sequence[_Measured], grids: Sequence[Gri
         if piece.grid is not None:
             cells[piece.grid][piece.cell].append(piece.text)
     tables = [_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
-    made: list[Line] = []
     written: set[int] = set()
+    made: list[Line] = []
     for line, of_line in zip(lines, pieces, strict=True):
-        if all(piece.grid is None or tables[piece.grid] is None for piece in of_line):
+        of_tables = [None if piece.grid is None else tables[piece.grid] for piece in of_line]
+        if not any(of_tables):
             made.append(_line(text_page, line))
             continue
-        for piece in of_line:
-            table = None if piece.grid is None else tables[piece.grid]
-            if piece.grid is None or table is None:
+        for piece, table in zip(of_line, of_tables, strict=True):
+            if table is None:
                 made.append(_beside(text_page, line, piece))
-            elif piece.grid not in written:
+            elif piece.grid is not None and piece.grid not in written:
                 written.add(piece.grid)
                 made.append(table)
     return made

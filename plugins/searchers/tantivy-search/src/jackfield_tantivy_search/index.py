@@ -120,8 +120,7 @@ class WordIndex:
         terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
         counts = Counter(term for known in terms for term in known)
         clauses = [_boosted(_term(term), count) for term, count in counts.items()]
-        quoted = (part for text in texts for match in _QUOTED.finditer(text) for part in match.groups() if part)
-        phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in quoted}
+        phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in _quoted(texts)}
         # Not whole questions: with a phrase, tantivy looks at every chunk that has one of the terms.
         phrases |= {tuple(known) for known in terms if len(known) <= _SHORT}
         clauses += [tantivy.Query.phrase_query(_SCHEMA, "words", list(one)) for one in sorted(phrases) if len(one) > 1]
@@ -135,6 +134,13 @@ class WordIndex:
 
     def _has(self, term: str) -> bool:
         return self._searcher.doc_freq("words", term) > 0
+
+
+def _quoted(texts: Iterable[str]) -> Iterator[str]:
+    """What stands in quotation marks."""
+    for text in texts:
+        for match in _QUOTED.finditer(text):
+            yield from filter(None, match.groups())
 
 
 @contextmanager
