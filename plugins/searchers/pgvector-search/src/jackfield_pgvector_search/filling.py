@@ -28,6 +28,8 @@ _BATCH = 256
 _LONGEST_S = 3600.0  # making an index of millions of vectors is one statement
 _POLL_S = 0.5
 _ATTEMPTS = 3
+# As one text: the driver takes long to write lists.
+_KEYS = "unnest(CAST(string_to_array(:keys, ',') AS uuid[])) WITH ORDINALITY AS n (key, place)"
 _KEPT = 4  # corpora under one name: an agent's files before they changed, those of another process
 
 
@@ -178,6 +180,7 @@ class _Fill:
             self._add(done, [_piece(chunk, self._plan.max_chars) for chunk in batch])
             done += len(batch)
         mean_length = self._publish(done)
+        self._gather_statistics()
         if self._vectors and self._plan.approximate_from:
             index_vectors(self._connection, self._schema, self._vectors, least=self._plan.approximate_from)
         return Ready(self._number, done, mean_length, self._words, self._vectors)
@@ -210,7 +213,8 @@ class _Fill:
                 self._connection.run(
                     "SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))", name=f"jackfield {self._schema}"
                 )
-                self._write(pieces, words, vectors)
+                if lacking:
+                    self._write(pieces, words, vectors)
                 lacks_nothing = not self._lacking(pieces)
                 if lacks_nothing:
                     self._place(start, pieces)
@@ -221,24 +225,23 @@ class _Fill:
     def _lacking(self, pieces: Sequence[_Piece]) -> _Lacking:
         by_key = {piece.key: piece for piece in pieces}
         to_embed = {key: piece for key, piece in by_key.items() if self._plan.space and piece.to_embed}
-        there = self._keys_of(by_key)
-        worded = self._keys_of(by_key, f"words_{self._words.number}") if self._words else by_key.keys()
-        embedded = self._keys_of(to_embed, f"vectors_{self._vectors.number}") if self._vectors else frozenset()
+        words = self._without(by_key, f"words_{self._words.number}") if self._words else frozenset()
+        vectors = self._without(to_embed, f"vectors_{self._vectors.number}") if self._vectors else to_embed.keys()
         return _Lacking(
-            chunks=[key for key in by_key if key not in there],
-            words={key: piece for key, piece in by_key.items() if key not in worded},
-            vectors={key: piece for key, piece in to_embed.items() if key not in embedded},
+            chunks=self._without(by_key),
+            words={key: piece for key, piece in by_key.items() if key in words},
+            vectors={key: piece for key, piece in to_embed.items() if key in vectors},
         )
 
-    def _keys_of(self, keys: Iterable[str], side: str = "") -> Set[str]:
-        """Those of the keys that are there; with a side, those that are in its table."""
-        join = f"JOIN {self._schema}.jackfield_{side} AS s ON s.chunk = c.id" if side else ""
+    def _without(self, keys: Iterable[str], side: str = "") -> Set[str]:
+        """Those of the keys that are missing; with a side, those that are not in its table."""
+        join = f"LEFT JOIN {self._schema}.jackfield_{side} AS s ON s.chunk = c.id" if side else ""
         rows = self._connection.run(
-            f"SELECT c.key FROM {self._schema}.jackfield_chunks AS c {join} "  # noqa: S608 - of checked names
-            "WHERE c.key = ANY (CAST(:keys AS uuid[]))",
-            keys=list(keys),
+            f"SELECT CAST(key AS text) FROM {_KEYS} LEFT JOIN {self._schema}.jackfield_chunks AS c USING (key) "  # noqa: S608
+            f"{join} WHERE {'s.chunk' if side else 'c.id'} IS NULL",
+            keys=",".join(keys),
         )
-        return {str(key) for (key,) in rows}
+        return {key for (key,) in rows}
 
     def _words_of(self, piece: _Piece) -> list[str]:
         return [term for term in map(term_of, self._plan.analyze(piece.text)) if term]
@@ -256,8 +259,8 @@ class _Fill:
         schema, run = self._schema, self._connection.run
         run(
             f"INSERT INTO {schema}.jackfield_chunks (key) "  # noqa: S608
-            "SELECT DISTINCT key FROM unnest(CAST(:keys AS uuid[])) AS key ORDER BY key ON CONFLICT DO NOTHING",
-            keys=[piece.key for piece in pieces],
+            f"SELECT DISTINCT key FROM {_KEYS} ORDER BY key ON CONFLICT DO NOTHING",
+            keys=",".join(piece.key for piece in pieces),
         )
         if words and self._words:
             run(
@@ -283,18 +286,10 @@ class _Fill:
         self._connection.run(
             f"INSERT INTO {self._schema}.jackfield_places (corpus, place, chunk) "  # noqa: S608
             "SELECT CAST(:corpus AS bigint), CAST(:start AS integer) + n.place - 1, c.id "
-            "FROM unnest(CAST(:keys AS uuid[])) WITH ORDINALITY AS n (key, place) "
-            f"JOIN {self._schema}.jackfield_chunks AS c USING (key)",
+            f"FROM {_KEYS} JOIN {self._schema}.jackfield_chunks AS c USING (key)",
             corpus=self._number,
             start=start,
-            keys=[piece.key for piece in pieces],
-        )
-        self._connection.run(
-            f"UPDATE {self._schema}.jackfield_corpora SET words = CAST(:words AS integer), "  # noqa: S608
-            "vectors = CAST(:vectors AS integer) WHERE id = CAST(:corpus AS bigint)",
-            words=self._words and self._words.number,
-            vectors=self._vectors and self._vectors.number,
-            corpus=self._number,
+            keys=",".join(piece.key for piece in pieces),
         )
 
     def _publish(self, count: int) -> float:
@@ -304,8 +299,11 @@ class _Fill:
             mean_length = self._mean_length()
             run(
                 f"UPDATE {schema}.jackfield_corpora SET published = clock_timestamp(), "  # noqa: S608
-                "chunks = CAST(:chunks AS integer), mean_length = CAST(:mean AS double precision) "
+                "chunks = CAST(:chunks AS integer), mean_length = CAST(:mean AS double precision), "
+                "words = CAST(:words AS integer), vectors = CAST(:vectors AS integer) "
                 "WHERE id = CAST(:corpus AS bigint)",
+                words=self._words and self._words.number,
+                vectors=self._vectors and self._vectors.number,
                 chunks=count,
                 mean=mean_length,
                 corpus=self._number,
@@ -321,6 +319,13 @@ class _Fill:
             if gone:
                 self._sweep()
         return mean_length
+
+    def _gather_statistics(self) -> None:
+        """Let the planner know what is here now; it takes an empty table for granted until somebody says otherwise."""
+        tables = ["jackfield_chunks", "jackfield_places"]
+        tables += [f"jackfield_words_{self._words.number}"] if self._words else []
+        tables += [f"jackfield_vectors_{self._vectors.number}"] if self._vectors else []
+        self._connection.run(f"ANALYZE {', '.join(f'{self._schema}.{table}' for table in tables)}")
 
     def _mean_length(self) -> float:
         if not self._words:
@@ -345,7 +350,7 @@ class _Fill:
 class _Lacking:
     """Of some chunks, the keys that are not there, and those without words or without a vector."""
 
-    chunks: list[str]
+    chunks: Set[str]
     words: dict[str, _Piece]
     vectors: dict[str, _Piece]
 

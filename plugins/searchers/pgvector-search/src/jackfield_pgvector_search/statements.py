@@ -77,8 +77,8 @@ def _nearest(schema: str, vectors: Side, limit: str) -> str:
 def _by_words(schema: str, words: Side, limit: str) -> str:
     """BM25. PostgreSQL's own ranking does not know that a rare word says more than a frequent one.
 
-    Chunks that have the rarest words are chosen first, without a look at their texts; how often a word is in each is
-    only counted for those.
+    Chunks that have the rarest words are chosen first, as if they had each once, without a look at their texts; how
+    often a word is in each is only counted for those.
     """
     table = f"{schema}.jackfield_words_{words.number}"
     return f"""
@@ -101,7 +101,9 @@ def _by_words(schema: str, words: Side, limit: str) -> str:
         candidates AS MATERIALIZED (
             SELECT place, chunk, length FROM found JOIN weights USING (term)
             GROUP BY place, chunk, length
-            ORDER BY round(CAST(sum(weight) AS numeric), 9) DESC, length, place
+            ORDER BY CAST(sum(weight) / (
+                1 + {_K1} * (1 - {_B} + {_B} * length / CAST(:mean_length AS double precision))
+            ) AS real) DESC, place
             LIMIT greatest({_CANDIDATES}, CAST(:limit AS integer))
         ),
         scored AS (

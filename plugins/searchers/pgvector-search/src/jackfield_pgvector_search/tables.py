@@ -110,7 +110,7 @@ def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
         )
         connection.run(
             f"CREATE INDEX IF NOT EXISTS jackfield_words_{side.number}_words "
-            f"ON {schema}.jackfield_words_{side.number} USING gin (words)"
+            f"ON {schema}.jackfield_words_{side.number} USING gin (words) WITH (fastupdate = off)"
         )
     return side
 
