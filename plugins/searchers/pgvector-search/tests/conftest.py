@@ -140,7 +140,14 @@ def _packages() -> Path:
 
 
 def _install() -> None:
-    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--fetch-retries=1"]
+    options = [
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        "--ignore-scripts",
+        "--fetch-retries=1",
+        "--fetch-retry-mintimeout=500",
+    ]
     came = subprocess.run(
         [_program("npm"), "install", *options], cwd=CACHE, capture_output=True, text=True, check=False
     )
