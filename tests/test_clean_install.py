@@ -586,9 +586,7 @@ Path("tea.csv").write_text("sort;minutes\\nblack | strong;4\\n")
         "| black \\| strong | 4 |",
     ),
     "jackfield-openai": Job(AGENT, "It is 42."),
-    "jackfield-pdf": Job(
-        DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20", beside=("jackfield-documents",)
-    ),
+    "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
     "jackfield-redaction": Job(
         """
 from jackfield.plugins import default_host
