@@ -29,12 +29,12 @@ from jackfield_documents import (
     is_url,
 )
 from jackfield_documents.expanding import WhyNot
+from jackfield_documents.parsing import processes_at_once
 from jackfield_knowledge.corpus import KeptCorpus
 from jackfield_knowledge.places import index_folder, index_names
 from jackfield_knowledge.store import Draft, IndexFacts, NewDocument, Step, Store, StoredDocument
 
 MOST_FILES = 1_000_000
-_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +354,9 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
         for path in waiting:
             await work(path)
 
-    tasks = [asyncio.create_task(worker()) for _ in range(_AT_ONCE)]
+    tasks = [
+        asyncio.create_task(worker()) for _ in range(processes_at_once() + 2)
+    ]  # while some are parsed, others are read
     try:
         await asyncio.gather(*tasks)
     finally:

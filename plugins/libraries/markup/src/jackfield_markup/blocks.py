@@ -51,16 +51,12 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
     for event, element in walker:
         tag = element.tag
         if event == "start":
-            if _is_unseen(element, tag) or (leave_out and leave_out(element)):
+            is_left_out = _is_unseen(element, tag) or (leave_out is not None and leave_out(element))
+            if is_left_out or (tag in _STRUCTURE and not writer.start(tag, element)):
                 skipped = element
-            elif tag not in _STRUCTURE:
-                inline.append(element.text or "")
-                continue
-            elif writer.start(tag, element):
-                continue
-            else:
-                skipped = element
-            walker.skip_subtree()
+                walker.skip_subtree()
+            elif tag not in _STRUCTURE and (text := element.text):
+                inline.append(text)
             continue
         if element is skipped:
             skipped = None

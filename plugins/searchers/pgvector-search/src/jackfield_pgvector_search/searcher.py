@@ -13,11 +13,12 @@ from pydantic import Field, SecretStr, model_validator
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import ConfigError, ModelResponseError, ToolServiceError
+from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.retrieval import Corpus, Embedder, Hit, Purpose, Searcher, Vector, shown_path
+from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_documents import IndexCache, Shelf
+from jackfield_documents.embedding import ChunkEmbedder
 from jackfield_pgvector_search.database import Database, Row
 from jackfield_pgvector_search.filling import Filling, Plan, Ready
 from jackfield_pgvector_search.statements import (
@@ -117,7 +118,12 @@ class PgvectorSearcher(Searcher):
         self._lock = threading.Lock()
         self._corpora: IndexCache[Ready] = IndexCache()
         self._opened: Database | None = None
-        self._embedder: Embedder | None = None
+        self._embedding = ChunkEmbedder(
+            self.config.embedding_model or "",
+            self.config.embedder_settings,
+            host=self._host,
+            max_chars=self.config.max_chars,
+        )
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """See `Searcher`; the score is a cosine, a BM25 score, or that of reciprocal rank fusion.
@@ -140,8 +146,7 @@ class PgvectorSearcher(Searcher):
 
     async def aclose(self) -> None:
         """Close the connections and the embedder; a search opens them again."""
-        if self._embedder is not None:
-            await self._embedder.aclose()
+        await self._embedding.aclose()
         if self._opened is not None:
             await sync.in_worker(self._opened.close)
 
@@ -149,7 +154,7 @@ class PgvectorSearcher(Searcher):
 
     def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
         texts = texts_of(query)
-        question = self._cut(" ".join(texts))
+        question = self._embedding.question_in(" ".join(texts))
         vector = self._embed([question], "query")[0] if question and self.config.has_vectors else None
         for _ in range(_ATTEMPTS):
             corpora = self._corpora
@@ -186,7 +191,7 @@ class PgvectorSearcher(Searcher):
         by_vector: dict[str, object] = {}
         if ready.vectors and vector:
             if ready.vectors.dimension != len(vector):
-                raise wrong_dimension(schema, self._made.space, kept=ready.vectors.dimension, now=len(vector))
+                raise wrong_dimension(schema, self._embedding.space, kept=ready.vectors.dimension, now=len(vector))
             by_vector = {"vector": vector_text(vector), "least": _ANY_SCORE if least is None else least}
         by_word = self._asked_words(ready, texts) if ready.words else {}
         if by_word and by_vector and ready.words and ready.vectors:
@@ -250,7 +255,7 @@ class PgvectorSearcher(Searcher):
         plan = Plan(
             schema=self.config.db_schema,
             analyzer=self._analyzer_name if self.config.has_words else "",
-            space=self._made.space if self.config.has_vectors else "",
+            space=self._embedding.space if self.config.has_vectors else "",
             embed=lambda texts: self._embed(texts, "document"),
             analyze=self._analyzer.terms,
             approximate_from=self.config.approximate_from,
@@ -261,22 +266,7 @@ class PgvectorSearcher(Searcher):
         return Filling(self._database, plan, name=name, content=content, chunks=corpus.chunks).ready()
 
     def _embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Vector]:
-        """The vectors of texts, checked."""
-        vectors = sync.run(self._made.embed(texts, purpose=purpose)).vectors
-        if len(vectors) != len(texts):
-            raise self._wrong(f"{len(vectors)} vectors came for {len(texts)} texts")
-        if len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
-            raise self._wrong("vectors of different lengths came, or empty ones")
-        if not all(abs(number) <= _LARGEST for vector in vectors for number in vector):
-            raise self._wrong("a vector has a number that is not finite")
-        return vectors
-
-    def _wrong(self, what: str) -> ModelResponseError:
-        name = str(self.config.embedding_model)
-        return ModelResponseError(f"embedder {name}: {what}", backend=name)
-
-    def _cut(self, text: str) -> str:
-        return text[: self.config.max_chars].encode("utf-8", "replace").decode().strip()
+        return sync.run(self._embedding.embed(texts, purpose))
 
     @cached_property
     def _analyzer(self) -> Analyzer:
@@ -300,23 +290,6 @@ class PgvectorSearcher(Searcher):
                     )
                 self._opened = Database(dsn, timeout_s=self.config.timeout_s, connections=self.config.connections)
             return self._opened
-
-    @property
-    def _made(self) -> Embedder:
-        with self._lock:
-            if self._embedder is None:
-                name, colon, model = (self.config.embedding_model or "").partition(":")
-                if not colon or not model:
-                    raise ConfigError(
-                        f"embedding_model {self.config.embedding_model!r}: name the embedder and its model, "
-                        f"as in openai:text-embedding-3-small"
-                    )
-                settings = {"model": model, **self.config.embedder_settings}
-                self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
-            return self._embedder
-
-
-_LARGEST = 3.4e38  # of 32 bits; NaN is not below it
 
 
 def _all_parts(term: str) -> list[str]:
