@@ -29,7 +29,7 @@ hypothesis.settings.register_profile("always-the-same", deadline=None, derandomi
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
-# Tests that share what is costly to make: torch and models, servers and databases of others, an environment with Qwen-Agent. By
+# Tests that share what is costly to make: models of torch, servers and databases of others, one with Qwen-Agent. By
 # places, because the groups of xdist 3.8 have no effect with pytest 9.2.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),

@@ -69,7 +69,7 @@ def test_a_typeset_document_is_pdfiums_text(typeset: MakePdf) -> None:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 500), st.integers(0, 800), st.sampled_from(("one", "two three", "x", "4 5"))),

@@ -354,9 +354,8 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
         for path in waiting:
             await work(path)
 
-    tasks = [
-        asyncio.create_task(worker()) for _ in range(processes_at_once() + 2)
-    ]  # while some are parsed, others are read
+    # While some are parsed, others are read.
+    tasks = [asyncio.create_task(worker()) for _ in range(processes_at_once() + 2)]
     try:
         await asyncio.gather(*tasks)
     finally:
