@@ -39,7 +39,7 @@ def test_what_is_put_is_got_scanned_and_deleted(tool: Storage) -> None:
     assert do(tool, "scan", "/notes") == "/a/b: 线\n行\n/today: High water"
     assert do(tool, "delete", "notes/today") == "Successfully deleted notes/today"
     for operate, key, says in (
-        ("get", "notes/today", "there is nothing under notes/today: scan lists what there is"),
+        ("get", "notes/today", "there is nothing under notes/today: scan lists the keys"),
         ("delete", "notes/today", "Delete Failed: notes/today does not exist"),
         ("scan", "gone", "Scan Failed: there is nothing below gone"),
         ("scan", "notesbook", "has a value and nothing below it: get it"),

@@ -1,4 +1,4 @@
-"""The tool: what a model keeps, and what it is told."""
+"""The tool: texts that a model keeps under keys."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _get(entries: Entries, key: str) -> str:
     _check_key(key, "get")
     value = entries.get(key)
     if value is None:
-        raise ToolArgumentError(f"there is nothing under {key}: scan lists what there is", code="KeyNotExistsError")
+        raise ToolArgumentError(f"there is nothing under {key}: scan lists the keys", code="KeyNotExistsError")
     return value
 
 
