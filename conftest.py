@@ -24,6 +24,9 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key  # of pytest's stan
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "always-the-same")
 TIMES_AS_MANY = 20
 
+# No test asks the hub of Hugging Face, whichever imports its client first: the client reads this once.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 # No deadline: how long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("always-the-same", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)

@@ -20,6 +20,7 @@ from jackfield_testkit.server import FakeOpenAI
 # What the core stands on, what bytes travel through, and what these need themselves. An SDK is not among them.
 CORE = {"annotated_types", "pluggy", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
 HTTP = {"anyio", "h11", "httpcore2", "msgspec", "sniffio", "truststore"}
+HTTP |= {"h2", "hpack", "hyperframe"}  # httpcore2 loads them wherever somebody has installed them
 
 ANSWER = """
 from jackfield import create_agent

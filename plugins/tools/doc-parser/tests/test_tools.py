@@ -290,14 +290,14 @@ def test_a_model_may_read_what_tools_have_put_into_the_workspace(tmp_path: Path)
     assert ask(SimpleDocParser(), [], tmp_path, url="report.txt").content == "All is well."
 
 
-def test_no_url_is_fetched_whoever_names_it(tmp_path: Path) -> None:
+def test_no_url_of_a_private_network_is_fetched_whoever_names_it(tmp_path: Path) -> None:
     with FakeOpenAI() as server:
         url = f"{server.url}/..%2F..%2Fvictim.txt"
         for tool in TOOLS:
             arguments = {"files": [url]} if tool is ExtractDocVocabulary else {"url": url}
             with pytest.raises(ToolArgumentError, match="there is no document"):
                 ask(tool(), [], tmp_path, **arguments)
-            with pytest.raises(DocParserError, match="cannot fetch URLs: download the file first"):
+            with pytest.raises(DocParserError, match="its server is in a private network"):
                 ask(tool(), [url], tmp_path, **arguments)
         assert server.requests == []
     assert list(tmp_path.iterdir()) == []

@@ -308,7 +308,7 @@ class FaultTests(LLMTests):
         """
         for seconds in TIME_OUTS_S:
             server.clear()
-            server.reply(reply)
+            server.default = reply  # for any number of requests: one that was given up may come late
             with pytest.raises(ModelTimeoutError) as caught:
                 # Comments may go on for ten times as long.
                 answer_of(model, config=config(seconds), limit_s=2 * self.patience_s + 12 * seconds)
@@ -330,7 +330,8 @@ def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, opt
     """
     for seconds in TIME_OUTS_S:
         server.clear()
-        server.reply(reply.paced(seconds / 8))
+        # For any number of requests: the one that was given up may reach the server after this.
+        server.default = reply.paced(seconds / 8)
         with suppress(ModelTimeoutError):
             return answer_of(model, config=dict.fromkeys(options, seconds)).get_content()
     pytest.fail("an answer that is never silent for long ends in a time-out")
