@@ -118,10 +118,10 @@ def shown(url: str) -> str:
     """A URL as it may be shown: without query and user, where keys stand, and no longer than a line."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        where = parts.netloc.rpartition("@")[2]
     except ValueError:
         return "a URL that cannot be read"
-    text = f"{parts.scheme}://{host}{parts.path}" if host else url.partition("?")[0]
+    text = f"{parts.scheme}://{where}{parts.path}" if where else url.partition("?")[0]
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
 
 
