@@ -252,7 +252,7 @@ def assert_printable(text: str) -> None:
 
 def test_a_sound_plugin_is_none_the_worse_for_its_neighbours(said: Said) -> None:
     finding = said.finding("acme-sound")
-    assert finding["status"] in ("ok", "slow"), finding
+    assert (finding["status"] in ("ok", "slow"), finding["why"]) == (True, finding["why"])
     listed = [row for row in said.rows("plugins list --json") if row["distribution"] == "acme-sound"]
     assert [(row["name"], row["state"]) for row in listed] == [("search", "ready")]
     assert said.commands["plugins info acme-sound"][0] == 0
@@ -302,6 +302,25 @@ def test_a_plugin_that_hangs_is_a_row_of_the_doctor_and_the_others_are_examined(
         if found["acme-sound"].status in ("ok", "slow"):
             return
     pytest.fail(f"the others are not examined: {found['acme-sound']}")
+
+
+def test_a_plugin_that_closes_all_files_ends_no_other_one_that_is_examined(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    waits = f"""
+import os, time
+while not os.path.exists({str(closed)!r}):
+    time.sleep(0.01)
+time.sleep(0.5)  # in which the other one ends
+"""
+    closes = f"import os; open({str(closed)!r}, 'w').close(); os.closerange(0, 64)"
+    site.add("acme-a-waits", {"tool.waits": "acme_waits"}, modules={"acme_waits": waits})
+    site.add("acme-b-closes", {"tool.closes": "acme_closes"}, modules={"acme_closes": closes})
+    monkeypatch.setenv("PYTHONPATH", str(site.folder))
+    waiting, closing = examine(site.host())
+    assert "does not offer" in waiting.why, waiting.why
+    assert "ended the process" in closing.why
 
 
 def test_a_process_that_a_plugin_leaves_behind_holds_nobody_up_and_does_not_live_on(

@@ -20,6 +20,8 @@ from jackfield.plugins._own import ANY, Registered, modules_by_name, name_in_cod
 from jackfield.settings import Settings, closest
 
 T = TypeVar("T")
+
+_TRIES = 10
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -107,7 +109,7 @@ class PluginHost(Loading):
 
     def refresh(self, settings: Settings | None = None) -> None:
         """Look again at what is installed; what is loaded stays loaded. New rules can be passed."""
-        importlib.invalidate_caches()
+        _forget_what_folders_hold()
         with self._lock:
             self.settings = settings or self.settings
             self._scanned = self._catalog = self._identities = None
@@ -115,6 +117,18 @@ class PluginHost(Loading):
             self._registered = _without_errors(self._registered)
             self._specs = _without_errors(self._specs)
             self._classes = _without_errors(self._classes)
+
+
+def _forget_what_folders_hold() -> None:
+    """Have the import system look at folders again, while other threads import: it may stumble over what they add."""
+    for left in reversed(range(_TRIES)):
+        try:
+            importlib.invalidate_caches()
+        except RuntimeError:  # its dictionary of folders changed meanwhile
+            if not left:
+                raise
+        else:
+            return
 
 
 def _of_others(known: Mapping[tuple[str, str], T], name: str) -> dict[tuple[str, str], T]:

@@ -106,8 +106,11 @@ class _Forks:
         out, said = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115 - closed when it has ended
         pid = os.fork()
         if pid == 0:
-            _become_a_process_of_its_own(keep=(out.fileno(), said.fileno()))
-            answer_to(out.fileno(), said.fileno(), partial(work, self._task.host, name))
+            try:
+                _become_a_process_of_its_own(keep=(out.fileno(), said.fileno()))
+                answer_to(out.fileno(), said.fileno(), partial(work, self._task.host, name))
+            finally:
+                os._exit(1)  # or else what a plugin raises would end the other forks, as it does in `run`
         self._running.append(_Fork(name, pid, time.monotonic() + self._task.timeout_s, out, said, done))
 
     def _wait(self) -> bool:
