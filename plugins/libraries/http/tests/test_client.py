@@ -246,6 +246,7 @@ def test_a_client_works_on_one_event_loop_after_the_other_and_leaves_nothing_ope
 ) -> None:
     server.default = text("hello")
     client = make_client(server.url)
+    gc.collect()  # what earlier tests have left is not this one's
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         for _ in range(3):

@@ -268,6 +268,7 @@ def test_a_model_works_on_one_event_loop_after_the_other_and_leaves_nothing_open
 ) -> None:
     server.default = text("hello")
     model = make_model()
+    gc.collect()  # what earlier tests have left is not this one's
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         for _ in range(3):
