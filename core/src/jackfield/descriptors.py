@@ -220,6 +220,22 @@ class ToolSpec(ComponentSpec):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ToolsetSpec(ComponentSpec):
+    """A set of tools, of the kind `tool`, too: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
+
+    Attributes:
+        tools: The names of tools of the package that the set stands for; then `target` and `config` stay empty, and
+            settings of the set go to each tool.
+        keys: Settings that only this set has: an entry without `name` that has one of them means this set. It only
+            counts for the packages that the core knows.
+    """
+
+    target: str = ""
+    tools: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
 # Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond of everybody's start.
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ProcessorSpec,
         SearcherSpec,
         TokenizerSpec,
+        ToolsetSpec,
         ToolSpec,
     )
 
@@ -65,6 +66,19 @@ def tools() -> list[ToolSpec]:
     @hook.tools
     def tools() -> list[ToolSpec]:
         return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.tools:Toolset", kind="tool")
+def toolsets() -> list[ToolsetSpec]:
+    """Offer sets of tools, each under one name; their entry points are `tool.NAME`, too. Called as `tools` is.
+
+    ```python
+    @hook.toolsets
+    def toolsets() -> list[ToolsetSpec]:
+        return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
     ```
     """
     return []

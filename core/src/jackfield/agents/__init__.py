@@ -9,7 +9,7 @@ from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Response, Run, RunView
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
-from jackfield.tools._calling import ToolEntry
+from jackfield.tools._toolset import ToolEntry
 
 __all__ = [
     "Agent",

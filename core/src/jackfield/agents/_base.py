@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, TypedDict, Unpack
 
 from jackfield import sync
@@ -35,9 +36,10 @@ from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._calling import ToolEntry, as_tool
+from jackfield.tools._calling import tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, Approve, ToolExecutor
-from jackfield.tools._schema import check_tool_name
+from jackfield.tools._toolbox import Toolbox, add_tool
+from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
@@ -64,7 +66,7 @@ class Agent:
 
     Args:
         function_list: Its tools: a name or address of an installed one, a dict with `name` and settings, a tool or
-            its class, or a typed function.
+            its class, or a typed function; or a set of tools, in the same ways.
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
         name, description: What it is called and what it does, for people and for other agents.
@@ -119,8 +121,14 @@ class Agent:
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
             self.function_map: dict[str, BaseTool] = {}
+            self.toolsets: list[Toolset] = []  # those that are made for each run
             for entry in checked_list(function_list or (), "function_list", "tools"):
                 self._init_tool(entry)
+            if self.toolsets and type(self)._run is not Agent._run:
+                raise ConfigError(
+                    f"{type(self).__name__} writes `_run`, which cannot use tools that are made for each run, as those "
+                    f"of {self.toolsets[0].name!r} are"
+                )
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=approve)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
@@ -215,7 +223,7 @@ class Agent:
             return self._events(run)
         if attempts < 1:
             raise ConfigError(f"attempts must be at least 1, got {attempts}")
-        native = self.llm is not None and self.llm.facts.json_schema and not self.function_map
+        native = self.llm is not None and self.llm.facts.json_schema and not (self.function_map or self.toolsets)
         return ending_in(Wanted(form, attempts, native), run, self._events)
 
     def _check_run_options(self, given: Mapping[str, Any]) -> None:
@@ -295,22 +303,28 @@ class Agent:
             self._schemas[lang] = tuple(entry.schema(lang) for entry in self.function_map.values())
         return self._schemas[lang]
 
-    def make_loop(self, *, functions: Sequence[FunctionSchema]) -> Loop:
-        """The loop of turns and tool calls, for the agent's model and tools."""
+    def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
+        """The loop of turns and tool calls, for the agent's model and tools.
+
+        Args:
+            functions: The tools that the model is shown.
+            toolbox: `run.toolbox`: the tools that are made for the run; they are shown, too.
+        """
         return Loop(
             model=self.model,
             functions=functions,
+            toolbox=toolbox,
             executor=self.executor,
             approve=self.approve,
             name=self.name,
         )
 
     def _init_tool(self, entry: ToolEntry) -> None:
-        made = as_tool(entry, self.host)
-        check_tool_name(made.name)
-        if made.name in self.function_map:
-            raise ConfigError(f"two tools are named {made.name!r}: give the agent one of them")
-        self.function_map[made.name] = made
+        for made in tools_of(entry, self.host):
+            if isinstance(made, BaseTool):
+                add_tool(made, self.function_map)
+            else:
+                self.toolsets.append(made)
 
     def _make_run(
         self,
@@ -323,24 +337,29 @@ class Agent:
         **options: Any,
     ) -> Run:
         run_id = new_run_id()
+        context: ToolContext[Any] = ToolContext(
+            run_id=run_id,
+            agent=self.name or "",
+            files=tuple(dict.fromkeys((*self.files, *_files_in(history)))),
+            lang=lang,
+            workspace=self.workspace,
+            resources=resources or RunResources(),
+            deps=deps,
+        )
         return Run(
             id=run_id,
             messages=history,
             lang=lang,
             limits=self.limits,
-            context=ToolContext(
-                run_id=run_id,
-                agent=self.name or "",
-                files=tuple(dict.fromkeys((*self.files, *_files_in(history)))),
-                lang=lang,
-                workspace=self.workspace,
-                resources=resources or RunResources(),
-                deps=deps,
-            ),
+            context=context,
+            toolbox=self._toolbox(replace(context, messages=history)) if self.toolsets else None,
             config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
             cancel=cancel,
             options=options,
         )
+
+    def _toolbox(self, context: ToolContext[Any]) -> Toolbox:
+        return Toolbox(self.toolsets, self.function_map, context, host=self.host, timeout_s=self.executor.timeout_s)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"

@@ -15,7 +15,8 @@ from jackfield.models._factory import backend_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import known_components, known_names
 from jackfield.settings import closest
-from jackfield.tools._calling import ToolEntry
+from jackfield.tools._calling import name_of_entry
+from jackfield.tools._toolset import ToolEntry
 from jackfield.tracebacks import LocalsForgotten
 
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
@@ -75,7 +76,8 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
     agent = agent_class(host=host, **options)
-    if agent.files and kind in _CORE_KINDS and not any(one.safety().file_access for one in agent.function_map.values()):
+    reads_files = agent.toolsets or any(one.safety().file_access for one in agent.function_map.values())
+    if agent.files and kind in _CORE_KINDS and not reads_files:
         raise ConfigError(
             f"agent kind {kind!r} reads no files by itself, and has no tool that does: "
             f"use the kind 'assistant', or give it a tool for files"
@@ -88,7 +90,7 @@ def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
     wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
     if config.llm is not None:
         wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
-    wanted += [f"tool.{entry if isinstance(entry, str) else entry.get('name')}" for entry in config.function_list]
+    wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list]
     owners: set[str] = set()
     for component in wanted:  # it grows while it is walked
         known = known_components().get(component)

@@ -19,4 +19,4 @@ class FnCallAgent(Agent):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
-        return self.make_loop(functions=self.function_schemas(run.lang)).events(run)
+        return self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox).events(run)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from jackfield.agents._decide import Action, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
 from jackfield.agents._limits import Spent
@@ -27,6 +28,9 @@ from jackfield.models._fold import Fold
 from jackfield.request import FunctionSchema
 from jackfield.streams import Interrupted, closing
 from jackfield.tools._executor import Approve, PlannedCall, ToolExecutor, not_run
+from jackfield.tools._toolbox import Toolbox
+
+T = TypeVar("T")
 
 # Half of the arguments, mended, would be other arguments: half a path, half a query.
 CUT_OFF_TEXT = (
@@ -42,6 +46,7 @@ class Loop:
     Attributes:
         model: Whom to ask.
         functions: What the model may call.
+        toolbox: The tools of the run that it may call, too; they are made at its start.
         executor: What runs the calls.
         approve: Asked before calls of tools that need approval; None lets the run pause at them.
         name: The agent's, on every message of the model.
@@ -50,6 +55,7 @@ class Loop:
     model: BaseChatModel
     functions: Sequence[FunctionSchema]
     executor: ToolExecutor
+    toolbox: Toolbox | None = None
     approve: Approve | None = None
     name: str | None = None
 
@@ -78,11 +84,15 @@ class Loop:
                 return
 
     async def _next_action(self, run: Run, state: _State) -> Action:
+        if self.toolbox is not None:
+            made = await _waited_for(run, self.toolbox.tools())
+            self.executor = self.executor.with_tools(made)
+            self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
+            self.toolbox = None
         action = self._decided(run, state)
         if isinstance(action, RunTools) and (run.approve or self.approve) is None:
             if self.executor.must_load(action.calls):  # a class may ask for more than its descriptor
-                async with closing(run.guarded(self._needing_approval(action.calls))) as found:
-                    names = await anext(aiter(found))
+                names = await _waited_for(run, self.executor.needing_approval(action.calls))
             else:
                 names = await self.executor.needing_approval(action.calls)
             return self._decided(run, state, names) if names else action
@@ -92,9 +102,6 @@ class Loop:
         return decide(
             state.history, state.spent, run.limits, needs_approval=names, resume=run.resume, answered=run.answers
         )
-
-    async def _needing_approval(self, calls: Sequence[PlannedCall]) -> AsyncIterator[frozenset[str]]:
-        yield await self.executor.needing_approval(calls)
 
     async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
@@ -141,6 +148,16 @@ class Loop:
                     yield event
         finally:
             state.history += [results[index] for index in sorted(results)]
+
+
+async def _waited_for(run: Run, work: Awaitable[T]) -> T:
+    """What work gives, until the time limit of the run or a cancel."""
+
+    async def once() -> AsyncIterator[T]:
+        yield await work
+
+    async with closing(run.guarded(once())) as found:
+        return await anext(found)
 
 
 class _Named:

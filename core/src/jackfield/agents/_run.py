@@ -32,6 +32,7 @@ from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import ToolContext
 from jackfield.tools._executor import Approve
+from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent
@@ -52,6 +53,7 @@ class Run:
         lang: The language of texts the agent adds.
         limits: The limits of the run.
         context: The context that its tools get.
+        toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
         config: Options for the model; they override its own.
         cancel: Stops it from outside.
         approve: Asked before calls that need approval, instead of the agent's own.
@@ -67,6 +69,7 @@ class Run:
     lang: Lang
     limits: Limits
     context: ToolContext
+    toolbox: Toolbox | None = None
     config: GenerateConfig | None = None
     cancel: CancelToken | None = None
     approve: Approve | None = None

@@ -13,7 +13,7 @@ from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, processors_of
 from jackfield.models._elsewhere import hint_for_backend, is_server
 from jackfield.plugins._host import PluginHost, default_host
-from jackfield.plugins._known import backend_of_model, backend_with_key
+from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.processors import Processor
 from jackfield.settings import some_of
 from jackfield.tracebacks import LocalsForgotten
@@ -110,7 +110,7 @@ def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
 
 def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     """The backend, in Qwen-Agent's order: a setting only one has, the server's address, the model's name."""
-    if special := backend_with_key(key for key, value in values.items() if value):
+    if special := known_with_key("llm", (key for key, value in values.items() if value)):
         return special
     if any(_is_address(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
         return COMPATIBLE_SERVER

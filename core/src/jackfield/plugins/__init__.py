@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         SearcherSpec,
         Texts,
         TokenizerSpec,
+        ToolsetSpec,
         ToolSpec,
         in_language,
     )
@@ -63,6 +64,7 @@ __all__ = [
     "Texts",
     "TokenizerSpec",
     "ToolSpec",
+    "ToolsetSpec",
     "acting_by_default",
     "acts_by_default",
     "default_host",
@@ -106,6 +108,7 @@ __getattr__, __dir__ = fetching(
         "Texts": "descriptors",
         "TokenizerSpec": "descriptors",
         "ToolSpec": "descriptors",
+        "ToolsetSpec": "descriptors",
         "acting_by_default": "plugins._acting",
         "acts_by_default": "plugins._acting",
         "default_host": "plugins._host",

@@ -40,7 +40,7 @@ def _fault_of_names(spec: ComponentSpec) -> str:
         return f"{spec.name[:80]!r} is not a valid name: use at most 64 letters, digits, '_', '-' and '.'"
     for name in _TARGET_FIELDS:
         value = getattr(spec, name)
-        if not _TARGET.fullmatch(value) and (value or name == "target"):
+        if not _TARGET.fullmatch(value) and (value or (name == "target" and not getattr(spec, "tools", ()))):
             return f"{name!r} must be 'module:name', not {value[:80]!r}"
     if spec.required_by and not spec.config:
         return "'required_by' is about settings, but 'config' does not name their class"

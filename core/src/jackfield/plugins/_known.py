@@ -24,7 +24,8 @@ class Known(NamedTuple):
         summary: One line for people.
         requires, required_by: The components it asks the core for by name, as in `ComponentSpec`.
         extensions: Of a parser, those of the files it reads.
-        keys, names: Of a backend, the settings and the names of models that mean it, as in `LLMSpec`.
+        keys: Of a backend or a set of tools, the settings that mean it, as in `LLMSpec`.
+        names: Of a backend, the names of models that mean it.
     """
 
     distribution: str
@@ -92,11 +93,11 @@ def parser_of_extension(extension: str) -> str | None:
     return None
 
 
-def backend_with_key(keys: Iterable[str]) -> str | None:
-    """The known backend that alone has one of these settings."""
+def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
+    """The known component of a kind that alone has one of these settings."""
     wanted = frozenset(keys)
     for component, known in known_components().items():
-        if wanted.intersection(known.keys):
+        if wanted.intersection(known.keys) and component.startswith(f"{kind}."):
             return component.partition(".")[2]
     return None
 

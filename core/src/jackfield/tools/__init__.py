@@ -2,12 +2,13 @@
 
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._calling import ToolEntry, acall_tool, as_tool, call_tool
+from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry
 from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
 from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
+from jackfield.tools._toolset import ToolEntry, Toolset, toolset
 from jackfield.tools._workspace import Workspace
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "ToolEntry",
     "ToolExecutor",
     "ToolResult",
+    "Toolset",
     "Workspace",
     "acall_tool",
     "as_tool",
@@ -28,7 +30,9 @@ __all__ = [
     "check_tool_name",
     "check_tool_schema",
     "find_tool",
+    "name_of_entry",
     "output_of",
     "says_if_not_awaited",
     "tool",
+    "toolset",
 ]

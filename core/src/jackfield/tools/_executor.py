@@ -7,6 +7,7 @@ that was given up before it began is never begun.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import time
@@ -68,10 +69,16 @@ class ToolExecutor:
         approve: Approve | None = None,
     ) -> None:
         self._tools = tools
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._max_result_chars = max_result_chars
         self._max_media_chars = max_media_chars
         self._approve = approve
+
+    def with_tools(self, more: Mapping[str, BaseTool]) -> ToolExecutor:
+        """The same with more tools, by name."""
+        other = copy.copy(self)
+        other._tools = {**self._tools, **more}
+        return other
 
     # --- approval ---
 
@@ -100,7 +107,7 @@ class ToolExecutor:
         return frozenset(found)
 
     async def _loaded(self, tool: PluginTool) -> BaseTool:
-        return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self._timeout_s)
+        return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
 
     # --- running ---
 
@@ -188,7 +195,7 @@ class ToolExecutor:
         files = context.files if ready.safety.file_access else ()
         scoped = replace(context, call_id=planned.call_id, files=files, report=report)
         make = partial(self._result, planned, ready, scoped)
-        return ReadyCall(planned, make, ready.safety.timeout_s or self._timeout_s, not ready.safety.concurrent)
+        return ReadyCall(planned, make, ready.safety.timeout_s or self.timeout_s, not ready.safety.concurrent)
 
     async def _result(self, planned: PlannedCall, ready: _Ready, context: ToolContext, started: float) -> ToolFinished:
         """Make a call that began at `started` of the performance counter; what the tool raises comes out of it."""

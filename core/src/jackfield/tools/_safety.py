@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from jackfield.errors import BrokenPluginError, ConfigError
 
@@ -144,6 +145,23 @@ class SafetySettings:
 
 
 NO_SETTINGS = SafetySettings()
+
+
+class _Set(Protocol):
+    _settings: SafetySettings
+
+
+Part = TypeVar("Part", bound=_Set)
+
+
+def with_settings(part: Part, settings: SafetySettings) -> Part:
+    """A tool or a set with more settings: a copy, because others may have the same one without them."""
+    if settings is NO_SETTINGS:
+        return part
+    own = part._settings
+    changed = copy.copy(part)
+    changed._settings = SafetySettings(own.claims.stricter(settings.claims), settings.approval or own.approval)
+    return changed
 
 
 def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings, dict[str, Any]]:

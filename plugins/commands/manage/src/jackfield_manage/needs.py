@@ -13,6 +13,7 @@ from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models import backend_of
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
 from jackfield.settings import closest, normalise
+from jackfield.tools import name_of_entry
 from jackfield_manage.distributions import CORE
 from jackfield_manage.python_uses import PythonUses
 from jackfield_manage.source import described_in_source
@@ -77,7 +78,7 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
     if config.llm is not None:
         yield from _of_model(config.llm, host)
     for entry in config.function_list:
-        yield from _of_entry("tool", entry, host)
+        yield from _of_entry("tool", entry if isinstance(entry, str) else {**entry, "name": name_of_entry(entry)}, host)
     for observer in config.observers:
         yield f"observer.{observer}"
     for component in host.settings.enabled:

@@ -1,0 +1,96 @@
+"""The tools of an agent that follow from the run: of one run, made once, when it starts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Sequence
+from functools import partial
+from typing import Any
+
+from jackfield.errors import ConfigError, JackfieldError, ToolServiceError, ToolTimeoutError
+from jackfield.plugins._host import PluginHost
+from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._calling import parts_of, set_failed
+from jackfield.tools._foreign import Escaped, apart
+from jackfield.tools._schema import check_tool_name
+from jackfield.tools._toolset import Toolset
+
+
+class Toolbox:
+    """The tools of the sets that are made for each run; of one run.
+
+    Args:
+        sets: The sets.
+        taken: The names of the tools that the agent has anyhow.
+        context: Of the run.
+        host: Where names are looked up.
+        timeout_s: How long each set may take; all are asked at the same time.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[Toolset],
+        taken: Container[str],
+        context: ToolContext[Any],
+        *,
+        host: PluginHost,
+        timeout_s: float,
+    ) -> None:
+        self._sets = sets
+        self._taken = taken
+        self._context = context
+        self._host = host
+        self._timeout_s = timeout_s
+        self._found: dict[str, BaseTool] | None = None
+
+    async def tools(self) -> dict[str, BaseTool]:
+        """The tools by name; the sets are asked once.
+
+        Raises:
+            ConfigError: A name is taken, or an entry is not a tool.
+            PluginError: A set names a tool that is not installed.
+            ToolServiceError: A set failed, or took too long.
+        """
+        if self._found is None:
+            found: dict[str, BaseTool] = {}
+            for one, tools in zip(self._sets, await self._of_all(self._sets), strict=True):
+                for made in tools:
+                    add_tool(made, found, self._taken, f", one of them in the set {one.name!r}")
+            self._found = found
+        return self._found
+
+    async def _of_all(self, sets: Sequence[Toolset]) -> list[list[BaseTool]]:
+        made = await asyncio.gather(*map(self._of_set, sets), return_exceptions=True)
+        tools: list[list[BaseTool]] = []
+        for outcome in made:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            tools.append(outcome)
+        return tools
+
+    async def _of_set(self, one: Toolset) -> list[BaseTool]:
+        try:
+            entries = await apart(partial(one.tools_of_run, self._context), name=one.name, timeout_s=self._timeout_s)
+        except ToolTimeoutError as error:
+            raise ToolServiceError(f"the set of tools {one.name!r} was not ready in {self._timeout_s:g} s") from error
+        except JackfieldError:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
+            cause = error.error if isinstance(error, Escaped) else error
+            raise set_failed(one, cause) from cause
+        tools: list[BaseTool] = []
+        for part in parts_of(one, entries, self._host):
+            tools += [part] if isinstance(part, BaseTool) else await self._of_set(part)
+        return tools
+
+
+def add_tool(made: BaseTool, tools: dict[str, BaseTool], taken: Container[str] = (), where: str = "") -> None:
+    """Add a tool under its name.
+
+    Raises:
+        ConfigError: It has no valid name, or another tool has it.
+    """
+    check_tool_name(made.name)
+    if made.name in taken or made.name in tools:
+        raise ConfigError(f"two tools are named {made.name!r}{where}: give the agent one of them")
+    tools[made.name] = made

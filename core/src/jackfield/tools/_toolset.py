@@ -1,0 +1,91 @@
+"""A set of tools: one entry of an agent's `function_list` that stands for several tools.
+
+The tools of a set are the same for every run, and then the agent has them from the start; or they follow from the run
+(its user, its files, its language), and are made when it starts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias, Union
+
+from jackfield.configured import Configured
+from jackfield.plugins._host import PluginHost
+from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._foreign import in_worker
+from jackfield.tools._safety import NO_SETTINGS, SafetySettings
+
+ToolEntry: TypeAlias = Union[
+    str, Mapping[str, Any], BaseTool, type[BaseTool], "Toolset", type["Toolset"], Callable[..., Any]
+]
+"""A tool: the name or address of an installed one, a dict with `name` and settings, a tool or its class, or a typed
+function. Or a set of tools, in the same ways; a function is one with `toolset`."""
+
+
+class Toolset(Configured, ABC):
+    """The base class of sets of tools.
+
+    Making one must be cheap, and reach nothing: it happens when an agent is made. What a set opens for a run, it opens
+    with `context.resources.get`, and it is closed with the run.
+
+    Args:
+        cfg, settings: Its settings, see `Configured`.
+
+    Attributes:
+        name: What it is called in errors.
+        host: Where to look up other components; None for the default one.
+    """
+
+    name: str = ""
+    host: PluginHost | None = None
+    _settings: SafetySettings = NO_SETTINGS
+
+    def fixed_tools(self) -> Sequence[ToolEntry] | None:
+        """The tools, if every run has the same; None if `tools_of_run` must be asked. Asked once per agent.
+
+        They may be sets themselves: some fixed, and some that are made for each run.
+        """
+        return None
+
+    @abstractmethod
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        """The tools of one run, asked when it starts, once.
+
+        Args:
+            context: As a tool gets it: `deps`, `files`, `lang`, `messages`, the workspace, resources.
+
+        Raises:
+            JackfieldError: There are no tools for this run; the run ends with this error.
+        """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class FunctionToolset(Toolset):
+    """A set that a function makes for each run; made by `toolset`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.name = function.__name__
+        self._function = function
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        """What the function gives; a plain one runs in a worker thread."""
+        if inspect.iscoroutinefunction(self._function):
+            made: Any = await self._function(context)
+        else:
+            made = await in_worker(self._function, context)
+        return made  # type: ignore[no-any-return]
+
+
+def toolset(
+    function: Callable[[ToolContext[Any]], Sequence[ToolEntry] | Awaitable[Sequence[ToolEntry]]],
+) -> FunctionToolset:
+    """Make a set of tools from a function that gets the context of a run, and returns a list of tools for it.
+
+    It registers nothing: pass the set to an agent.
+    """
+    return FunctionToolset(function)
