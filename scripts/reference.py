@@ -82,6 +82,7 @@ SUITES = (
     "PluginSuite",
     "LLMBackendSuite",
     "ToolSuite",
+    "ToolsetSuite",
     "SearcherSuite",
     "ParserSuite",
     "TokenizerSuite",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.searcher import SearcherSuite
     from jackfield_testkit.suites.tokenizer import TokenizerSuite
     from jackfield_testkit.suites.tool import ToolSuite
+    from jackfield_testkit.suites.toolset import ToolsetSuite
 
 __all__ = [
     "AgentSuite",
@@ -53,6 +54,7 @@ __all__ = [
     "Suite",
     "TokenizerSuite",
     "ToolSuite",
+    "ToolsetSuite",
 ]
 
 _MODULES = {
@@ -81,6 +83,7 @@ _MODULES = {
     "Suite": ("base",),
     "TokenizerSuite": ("tokenizer",),
     "ToolSuite": ("tool",),
+    "ToolsetSuite": ("toolset",),
 }
 
 

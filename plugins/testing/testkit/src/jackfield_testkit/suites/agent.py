@@ -33,7 +33,7 @@ from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usa
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import REFUSED_TEXT, FunctionTool, ToolContext, tool
+from jackfield.tools import REFUSED_TEXT, FunctionTool, ToolContext, ToolEntry, tool, toolset
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 
@@ -66,7 +66,7 @@ class AgentSuite(Suite):
     def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
 
-    def make_agent(self, script: Script, tools: Sequence[FunctionTool] = (), **options: Any) -> Agent:
+    def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
         """An agent under test, whose model follows the script. Override it if yours needs more than `config`."""
         llm = ScriptedModel(script, processors=[])  # what others have installed would change what the model is asked
         return create_agent(
@@ -240,6 +240,20 @@ class AgentSuite(Suite):
 
         result = self.make_agent([calls(("who", {})), answer("Done.")], [who]).ask(QUESTION, deps="Anna")
         assert "It is Anna." in [message.content for message in result.messages]
+
+    def test_tools_that_are_made_for_the_run_are_shown_and_called(self) -> None:
+        @toolset
+        def of_user(context: ToolContext[str]) -> list[ToolEntry]:
+            def who() -> str:
+                """Says who asks."""
+                return f"It is {context.deps}."
+
+            return [who]
+
+        agent = self.make_agent([calls(("who", {})), answer("Done.")], [of_user])
+        result = agent.ask(QUESTION, deps="Anna")
+        assert "It is Anna." in [message.content for message in result.messages], "pass `toolbox=run.toolbox` on"
+        assert "who" in [function["name"] for function in _requests(agent)[0].functions]
 
     def test_lists_grow_and_those_given_out_never_change(self) -> None:
         seen = threading.Event()

@@ -13,6 +13,7 @@ from jackfield.plugins import (
     ProcessorSpec,
     SearcherSpec,
     TokenizerSpec,
+    ToolsetSpec,
     ToolSpec,
     hook,
 )
@@ -80,3 +81,8 @@ def tokenizers() -> list[TokenizerSpec]:
 @hook.tools
 def tools() -> list[ToolSpec]:
     return [ToolSpec(name="counter", target=f"{HOME}:Counter", description="Counts words.", parameters=PARAMETERS)]
+
+
+@hook.toolsets
+def toolsets() -> list[ToolsetSpec]:
+    return [ToolsetSpec(name="clocks", target="jackfield_zoo.toolsets:Honest")]

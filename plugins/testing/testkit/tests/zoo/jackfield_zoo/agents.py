@@ -176,6 +176,11 @@ class ForgetsWhoAsks(Honest):
         return replace(run, context=replace(run.context, deps=None))
 
 
+class ForgetsToolboxes(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, toolbox=None)
+
+
 class BeginsAnew(Honest):
     def prepared(self, run: Run) -> Run:
         return replace(run, spent=Spent())

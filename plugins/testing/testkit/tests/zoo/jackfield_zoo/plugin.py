@@ -13,6 +13,7 @@ from jackfield.plugins import (
     ProcessorSpec,
     SearcherSpec,
     TokenizerSpec,
+    ToolsetSpec,
     ToolSpec,
     hook,
 )
@@ -35,6 +36,14 @@ def tools() -> list[ToolSpec]:
             )
         )
     return specs
+
+
+@hook.toolsets
+def toolsets() -> list[ToolsetSpec]:
+    from jackfield_zoo import toolsets as module
+
+    made = [ToolsetSpec(name=f"Set{m.__name__}", target=f"{m.__module__}:{m.__name__}") for m in _classes(module)]
+    return [*made, ToolsetSpec(name="SetOfTwoKinds", target="jackfield_zoo.toolsets:Honest", tools=("Honest",))]
 
 
 def _classes(module: Any) -> list[Any]:

@@ -1,0 +1,128 @@
+"""The tests of a set of tools."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.agents import FnCallAgent
+from jackfield.plugins import ToolsetSpec
+from jackfield.request import FunctionSchema
+from jackfield.testing import ScriptedModel, answer
+from jackfield.tools import check_tool_name, check_tool_schema
+from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+T = TypeVar("T")
+_CLOSE_IT = "close it with the run: open it with `context.resources.get`, and clean up in `finally`"
+
+
+class ToolsetSuite(Suite):
+    """What every set of tools must do that a plugin offers.
+
+    ```python
+    class TestAcme(ToolsetSuite):
+        component = "jackfield-acme/clocks"
+        tools = ("now", "today")
+    ```
+
+    Attributes:
+        component: The address of the set: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+        tools: The names of tools that a run must have.
+        deps: What the program of a run passes for its tools.
+        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, object]] = {}
+    tools: ClassVar[Sequence[str]] = ()
+    deps: ClassVar[object] = None
+    patience_s: ClassVar[float] = 30.0
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+
+    def make_agent(self) -> tuple[FnCallAgent, ScriptedModel]:
+        """An agent with the set, and its model. Override it if yours needs more than `config`."""
+        model = ScriptedModel(lambda _: answer("Done."), processors=[])
+        return FnCallAgent([{"name": self.component, **self.config}], model, host=plain_host()), model
+
+    def test_its_descriptor_names_a_set(self) -> None:
+        host = plain_host()
+        spec = host.spec("tool", self.component, ToolsetSpec)
+        assert bool(spec.tools) != bool(spec.target), "a set has either `tools` or a `target`"
+
+    def test_making_an_agent_with_it_reaches_nothing(self) -> None:
+        self.make_agent()  # what it imports may be written beside it, once
+        with watching() as effects:
+            self.make_agent()
+        assert undeclared(effects, frozenset()) == [], "wait until a run starts, and asks `tools_of_run`"
+
+    def test_a_model_can_be_shown_its_tools(self) -> None:
+        assert self.tools, "say what it has: tools = ('the name of a tool', …)"
+        shown = self._run(self._tools_of_run)
+        names = [function["name"] for function in shown]
+        assert set(self.tools) <= set(names), f"it has {names}"
+        for function in shown:
+            check_tool_name(function["name"])
+            check_tool_schema(function["name"], function["parameters"])
+            assert str(function["description"]).strip(), f"{function['name']} has no description"
+            assert json.loads(json.dumps(function)) == function, "its schema changes on its way through JSON"
+
+    def test_runs_one_after_the_other_and_at_the_same_time_have_the_same_tools(self) -> None:
+        async def several() -> list[Sequence[FunctionSchema]]:
+            agent, model = self.make_agent()
+            first = await self._shown(agent, model)
+            return [first, *await asyncio.gather(*(self._shown(agent, model) for _ in range(3)))]
+
+        first, *others = self._run(several)
+        assert others == [first] * 3
+
+    def test_a_run_leaves_no_task_behind(self) -> None:
+        assert self._run(lambda: self._left_by(self._tools_of_run)) == [], _CLOSE_IT
+
+    @pytest.mark.parametrize("steps", [1, 3, 5, 10, 50])
+    def test_a_run_that_is_cancelled_leaves_no_task_behind(self, steps: int) -> None:
+        async def cancelled() -> None:
+            task = asyncio.ensure_future(self._tools_of_run())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+
+        assert self._run(lambda: self._left_by(cancelled)) == [], _CLOSE_IT
+
+    async def _left_by(self, work: Callable[[], Awaitable[object]]) -> list[str]:
+        """The tasks that go on when some work is done."""
+        before = asyncio.all_tasks()
+        await work()
+        rest = asyncio.all_tasks() - before
+        if rest:  # what was cancelled may need some steps to end
+            _, rest = await asyncio.wait(rest, timeout=self.patience_s)
+        return [str(task.get_coro()) for task in rest]
+
+    async def _tools_of_run(self) -> Sequence[FunctionSchema]:
+        return await self._shown(*self.make_agent())
+
+    async def _shown(self, agent: FnCallAgent, model: ScriptedModel) -> Sequence[FunctionSchema]:
+        await agent.aask("Go.", deps=self.deps)
+        return model.requests[-1].functions
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return sync.run(_in_time(work(), self.patience_s * 2))
+
+
+async def _in_time(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    async with asyncio.timeout(seconds):
+        return await work

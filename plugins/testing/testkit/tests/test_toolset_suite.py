@@ -1,0 +1,41 @@
+"""The suite for sets of tools lets correct ones pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import ToolsetSuite
+
+BROKEN = {
+    "SetOfTwoKinds": "test_its_descriptor_names_a_set",
+    "SetConnectsAtOnce": "test_making_an_agent_with_it_reaches_nothing",
+    "SetLosesOne": "test_a_model_can_be_shown_its_tools",
+    "SetGrowsWithRuns": "test_runs_one_after_the_other_and_at_the_same_time_have_the_same_tools",
+    "SetLeavesATask": "test_a_run_leaves_no_task_behind",
+    "SetHoldsOn": "test_a_run_that_is_cancelled_leaves_no_task_behind",
+}
+"""A set of the zoo, and the test that is made for its fault."""
+
+SUITES = """
+from jackfield_testkit.suites import ToolsetSuite
+
+for name in NAMES:
+    globals()[f"Test{name}"] = type(f"Test{name}", (ToolsetSuite,), {
+        "component": f"jackfield-zoo/{name}", "tools": ("now", "today"),
+        "patience_s": 0.2 if name in ("SetLeavesATask", "SetHoldsOn") else 30.0})
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(ToolsetSuite) if name.startswith("test_")}
+
+
+def test_correct_sets_pass_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    correct = ["SetHonest", "SetFixed"]
+    selected = [*(f"Test{name}" for name in correct), *(f"Test{name}::{test}" for name, test in BROKEN.items())]
+    outcomes = run_suites(f"NAMES = {[*correct, *BROKEN]}{SUITES}", selected, ZOO)
+    assert [outcomes.of(f"Test{name}", "passed") for name in correct] == [EVERY_TEST] * 2
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert set(BROKEN.values()) == EVERY_TEST
