@@ -313,5 +313,18 @@ class EmbedderSpec(ComponentSpec):
     """An embedder."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SandboxSpec(ComponentSpec):
+    """A sandbox: `jackfield.sandboxes.Sandbox`.
+
+    Attributes:
+        runs_programs: It is a `ProgramSandbox`.
+        runs_code: It is a `CodeSandbox`.
+    """
+
+    runs_programs: bool = True
+    runs_code: bool = False
+
+
 class ObserverSpec(ComponentSpec):
     """An observer of run events; it is only active if enabled by name."""

@@ -27,6 +27,7 @@ JackfieldError
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
 │   └── DocParserError                leave out or replace the named document
+├── SandboxError                  install what it names, or set `sandbox="none"`
 └── LimitReachedError             raise the limit, or ask for less
 ```
 """
@@ -207,6 +208,10 @@ class ToolTimeoutError(ToolServiceError):
 
 class DocParserError(ToolServiceError):
     """A document cannot be read; the message names the file."""
+
+
+class SandboxError(JackfieldError):
+    """Code cannot be run in a sandbox on this machine; the message names what is missing. None of it was run."""
 
 
 class LimitReachedError(JackfieldError):

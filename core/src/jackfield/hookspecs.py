@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         PostprocessorSpec,
         PreprocessorSpec,
         ProcessorSpec,
+        SandboxSpec,
         SearcherSpec,
         TokenizerSpec,
         ToolsetSpec,
@@ -200,6 +201,19 @@ def embedders() -> list[EmbedderSpec]:
     @hook.embedders
     def embedders() -> list[EmbedderSpec]:
         return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.sandboxes:Sandbox", kind="sandbox")
+def sandboxes() -> list[SandboxSpec]:
+    """Offer sandboxes, in which code runs. Called when a tool's settings name one of them, or ask for the best one.
+
+    ```python
+    @hook.sandboxes
+    def sandboxes() -> list[SandboxSpec]:
+        return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
     ```
     """
     return []

@@ -1,0 +1,84 @@
+"""Which sandbox is used: `auto`, one by its name, or `none`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from jackfield.errors import JackfieldError, SandboxError
+from jackfield.plugins import PluginHost, SandboxSpec
+from jackfield.sandboxes._base import CodeSandbox, ProgramSandbox, Sandbox
+
+S = TypeVar("S", bound=Sandbox)
+
+AUTO, NONE = "auto", "none"
+
+_WARNING = (
+    "sandbox='none': code that a model wrote runs with your own rights. It can read and change your files, find your "
+    "API keys and use your network."
+)
+_log = logging.getLogger(__name__)
+
+
+def choose_sandbox(
+    name: str, ability: type[S], *, host: PluginHost, settings: Mapping[str, object] | None = None
+) -> S | None:
+    """The sandbox of a setting. It is tried, which may block for a second: call it in a worker thread.
+
+    Args:
+        name: `auto` for the installed one that protects from most; the name of one; `none` for none, which is
+            logged once per process.
+        ability: What it must be able to do: `ProgramSandbox` or `CodeSandbox`.
+        settings: Those of the named one; `auto` leaves each one's defaults.
+
+    Returns:
+        A sandbox that works on this machine; None for `none`.
+
+    Raises:
+        SandboxError: None works; the message says why, and how to do without.
+        PluginError: The named one is not installed or cannot be loaded.
+    """
+    if name == NONE:
+        _warn()
+        return None
+    if name != AUTO:
+        made = _made(host, host.find("sandbox", name), settings or {}, ability)
+        made.protection()
+        return made
+    return _best(ability, host)
+
+
+def _best(ability: type[S], host: PluginHost) -> S:
+    programs = issubclass(ability, ProgramSandbox)
+    usable: list[tuple[int, str, S]] = []
+    problems: list[str] = []
+    for row, spec in host.specs("sandbox", SandboxSpec):
+        if not (spec.runs_programs if programs else spec.runs_code):
+            continue
+        try:
+            made = _made(host, row, {}, ability)
+            usable.append((-len(made.protection().covers), spec.name, made))
+        except JackfieldError as error:  # another one may work; if none does, this is part of the message
+            problems.append(f"{spec.name}: {error}")
+    if usable:
+        return min(usable, key=lambda one: one[:2])[2]
+    raise SandboxError(
+        "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems])
+        + ". Install one (pip install jackfield-bubblewrap, and bubblewrap of your system), or set sandbox='none' to "
+        "run code with your own rights."
+    )
+
+
+def _made(host: PluginHost, row: Any, settings: Mapping[str, object], ability: type[S]) -> S:
+    made = host.make(row, settings, Sandbox)
+    if not isinstance(made, ability):
+        can = [one.__name__ for one in (ProgramSandbox, CodeSandbox) if isinstance(made, one)]
+        raise SandboxError(f"the sandbox {row.name!r} is a {' and '.join(can)}; a {ability.__name__} is needed")
+    return made
+
+
+@cache  # once in a process is enough
+def _warn() -> None:
+    _log.warning(_WARNING)
