@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.agent import AgentSuite
     from jackfield_testkit.suites.base import Suite
     from jackfield_testkit.suites.call_format import CallFormatSuite
+    from jackfield_testkit.suites.code_sandbox import CodeSandboxSuite
     from jackfield_testkit.suites.command import CommandSuite
     from jackfield_testkit.suites.embedder import EmbedderSuite
     from jackfield_testkit.suites.embedder_local import LocalEmbedderSuite
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.parser import ParserSuite
     from jackfield_testkit.suites.plugin import PluginSuite
     from jackfield_testkit.suites.processor import ProcessorSuite
+    from jackfield_testkit.suites.sandbox import SandboxSuite
     from jackfield_testkit.suites.searcher import SearcherSuite
     from jackfield_testkit.suites.tokenizer import TokenizerSuite
     from jackfield_testkit.suites.tool import ToolSuite
@@ -42,6 +44,7 @@ __all__ = [
     "AgentSuite",
     "CallFormatSuite",
     "ChatModelSuite",
+    "CodeSandboxSuite",
     "CommandSuite",
     "EmbedderSuite",
     "LLMBackendSuite",
@@ -50,6 +53,7 @@ __all__ = [
     "ParserSuite",
     "PluginSuite",
     "ProcessorSuite",
+    "SandboxSuite",
     "SearcherSuite",
     "Suite",
     "TokenizerSuite",
@@ -61,6 +65,7 @@ _MODULES = {
     "AgentSuite": ("agent",),
     "CallFormatSuite": ("call_format",),
     "ChatModelSuite": ("llm_laws", "llm_asking"),
+    "CodeSandboxSuite": ("code_sandbox",),
     "CommandSuite": ("command",),
     "EmbedderSuite": ("embedder", "embedder_local"),
     "LLMBackendSuite": (
@@ -79,6 +84,7 @@ _MODULES = {
     "ParserSuite": ("parser",),
     "PluginSuite": ("plugin",),
     "ProcessorSuite": ("processor",),
+    "SandboxSuite": ("sandbox",),
     "SearcherSuite": ("searcher",),
     "Suite": ("base",),
     "TokenizerSuite": ("tokenizer",),

@@ -11,6 +11,7 @@ from jackfield.plugins import (
     ObserverSpec,
     ParserSpec,
     ProcessorSpec,
+    SandboxSpec,
     SearcherSpec,
     TokenizerSpec,
     ToolsetSpec,
@@ -66,6 +67,14 @@ def parsers() -> list[ParserSpec]:
 @hook.processors
 def processors() -> list[ProcessorSpec]:
     return [ProcessorSpec(name="shout", target=f"{HOME}:Shouts", phase="output")]
+
+
+@hook.sandboxes
+def sandboxes() -> list[SandboxSpec]:
+    return [
+        SandboxSpec(name="acme", target="jackfield_zoo.sandboxes:Honest"),
+        SandboxSpec(name="acme-code", target="jackfield_zoo.sandboxes:HonestCode", runs_programs=False, runs_code=True),
+    ]
 
 
 @hook.searchers

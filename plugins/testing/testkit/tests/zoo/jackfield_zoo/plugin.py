@@ -11,6 +11,7 @@ from jackfield.plugins import (
     ObserverSpec,
     ParserSpec,
     ProcessorSpec,
+    SandboxSpec,
     SearcherSpec,
     TokenizerSpec,
     ToolsetSpec,
@@ -131,6 +132,22 @@ def observers() -> list[ObserverSpec]:
             name=m.__name__,
             target=f"{m.__module__}:{m.__name__}",
             effects=files if m.__name__ == "WritesADiary" else frozenset(),
+        )
+        for m in made
+    ]
+
+
+@hook.sandboxes
+def sandboxes() -> list[SandboxSpec]:
+    from jackfield_zoo import sandboxes as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest | module.HonestCode)]
+    return [
+        SandboxSpec(
+            name=m.__name__,
+            target=f"{m.__module__}:{m.__name__}",
+            runs_programs=issubclass(m, module.Honest),
+            runs_code=issubclass(m, module.HonestCode),
         )
         for m in made
     ]
