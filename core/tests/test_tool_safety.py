@@ -240,6 +240,37 @@ def test_what_is_approved_is_what_is_done() -> None:
     assert done.message.content == "done /etc"
 
 
+class Asks(BaseTool):
+    """A tool that finds out during its call that it must ask."""
+
+    name = "act"
+    description = "Acts."
+
+    async def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+        assert context is not None
+        return "done" if await context.ask({"delete": 3}) else "left"
+
+
+@pytest.mark.parametrize(("answered", "result"), [(True, "done"), (False, "left"), (1, "left"), (None, "left")])
+def test_what_comes_up_during_a_call_is_asked_for_as_the_call_is(answered: Any, result: str) -> None:
+    shown: list[tuple[FunctionCall, str]] = []
+
+    def approve(call: FunctionCall, context: ToolContext) -> Any:
+        shown.append((call, context.call_id))
+        return answered
+
+    assert finish(Asks(), approve).message.content == result
+    assert shown == [(FunctionCall("act", '{"delete": 3}'), "c0")]
+    assert finish(Asks()).message.content == "left"  # nobody can be asked
+
+
+def test_a_run_asks_its_own_approve_for_what_comes_up_during_a_call() -> None:
+    model = ScriptedModel([calls(("act", {})), answer("ok")])
+    agent = FnCallAgent([Asks()], model, approve=lambda *_: pytest.fail("asked"))
+    events = events_of(agent, approve=lambda *_: True)
+    assert [event.message.content for event in events if isinstance(event, ToolFinished)] == ["done"]
+
+
 def test_nobody_is_asked_for_a_call_that_does_not_fit() -> None:
     assert finish(act, lambda _call, _context: pytest.fail("asked"), '{"wrong": 1}').error == "ToolArgumentError"
 

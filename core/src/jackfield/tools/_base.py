@@ -50,6 +50,10 @@ def _report_to_log(text: str) -> None:
     _log.debug("%s", text)
 
 
+async def _nobody_agrees(_: Mapping[str, object]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext(Generic[Deps]):
     """The context of a call, apart from its arguments. `ToolContext[User]` says that `deps` is a `User`.
@@ -63,6 +67,8 @@ class ToolContext(Generic[Deps]):
         workspace: The folder where files may be written; use it for names that come from a model.
         resources: Resources opened here are closed when the run ends.
         report: Reports the progress of the call to people.
+        ask: Asks for approval of something that comes up during the call, as before a call of a tool that needs it;
+            the argument is shown in place of the call's arguments. False if nobody can be asked.
         deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
     """
 
@@ -75,6 +81,7 @@ class ToolContext(Generic[Deps]):
     workspace: Workspace = field(default_factory=Workspace)
     resources: RunResources = field(default_factory=RunResources)
     report: Callable[[str], None] = _report_to_log
+    ask: Callable[[Mapping[str, object]], Awaitable[bool]] = _nobody_agrees
     deps: Deps = cast(Any, None)  # noqa: RUF009 - a plain None
 
 

@@ -138,7 +138,7 @@ class ToolExecutor:
                     yield ToolStarted(planned.index, planned.call_id, planned.call)
                 yield ready
             else:
-                ready_calls.append(self._ready_call(planned, ready, context, turn.reporter(planned)))
+                ready_calls.append(self._ready_call(planned, ready, context, turn.reporter(planned), approve))
         try:
             turn.start(ready_calls)
             while turn.is_open:
@@ -155,7 +155,7 @@ class ToolExecutor:
             return ready
         turn = Turn(self._failed)
         try:
-            turn.start([self._ready_call(planned, ready, context, context.report)])
+            turn.start([self._ready_call(planned, ready, context, context.report, approve)])
             while not isinstance(event := await turn.events.get(), ToolFinished):
                 pass
             return event
@@ -190,10 +190,16 @@ class ToolExecutor:
         return refusal or _Ready(tool, made, safety, arguments)
 
     def _ready_call(
-        self, planned: PlannedCall, ready: _Ready, context: ToolContext, report: Callable[[str], None]
+        self,
+        planned: PlannedCall,
+        ready: _Ready,
+        context: ToolContext,
+        report: Callable[[str], None],
+        approve: Approve | None,
     ) -> ReadyCall:
         files = context.files if ready.safety.file_access else ()
-        scoped = replace(context, call_id=planned.call_id, files=files, report=report)
+        ask = partial(_allowed, planned, context, approve or self._approve)
+        scoped = replace(context, call_id=planned.call_id, files=files, report=report, ask=ask)
         make = partial(self._result, planned, ready, scoped)
         return ReadyCall(planned, make, ready.safety.timeout_s or self.timeout_s, not ready.safety.concurrent)
 
@@ -262,6 +268,13 @@ async def _refusal(
         reason = shown(error.error if isinstance(error, Escaped) else error)
         return not_run(planned, f"{REFUSED_TEXT} (Asking failed: {reason})", NOT_ALLOWED)
     return _unless(answer, planned)
+
+
+async def _allowed(
+    planned: PlannedCall, context: ToolContext, approve: Approve | None, arguments: Mapping[str, object]
+) -> bool:
+    """Whether somebody allows what came up during a call."""
+    return await _refusal(planned, arguments, replace(context, call_id=planned.call_id), approve) is None
 
 
 def _unless(answer: object, planned: PlannedCall) -> ToolFinished | None:
