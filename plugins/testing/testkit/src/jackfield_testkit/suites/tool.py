@@ -81,6 +81,8 @@ class ToolSuite(Suite):
         examples: Pairs of arguments and what the result must be like: a text that is in it, or a function that takes
             the content and says whether it is right. At least one.
         files: The files of the conversation: their names, and what is in them.
+        urls: More files of the conversation, by their addresses: of a server that a fixture of the class has started,
+            such as `jackfield_testkit.web.WebServer`.
         failures: Arguments that fit the schema, with which it must fail.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
@@ -89,6 +91,7 @@ class ToolSuite(Suite):
     config: ClassVar[Mapping[str, object]] = {}
     examples: ClassVar[Sequence[tuple[Mapping[str, Any], Expected]]] = ()
     files: ClassVar[Mapping[str, bytes]] = {}
+    urls: ClassVar[Sequence[str]] = ()
     failures: ClassVar[Sequence[Mapping[str, Any]]] = ()
     patience_s: ClassVar[float] = 20.0
 
@@ -101,7 +104,7 @@ class ToolSuite(Suite):
     @classmethod
     def bench(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         """The tool, with a workspace and what it opens there, for all tests of the class."""
-        bench = Bench.of(cls.make_tool(), tmp_path_factory.mktemp("tool"), cls.files)
+        bench = Bench.of(cls.make_tool(), tmp_path_factory.mktemp("tool"), cls.files, cls.urls)
         yield bench
         sync.run(bench.close())
 
@@ -205,7 +208,7 @@ class ToolSuite(Suite):
             _expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
             output, error = _outside_of_a_run(tool, arguments)
             assert error is None or isinstance(error, ToolServiceError), f"without a context it ends in {error!r}"
-            if not self.files:  # those of a conversation are not there
+            if not (self.files or self.urls):  # those of a conversation are not there
                 _expect(output, arguments, expected)
         finally:
             sync.run(_aclose(tool.load()))
@@ -363,14 +366,14 @@ class Bench:
     files: tuple[str, ...]
 
     @classmethod
-    def of(cls, tool: PluginTool, folder: Path, files: Mapping[str, bytes]) -> Bench:
+    def of(cls, tool: PluginTool, folder: Path, files: Mapping[str, bytes], urls: Sequence[str] = ()) -> Bench:
         """A tool with a workspace and files in a folder."""
         (folder / "workspace").mkdir()
         (folder / "files").mkdir()
         for name, content in files.items():
             (folder / "files" / name).write_bytes(content)
         paths = tuple(str(folder / "files" / name) for name in files)
-        return cls(tool, folder, Workspace(folder / "workspace"), RunResources(), paths)
+        return cls(tool, folder, Workspace(folder / "workspace"), RunResources(), (*paths, *urls))
 
     async def close(self) -> None:
         """End the run, as it were."""
