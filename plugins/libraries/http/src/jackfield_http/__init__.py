@@ -8,6 +8,7 @@
 - `answers`: `AnswerReader`, what readers of all protocols share.
 - `server`: the server that requests go to: found at the first one, with its key and its connections.
 - `backend`: `HTTPBackend`, the base class of backends; imported from there, because not every client is a backend.
+- `service`: `JSONService`, what tools ask for one JSON value; imported from there, as backends have no use for it.
 - `headers`: API keys in headers, and headers as they are sent.
 - `jsonbytes`: JSON as it is sent and received, half surrogate pairs included.
 - `transport`: what the client is built on; it loads the HTTP stack.

@@ -14,7 +14,7 @@ from jackfield import sync
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.keys import FoundKey, KeyRule
 from jackfield_backend.refusals import Secrets
-from jackfield_http.client import HTTPClient, Reply, checked_url
+from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, checked_url
 from jackfield_http.failures import Failures
 from jackfield_http.headers import HeaderPairs, header_pairs
 
@@ -56,11 +56,13 @@ class Post:
         body: JSON.
         url: Where it goes, if that is not the URL of the server.
         headers: Those of this request, over the server's.
+        method: GET, where a whole answer is asked for with a query alone.
     """
 
     body: bytes = field(repr=False)
-    url: str = ""
+    url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    method: str = "POST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,20 @@ class Opened(Generic[ServerT]):
             url, headers = post.url or self.server.url, self._pairs(post, extra)
             return self.client.post(url, post.body, headers, timeout_s=timeout_s)
 
-    async def exchange(self, post: Post, *, extra: Mapping[str, str], timeout_s: float) -> Reply:
-        """Send a request and read the whole answer, whatever its status; the arguments are those of `post`."""
+    async def exchange(
+        self, post: Post, *, extra: Mapping[str, str], timeout_s: float, max_bytes: int = MAX_REPLY_BYTES
+    ) -> Reply:
+        """Send a request and read the whole answer, whatever its status.
+
+        Args:
+            post, extra, timeout_s: As for `post`.
+            max_bytes: The longest answer.
+        """
         with LocalsForgotten():  # a key may be among them
             url, headers = post.url or self.server.url, self._pairs(post, extra)
-            return await self.client.exchange("POST", url, post.body, headers, timeout_s=timeout_s)
+            return await self.client.exchange(
+                post.method, url, post.body, headers, timeout_s=timeout_s, max_bytes=max_bytes
+            )
 
     def failures(self, backend: str, headers: Mapping[str, str], *, extra: Mapping[str, str]) -> Failures:
         """The errors of a request.

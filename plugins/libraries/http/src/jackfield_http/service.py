@@ -1,0 +1,196 @@
+"""Services that tools ask: one request, one JSON value, and failures as texts that a model can read."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from pydantic import Field, SecretStr
+
+from jackfield.config import Config
+from jackfield.errors import (
+    ModelRequestError,
+    ModelServiceError,
+    RateLimitedError,
+    ToolServiceError,
+)
+from jackfield.models import asked_again
+from jackfield.settings import Settings
+from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.keys import KeyRule, find_key
+from jackfield_http.client import Reply
+from jackfield_http.failures import Failures, class_of_status
+from jackfield_http.jsonbytes import json_bytes, json_value
+from jackfield_http.server import Access, Post, Server, given_url
+
+T = TypeVar("T")
+
+MAX_BYTES = 5_000_000
+"""The longest answer of a service; what a tool asks for is a few pages of text."""
+
+_LONGEST_WAIT_S = 5.0  # between two attempts: an agent waits for the tool
+_CHECK_URL = "check the setting url"
+_REASONS = ("message", "error", "detail", "info")
+_MARKUP = re.compile(r"\s*(?:\ufeff\s*)?<")
+
+
+class ServiceConfig(Config):
+    """Where a service is, and how it is asked."""
+
+    url: str | None = Field(default=None, description="The address of the service, if it is not the provider's own")
+    api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets")
+    request_timeout: float = Field(default=20.0, gt=0, description="Seconds that one request may take")
+    max_retries: int = Field(
+        default=2, ge=0, le=100, description="How often a failed request is repeated, if that can help"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a provider has its service, and how one is let in.
+
+    Attributes:
+        url: The provider's own address; '' if each user has one of their own.
+        key: Where the API key comes from, and where it may go.
+        header: The header that carries the key; '' for none.
+        parameter: The parameter of the query that carries it; '' for none.
+        open: Whether it lets in everybody, so that no key is needed.
+    """
+
+    url: str = ""
+    key: KeyRule = field(default_factory=lambda: KeyRule(""))
+    header: str = ""
+    parameter: str = ""
+    open: bool = False
+
+
+class RefusalInAnswerError(Exception):
+    """What a service says in an answer with status 200 that is a refusal; its text is the service's own."""
+
+
+class JSONService:
+    """Asks one service. One instance serves many calls at once, from any event loop, and keeps its connections.
+
+    The address is the user's, not a model's: it may be on this machine or in a private network. Redirects are not
+    followed.
+
+    Args:
+        name: The tool and the provider, for errors.
+        place: The provider's.
+        config: The user's.
+        settings: Where the API key is looked up, if the configuration has none; called at the first request.
+    """
+
+    def __init__(self, name: str, place: Place, config: ServiceConfig, *, settings: Callable[[], Settings]) -> None:
+        self._name = name
+        self._place = place
+        self._config = config
+        self._settings = settings
+        self._access = Access(self._found, backend=name)
+
+    async def ask(
+        self, read: Callable[[Any], T], *, path: str = "", query: Mapping[str, str] | None = None, body: object = None
+    ) -> T:
+        """Send one request, and again if that may help.
+
+        Args:
+            read: Makes a value of the answer. Python's errors about what is missing or of another type mean that the
+                answer is of another form; `RefusalInAnswerError` that it is a refusal.
+            path: Appended to the address.
+            query: The parameters.
+            body: Sent as JSON, by POST; None for GET.
+
+        Raises:
+            ToolServiceError: There is no answer that can be used. Its `code` is the HTTP status, if there was one.
+            ConfigError: There is no address or no API key, or one that cannot be used.
+        """
+        ask = partial(self._asked, read, path, query or {}, None if body is None else json_bytes(body))
+        try:
+            return await asked_again(ask, max_retries=self._config.max_retries, max_delay_s=_LONGEST_WAIT_S)
+        except ModelServiceError as error:
+            code = error.code or (str(error.status) if error.status else None)
+            raise ToolServiceError(error.message, code=code) from error
+
+    async def aclose(self) -> None:
+        """Close the idle connections; the next request looks up the address and the key again."""
+        await self._access.aclose()
+
+    async def _asked(self, read: Callable[[Any], T], path: str, query: Mapping[str, str], body: bytes | None) -> T:
+        with LocalsForgotten():  # the key is among them
+            opened = await self._access.opened()
+            post = self._post(opened.server, path, query, body)
+            seconds = self._config.request_timeout
+            try:
+                # For all of it: whoever sends a byte now and then is never silent.
+                async with asyncio.timeout(seconds):
+                    reply = await opened.exchange(post, extra={}, timeout_s=2 * seconds, max_bytes=MAX_BYTES)
+            except TimeoutError:
+                raise ToolServiceError(
+                    f"{self._name}: there was no whole answer after {seconds:g} s: try again later"
+                ) from None
+            return self._read(read, reply, opened.failures(self._name, reply.headers, extra={}))
+
+    def _post(self, server: Server, path: str, query: Mapping[str, str], body: bytes | None) -> Post:
+        key = {self._place.parameter: server.key.value} if self._place.parameter and server.key.value else {}
+        parameters = urlencode({**query, **key}, errors="replace")
+        url = server.url + path + (f"?{parameters}" if parameters else "")
+        return Post(body or b"", url, method="GET" if body is None else "POST")
+
+    def _read(self, read: Callable[[Any], T], reply: Reply, failures: Failures) -> T:
+        if reply.status != 200:
+            raise self._refusal(reply, failures)
+        try:
+            return read(json_value(reply.body))
+        except RefusalInAnswerError as error:
+            raise failures.in_answer(ModelRequestError, str(error)) from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            sent = "a page of HTML" if _is_markup(reply.body) else "something"
+            raise _final(failures, f"the server sent {sent} that is not this service's JSON: {_CHECK_URL}") from error
+
+    def _refusal(self, reply: Reply, failures: Failures) -> ModelServiceError:
+        if reply.status < 400:
+            return _final(failures, f"HTTP {reply.status}: the server redirects: {_CHECK_URL}")
+        error_class = class_of_status(reply.status)
+        refused = partial(failures.refused, error_class, _reason(reply.body), status=reply.status)
+        error = refused()
+        if isinstance(error, RateLimitedError) and error.retry_after_s is not None:
+            return refused(advice=f"try again in {error.retry_after_s:g} s")
+        return refused(advice=_CHECK_URL) if reply.status == 404 else error
+
+    def _found(self) -> Server:
+        place, config = self._place, self._config
+        url = given_url(config.url, place.key, setting="url") or place.url
+        if not url:
+            raise ToolServiceError(f"{self._name}: it needs an address: set url")
+        key = find_key(url, place.key, configured=config.api_key, settings=self._settings())
+        if not place.open:
+            key.or_missing(needed_by=self._name)
+        header = {place.header: key.value} if place.header and key.value else {}
+        return Server(url, {"accept": "application/json", **header}, key)
+
+
+def _final(failures: Failures, text: str) -> ModelServiceError:
+    """An error that asking again does not mend."""
+    error = failures.wrong(text)
+    return ModelRequestError(error.message, backend=error.backend, request_id=error.request_id)
+
+
+def _is_markup(body: bytes) -> bool:
+    return _MARKUP.match(body[:100].decode(errors="replace")) is not None
+
+
+def _reason(body: bytes) -> str:
+    """Why a server refuses, in its own words; '' for a page that is made for a browser."""
+    text = body[:20_000].decode(errors="replace")
+    try:
+        said = json_value(body)
+    except ValueError:
+        return "" if _is_markup(body) else text
+    inner = said.get("error") if isinstance(said, dict) and isinstance(said.get("error"), dict) else said
+    found = [inner[name] for name in _REASONS if isinstance(inner, dict) and isinstance(inner.get(name), str)]
+    return found[0] if found else text
