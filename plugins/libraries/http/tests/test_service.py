@@ -108,6 +108,12 @@ def test_a_refusal_says_what_to_do_and_never_the_key(web: WebServer, status: int
     assert len(str(caught.value)) < 700
 
 
+def test_a_service_without_keys_says_itself_what_to_check(web: WebServer) -> None:
+    web.put("/search", WebAnswer(status=403))
+    with pytest.raises(ToolServiceError, match=r"HTTP 403: no reason given \(allow json\)"):
+        ask(f"{web.url}/search", place=Place(open=True, refusing="allow json"), key=None)
+
+
 def test_a_rate_limit_says_how_long_to_wait(web: WebServer) -> None:
     web.put("/search", WebAnswer.json({}, status=429, headers={"retry-after": "30"}))
     with pytest.raises(ToolServiceError, match=r"HTTP 429: \{\} \(try again in 30 s\)") as caught:

@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr
 
 from jackfield.config import Config
 from jackfield.errors import (
+    ModelAuthError,
     ModelRequestError,
     ModelServiceError,
     RateLimitedError,
@@ -60,6 +61,7 @@ class Place:
         header: The header that carries the key; '' for none.
         parameter: The parameter of the query that carries it; '' for none.
         open: Whether it lets in everybody, so that no key is needed.
+        refusing: What to do where it refuses to let one in (401, 403), if that is not about a key.
     """
 
     url: str = ""
@@ -67,6 +69,7 @@ class Place:
     header: str = ""
     parameter: str = ""
     open: bool = False
+    refusing: str = ""
 
 
 class RefusalInAnswerError(Exception):
@@ -160,6 +163,8 @@ class JSONService:
         error = refused()
         if isinstance(error, RateLimitedError) and error.retry_after_s is not None:
             return refused(advice=f"try again in {error.retry_after_s:g} s")
+        if isinstance(error, ModelAuthError) and self._place.refusing:
+            return refused(advice=self._place.refusing)
         return refused(advice=_CHECK_URL) if reply.status == 404 else error
 
     def _found(self) -> Server:
