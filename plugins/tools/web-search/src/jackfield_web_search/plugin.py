@@ -1,0 +1,39 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ToolSpec, hook
+
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    """The tool `web_search`."""
+    return [
+        ToolSpec(
+            name="web_search",
+            target="jackfield_web_search.tool:WebSearch",
+            summary="Searches the web.",
+            description={
+                "en": "Search the web. Gives the titles, addresses and short excerpts of the best pages.",
+                "zh": "搜索互联网，给出最相关网页的标题、网址和摘要。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "query": {
+                        "type": "string",
+                        "maxLength": 2000,
+                        "description": "What to look for: a question, or keywords",
+                    },
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+            config="jackfield_web_search.tool:WebSearchConfig",
+            secrets=("SERPER_API_KEY",),
+            effects=frozenset({"network"}),
+            network=("google.serper.dev",),
+            read_only=True,
+            raw_argument="query",
+        )
+    ]

@@ -1,0 +1,71 @@
+"""Who searches: how each provider is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jackfield_backend.keys import KeyRule
+from jackfield_http.service import JSONService, Place
+
+ProviderName = Literal["serper", "searxng"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was found; what a provider does not say is ''."""
+
+    title: str
+    url: str
+    excerpt: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One of those who search.
+
+    Attributes:
+        place: Where it is.
+        ask: Asks it for about so many pages, the best first.
+    """
+
+    place: Place
+    ask: Callable[[JSONService, str, int], Awaitable[Sequence[Page]]]
+
+
+async def _ask_serper(service: JSONService, query: str, count: int) -> Sequence[Page]:
+    return await service.ask(_read_serper, body={"q": query, "num": count})
+
+
+def _read_serper(wire: Any) -> Sequence[Page]:
+    # Without a hit there is no list, and what was asked is all of the answer.
+    found = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
+    return [_page(entry, "link", "snippet", "date") for entry in found]
+
+
+async def _ask_searxng(service: JSONService, query: str, count: int) -> Sequence[Page]:  # noqa: ARG001 - it takes none
+    return await service.ask(_read_searxng, query={"q": query, "format": "json"})
+
+
+def _read_searxng(wire: Any) -> Sequence[Page]:
+    return [_page(entry, "url", "content", "publishedDate") for entry in wire["results"]]
+
+
+def _page(entry: Mapping[str, Any], url: str, excerpt: str, date: str) -> Page:
+    return Page(*(str(entry.get(name) or "") for name in ("title", url, excerpt, date)))
+
+
+PROVIDERS: Mapping[ProviderName, Provider] = {
+    "serper": Provider(
+        Place(
+            "https://google.serper.dev/search",
+            KeyRule("SERPER_API_KEY", ("google.serper.dev",), "SERPER_URL"),
+            header="x-api-key",
+        ),
+        _ask_serper,
+    ),
+    "searxng": Provider(Place(open=True, refusing="its settings must list json under search.formats"), _ask_searxng),
+}
+"""By their names in the settings. Sources: https://serper.dev/playground, https://docs.searxng.org/dev/search_api.html"""
