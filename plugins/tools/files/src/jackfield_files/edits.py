@@ -1,0 +1,116 @@
+"""Replace exact texts in a text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from jackfield.errors import ToolArgumentError
+
+_MOST_LINES = 5000  # that are compared when a text is not found
+_LINE_CHARS = 200
+_MOST_SHOWN = 3
+_MOST_PLACES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One replacement.
+
+    Attributes:
+        old: The text to replace; not empty. It must occur once, unless `everywhere`.
+        new: What comes in its place.
+        everywhere: Replace it wherever it occurs.
+    """
+
+    old: str
+    new: str
+    everywhere: bool = False
+
+
+def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[list[int]]]:
+    """A text after all edits, each applied to what the one before it left.
+
+    Where all lines of the text end in CRLF, line breaks in the edits mean CRLF, too.
+
+    Args:
+        text: The text.
+        edits: What to replace.
+        most_chars: How long the text may become.
+
+    Returns:
+        The new text, and for each edit the lines, counted from 1, on which its texts began when it was applied.
+
+    Raises:
+        ToolArgumentError: A text does not occur, or occurs more than once; the message shows where, or what is like it.
+    """
+    has_crlf = "\r\n" in text and text.count("\r\n") == text.count("\n")
+    places = []
+    for number, edit in enumerate(edits, start=1):
+        label = f"edit {number}: " if len(edits) > 1 else ""
+        old, new = (_with_crlf(edit.old), _with_crlf(edit.new)) if has_crlf else (edit.old, edit.new)
+        starts = _starts(text, old, overlapping=not edit.everywhere)
+        if not starts:
+            raise ToolArgumentError(f"{label}old_text does not occur in the file{_near(text, edit.old)}")
+        if len(starts) > 1 and not edit.everywhere:
+            raise ToolArgumentError(
+                f"{label}old_text occurs {len(starts)} times, on the lines {_listed(_lines(text, starts))}: "
+                "add the lines around it so that it occurs once, or set replace_all"
+            )
+        if len(text) + len(starts) * (len(new) - len(old)) > most_chars:
+            raise ToolArgumentError(f"{label}the file would have more than {most_chars:,} characters")
+        places.append(_lines(text, starts))
+        text = text.replace(old, new)
+    return text, places
+
+
+def _with_crlf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _starts(text: str, old: str, *, overlapping: bool) -> list[int]:
+    """Where a text occurs. Overlapping places count where only one may be, as in `aa` in `aaa`: which is meant?"""
+    starts, start = [], text.find(old)
+    while start >= 0:
+        starts.append(start)
+        start = text.find(old, start + (1 if overlapping else len(old)))
+    return starts
+
+
+def _lines(text: str, starts: Sequence[int]) -> list[int]:
+    """The lines of places that are in order."""
+    lines, line, seen = [], 1, 0
+    for start in starts:
+        line += text.count("\n", seen, start)
+        seen = start
+        lines.append(line)
+    return lines
+
+
+def _listed(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:_MOST_PLACES]))
+    return f"{shown}, …" if len(lines) > _MOST_PLACES else shown
+
+
+def _near(text: str, old: str) -> str:
+    """The lines of a text that are most like one that is looked for: those that differ in spaces only, else any."""
+    wanted = [line.strip() for line in old.split("\n")]
+    first = next((line for line in wanted if line), "")[:_LINE_CHARS]
+    if not first:
+        return ""
+    lines = [line.strip()[:_LINE_CHARS] for line in islice(text.split("\n"), _MOST_LINES)]
+    count = len(wanted)
+    same = [
+        number
+        for number, line in enumerate(lines)
+        if line == wanted[0][:_LINE_CHARS] and lines[number : number + count] == [one[:_LINE_CHARS] for one in wanted]
+    ]
+    if same:
+        return f"; from line {same[0] + 1}, the same words stand there with other spaces: read the lines again"
+    close = difflib.get_close_matches(first, dict.fromkeys(lines), n=_MOST_SHOWN)
+    if not close:
+        return ": read it again"
+    found = "\n".join(f"{lines.index(line) + 1}\t{line}" for line in close)
+    return f". The lines most like it (without their indentation):\n{found}"

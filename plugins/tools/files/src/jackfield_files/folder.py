@@ -1,0 +1,278 @@
+"""Files of a workspace, opened one folder after the other, so that nothing planted meanwhile leads out of it.
+
+`Workspace.resolve` says which file a name means, links followed. Between that answer and its use, whoever else can
+write there (code that the model runs, say) may put a link in the place of a folder. So every part of the resolved path
+is opened below the descriptor of the one before it, and none may be a link any more.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import secrets
+import stat
+import time
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import islice
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.tools import Workspace
+
+# Windows has none of these, and no descriptors of folders: `_place` says so.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+# Not to wait for the other end of a pipe, nor to become the terminal's process.
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NO_LINK
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
+
+_PATIENCE_S = 10.0
+_DEEPEST = 64
+_LONGEST = 4096
+_MOST_IN_FOLDER = 100_000
+_REASONS = {
+    errno.EACCES: "may not be used: permission denied",
+    errno.EPERM: "may not be used: permission denied",
+    errno.ENOTDIR: "leads through something that is not a folder",
+    errno.ELOOP: "leads through a link that was just made: try again",
+    errno.ENAMETOOLONG: "is too long for a file name",
+    errno.ENOSPC: "cannot be written: the disk is full",
+    errno.EDQUOT: "cannot be written: the disk is full",
+    errno.EROFS: "cannot be written: the disk is read-only",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something in a folder: its path from the folder that was asked for, with `/`, and its size if it is a file."""
+
+    path: str
+    is_folder: bool = False
+    is_link: bool = False
+    size_bytes: int = 0
+
+
+@contextmanager
+def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, int]]:
+    """A file to read from, and its size in bytes.
+
+    Raises:
+        ToolArgumentError: It is not there, not a regular file, outside of the workspace, or may not be read.
+    """
+    root, parts = _place(workspace, name)
+    with _explained(name, root, parts), _folder(root, parts[:-1]) as folder:
+        _check_regular(_status(folder, parts), name)
+        with _opened(folder, parts[-1], name) as stream:
+            yield stream, os.fstat(stream.fileno()).st_size
+
+
+class Target:
+    """A file that is changed: nobody who uses this class changes anything in its folder meanwhile."""
+
+    def __init__(self, folder: int, name: str, status: os.stat_result | None) -> None:
+        self._folder = folder
+        self._name = name
+        self._status = status
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is no such file yet."""
+        return self._status is None
+
+    def read(self, most_bytes: int) -> bytes:
+        """What the file contains, at most so much of it."""
+        if self.is_new:
+            raise FileNotFoundError(errno.ENOENT, "no such file")
+        with _opened(self._folder, self._name, self._name) as stream:
+            return stream.read(most_bytes)
+
+    def put(self, data: bytes) -> None:
+        """Put data in the place of the file's, whole or not at all; its permissions stay."""
+        made = f".{secrets.token_hex(8)}.tmp"
+        file = os.open(made, _NEW, 0o666, dir_fd=self._folder)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                if self._status is not None:
+                    _keep_rights(file, self._status)
+                os.fsync(file)
+            os.rename(made, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(made, dir_fd=self._folder)
+            raise
+
+
+@contextmanager
+def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> Iterator[Target]:
+    """A file to be replaced, or made.
+
+    Args:
+        workspace, name: Which.
+        make_folders: Whether folders on the way to it are made.
+
+    Raises:
+        ToolArgumentError: It is not a regular file, is outside of the workspace, or may not be written.
+        ToolServiceError: Somebody else changes files of its folder, and does not stop.
+    """
+    root, parts = _place(workspace, name)
+    if make_folders:
+        workspace.root.mkdir(parents=True, exist_ok=True)
+    with _explained(name, root, parts), _folder(root, parts[:-1], make=make_folders) as folder, _alone(folder, name):
+        try:
+            status = _status(folder, parts)
+        except FileNotFoundError:
+            status = None
+        if status is not None:
+            _check_regular(status, name)
+            if not status.st_mode & 0o222:
+                raise ToolArgumentError(f"{shown(name)} is read-only")
+        yield Target(folder, parts[-1], status)
+
+
+def entries(
+    workspace: Workspace, name: str, *, skipped: Collection[str] = (), deepest: int = _DEEPEST
+) -> Iterator[Entry]:
+    """What is in a folder and below it, the upper levels first, each in order. Links are not followed.
+
+    Args:
+        workspace, name: Which folder.
+        skipped: Names of folders whose contents are left out.
+        deepest: How many levels.
+
+    Raises:
+        ToolArgumentError: It is not a folder, is outside of the workspace, or may not be read.
+    """
+    root, start = _place(workspace, name)
+    waiting: deque[Sequence[str]] = deque([()])
+    while waiting:
+        below = waiting.popleft()
+        try:
+            with _explained(name, root, start), _folder(root, (*start, *below)) as folder:
+                found = sorted(map(_entry, islice(os.scandir(folder), _MOST_IN_FOLDER)), key=lambda entry: entry.path)
+        except ToolArgumentError:
+            if below:
+                continue  # it may not be read, or is not there any more; the others are
+            raise
+        for entry in found:
+            parts = (*below, entry.path)
+            yield Entry("/".join(parts), entry.is_folder, entry.is_link, entry.size_bytes)
+            if entry.is_folder and entry.path not in skipped and len(parts) < min(deepest, _DEEPEST):
+                waiting.append(parts)
+
+
+def shown(name: str) -> str:
+    """A name as a line can show it: a file may have a line break in its name."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode()
+
+
+def _place(workspace: Workspace, name: str) -> tuple[str, Sequence[str]]:
+    """The root, and the parts of the path below it; no part is a link now."""
+    if os.open not in os.supports_dir_fd:
+        raise ToolServiceError("the tools for files need Linux or macOS")
+    if len(name) > _LONGEST:
+        raise ToolArgumentError(f"a path has at most {_LONGEST:,} characters, and this one has {len(name):,}")
+    path = workspace.resolve(name)
+    root = workspace.root.resolve()
+    return str(root), path.relative_to(root).parts
+
+
+@contextmanager
+def _folder(root: str, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """A descriptor of a folder below the root."""
+    folder = os.open(root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+    try:
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            inner = os.open(part, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _status(folder: int, parts: Sequence[str]) -> os.stat_result:
+    if not parts:  # the workspace itself
+        return os.stat(folder)
+    return os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+
+
+def _check_regular(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolArgumentError(f"{shown(name)} is a folder: list_files lists what is in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolArgumentError(f"{shown(name)} is not a regular file, but a link, a pipe, a socket or a device")
+
+
+def _opened(folder: int, part: str, name: str) -> BufferedReader:
+    stream = os.fdopen(os.open(part, _FILE, dir_fd=folder), "rb")
+    try:
+        _check_regular(os.fstat(stream.fileno()), name)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _keep_rights(file: int, status: os.stat_result) -> None:
+    # Without the bits that let a program run as somebody else: its contents are new.
+    os.fchmod(file, stat.S_IMODE(status.st_mode) & 0o777)
+    if os.geteuid() == 0:
+        os.fchown(file, status.st_uid, status.st_gid)
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    try:
+        status = found.stat(follow_symlinks=False)
+    except OSError:  # gone meanwhile
+        return Entry(found.name)
+    mode = status.st_mode
+    return Entry(found.name, stat.S_ISDIR(mode), stat.S_ISLNK(mode), status.st_size if stat.S_ISREG(mode) else 0)
+
+
+@contextmanager
+def _alone(folder: int, name: str) -> Iterator[None]:
+    """Hold the lock of a folder, which holds for other processes and for other threads of this one."""
+    import fcntl
+
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise ToolServiceError(f"the folder of {shown(name)} is in use by another program: try again") from None
+            time.sleep(0.01)
+    yield  # closing the descriptor gives the lock back
+
+
+@contextmanager
+def _explained(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
+    """Say to the model what went wrong with a file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ToolArgumentError(f"{shown(name)} does not exist{_close_names(root, parts)}") from error
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0) or f"cannot be used: {error.strerror or type(error).__name__}"
+        raise ToolArgumentError(f"{shown(name)} {reason}") from error
+
+
+def _close_names(root: str, parts: Sequence[str]) -> str:
+    """Names of the same folder that are like one that is not there."""
+    try:
+        with _folder(root, parts[:-1]) as folder:
+            names = list(islice((entry.name for entry in os.scandir(folder)), 1000))
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(parts[-1], names, n=3) if parts else []
+    return f"; close names: {', '.join(shown('/'.join((*parts[:-1], name))) for name in close)}" if close else ""

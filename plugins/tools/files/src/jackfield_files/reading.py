@@ -1,0 +1,84 @@
+"""Lines of a text of any size, with bounds on all of it: lines, characters, and how far it is read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jackfield_files.texts import BOM
+
+_PIECE = 65536  # characters that are read of a line at once
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is read: of a file, of a result, of a line."""
+
+    scan_chars: int
+    lines: int
+    chars: int
+    line_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some lines of a text.
+
+    Attributes:
+        lines: The lines, shortened where they are too long, without their ends.
+        seen: How many lines were read altogether, those before the first one included.
+        is_end: Whether the text ends there.
+        is_given_up: Whether the text went on beyond what is read of one.
+    """
+
+    lines: list[str]
+    seen: int
+    is_end: bool
+    is_given_up: bool = False
+
+
+def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int | None, bounds: Bounds) -> Part:
+    """The lines `first` to `last`, counted from 1, as far as the bounds allow; at least one if there is one.
+
+    Bytes that are not in the encoding come as `\\xNN`.
+    """
+    wrapper = io.TextIOWrapper(stream, encoding, errors="backslashreplace", newline="\n")
+    lines: list[str] = []
+    number, used, scanned = 0, 0, 0
+    try:
+        for text, length in _lines(wrapper, bounds):
+            number += 1
+            scanned += length
+            if number >= first:
+                line = _shortened(text, length, bounds.line_chars)
+                used += len(line) + 1
+                if lines and used > bounds.chars:
+                    return Part(lines, number - 1, is_end=False)
+                lines.append(line)
+            if number == last or len(lines) == bounds.lines:
+                return Part(lines, number, is_end=not wrapper.read(1))
+            if scanned >= bounds.scan_chars:
+                return Part(lines, number, is_end=False, is_given_up=True)
+        return Part(lines, number, is_end=True)
+    finally:
+        wrapper.detach()
+
+
+def _lines(wrapper: io.TextIOWrapper, bounds: Bounds) -> Iterator[tuple[str, int]]:
+    """The beginning of each line, and how long it is, or how far it was read."""
+    is_first = True
+    while piece := wrapper.readline(_PIECE):
+        text, length = piece.removeprefix(BOM) if is_first else piece, len(piece)
+        is_first = False
+        kept = text[: bounds.line_chars + 2]
+        while not piece.endswith("\n") and length < bounds.scan_chars and (piece := wrapper.readline(_PIECE)):
+            length += len(piece)
+            if len(kept) < bounds.line_chars + 2:
+                kept += piece[: bounds.line_chars + 2 - len(kept)]
+        yield kept, length
+
+
+def _shortened(text: str, length: int, most: int) -> str:
+    line = text.removesuffix("\n").removesuffix("\r")
+    return line if len(line) <= most else f"{line[:most]}[… {length - most:,} more characters]"

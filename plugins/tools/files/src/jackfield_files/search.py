@@ -1,0 +1,99 @@
+"""Find lines in the bytes of a text. RE2 never goes back, so no expression takes longer than the text is long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+from jackfield.errors import ToolArgumentError
+
+MOST_QUERY = 1000
+_AROUND = 300  # bytes of a line that are shown before and after a match
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that is shown: its number from 1, its text, and whether it matches or stands beside one that does."""
+
+    number: int
+    text: str
+    matches: bool
+
+
+def compiled(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
+    """An expression that matches within one line.
+
+    Raises:
+        ToolArgumentError: It is empty, too long, or not a valid regular expression; the message says why.
+    """
+    if not query or len(query) > MOST_QUERY:
+        raise ToolArgumentError(f"a query has 1 to {MOST_QUERY:,} characters, and this one has {len(query):,}")
+    if "\n" in query:
+        raise ToolArgumentError("a query is looked for in one line at a time: search for one line of it")
+    options = re2.Options()
+    options.never_nl = True
+    options.literal = not is_regex
+    options.case_sensitive = not ignores_case
+    options.log_errors = False
+    try:
+        return re2.compile((f"(?m){query}" if is_regex else query).encode(), options)
+    except UnicodeEncodeError:
+        raise ToolArgumentError("the query has half a character (a lone surrogate): write the whole one") from None
+    except re2.error as error:
+        reason = str(error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error)
+        raise ToolArgumentError(
+            f"not a valid regular expression: {reason}. Look-around and back references are not possible (RE2)"
+        ) from None
+
+
+def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list[Line]:
+    """The lines of a text in UTF-8 that match, with those around them, in order; at most `most` matches."""
+    found: dict[int, Line] = {}
+    for number, start, match in _matches(expression, data, most):
+        for line in _around(data, number, start, context):
+            found.setdefault(line.number, line)
+        found[number] = Line(number, _shown(data, start, match), matches=True)
+    return [found[number] for number in sorted(found)]
+
+
+def _matches(expression: Any, data: bytes, most: int) -> Iterator[tuple[int, int, int]]:
+    """The number of each line that matches, where it begins, and where in it the match begins."""
+    place, number, counted = 0, 1, 0
+    for _ in range(most):
+        match = expression.search(data, place)
+        if match is None or (match.start() == len(data) and data[-1:] in (b"\n", b"")):
+            return  # there is no line after the last line break
+        start = data.rfind(b"\n", 0, match.start()) + 1
+        number += data.count(b"\n", counted, start)
+        counted = start
+        yield number, start, match.start()
+        place = data.find(b"\n", match.start()) + 1
+        if not place:
+            return
+
+
+def _around(data: bytes, number: int, start: int, context: int) -> Iterator[Line]:
+    before = start
+    for distance in range(1, context + 1):
+        if not before:
+            break
+        before = data.rfind(b"\n", 0, before - 1) + 1
+        yield Line(number - distance, _shown(data, before, before), matches=False)
+    after = start
+    for distance in range(1, context + 1):
+        after = data.find(b"\n", after) + 1
+        if not 0 < after < len(data):
+            break
+        yield Line(number + distance, _shown(data, after, after), matches=False)
+
+
+def _shown(data: bytes, start: int, match: int) -> str:
+    """The line that begins at a place; of a long one, what is around the match."""
+    end = data.find(b"\n", match)
+    end = len(data) if end < 0 else end
+    first, last = max(start, match - _AROUND), min(end, match + _AROUND)
+    text = data[first:last].decode(errors="replace").rstrip("\r")
+    return f"{'…' if first > start else ''}{text}{'…' if last < end else ''}"

@@ -1,0 +1,79 @@
+"""Bytes of files as text, and back, without changing what nobody asked to change."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+
+from jackfield.errors import ToolArgumentError
+
+HEAD_BYTES = 8192
+BOM = "\ufeff"
+# The mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str | None:
+    """The encoding of a text that begins like this; None for what is not a text.
+
+    A byte order mark stays in the text as its first character, so that it is written again.
+
+    Args:
+        head: The beginning, at least `HEAD_BYTES` of it if it is not whole.
+        encodings: Those that are tried in turn, where there is no mark. The first is taken if none fits.
+        is_whole: Whether this is all of it, so that it cannot end inside of a character.
+    """
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding
+    if b"\0" in head[:HEAD_BYTES]:
+        return None
+    for encoding in encodings:
+        try:
+            codecs.getincrementaldecoder(encoding)().decode(head, final=is_whole)
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return encodings[0]
+
+
+def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
+    """A text and its encoding; None for what is not a text. Bytes that do not fit come back from `encode` unchanged."""
+    encoding = encoding_of(data, encodings, is_whole=True)
+    if encoding is None:
+        return None
+    try:
+        return data.decode(encoding, "surrogateescape"), encoding
+    except UnicodeDecodeError:  # half a character at the end of UTF-16, say
+        return None
+
+
+def encode(text: str, encoding: str) -> bytes:
+    """The bytes of a text.
+
+    Raises:
+        ToolArgumentError: The encoding has no such character; the message names it.
+    """
+    try:
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError as error:
+        character = text[error.start]
+        raise ToolArgumentError(f"the file is in {encoding}, which cannot hold {character!a}: leave it out") from error
+
+
+def check_whole(text: str, what: str) -> None:
+    """Refuse half characters, which no file can hold.
+
+    Raises:
+        ToolArgumentError: There is one.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolArgumentError(f"{what} has half a character (a lone surrogate): write the whole one") from error

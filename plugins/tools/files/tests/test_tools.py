@@ -1,0 +1,530 @@
+"""What the tools do to files, and what they leave as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.plugins import ToolSpec, default_host
+from jackfield.tools import BaseTool, ToolContext, Workspace
+from jackfield_files.edits import Edit, edited
+from jackfield_files.globs import matcher
+from jackfield_files.tools import EditFile, ListFiles, ReadFile, SearchFiles, WriteFile
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def do(root: Path) -> Callable[..., str]:
+    """Call a tool on the workspace: `do(ReadFile, path="a")`; settings come as `cfg`."""
+
+    def call(tool: type[BaseTool], *, cfg: dict[str, Any] | None = None, **arguments: Any) -> str:
+        answer = tool(cfg).call(arguments, context=ToolContext(workspace=Workspace(root)))
+        assert isinstance(answer, str)
+        return answer
+
+    return call
+
+
+Do = Callable[..., str]
+
+
+def edit(do: Do, path: str, old: str, new: str, **options: Any) -> str:
+    return do(EditFile, path=path, edits=[{"old_text": old, "new_text": new, **options}])
+
+
+# --- read ---
+
+
+def test_a_long_file_is_read_in_parts_that_say_where_to_go_on(root: Path, do: Do) -> None:
+    (root / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 11)))
+    assert do(ReadFile, path="a.txt", cfg={"max_lines": 2}) == (
+        "1\tline 1\n2\tline 2\n[lines 1 to 2 of a.txt; it goes on at start_line=3]"
+    )
+    assert do(ReadFile, path="a.txt", start_line=9) == "9\tline 9\n10\tline 10"
+    assert do(ReadFile, path="a.txt", start_line=4, end_line=4).startswith("4\tline 4\n[")
+    many = do(ReadFile, path="a.txt", cfg={"max_chars": 100, "max_line_chars": 20}, start_line=1)
+    assert many.splitlines()[:2] == ["1\tline 1", "2\tline 2"]
+    with pytest.raises(ToolArgumentError, match=r"a\.txt has 10 lines: start_line is beyond its end"):
+        do(ReadFile, path="a.txt", start_line=11)
+    with pytest.raises(ToolArgumentError, match="end_line 1 is before start_line 2"):
+        do(ReadFile, path="a.txt", start_line=2, end_line=1)
+
+
+def test_parts_put_together_are_the_file(root: Path, do: Do) -> None:
+    lines = [f"{'x' * (number % 60)} {number}" for number in range(300)]
+    (root / "a.txt").write_text("\n".join(lines))
+    read: list[str] = []
+    while len(read) < len(lines):
+        part = do(ReadFile, path="a.txt", start_line=len(read) + 1, cfg={"max_chars": 500})
+        read += [line.partition("\t")[2] for line in part.splitlines() if not line.startswith("[")]
+    assert read == lines
+
+
+def test_a_file_of_one_huge_line_is_read_within_bounds(root: Path, do: Do) -> None:
+    (root / "a.txt").write_bytes(b"x" * 3_000_000 + b"\nend")
+    assert do(ReadFile, path="a.txt") == f"1\t{'x' * 2000}[… 2,998,001 more characters]\n2\tend"
+    given_up = do(ReadFile, path="a.txt", start_line=2, cfg={"max_scan_bytes": 100_000})
+    assert given_up == "[a.txt is not read any further; its line 1 is somewhere in the middle]"
+
+
+def test_a_file_with_a_hole_of_a_terabyte_ends_within_bounds(root: Path, do: Do) -> None:
+    with (root / "hole.txt").open("wb") as file:
+        file.write(b"x\n" * 5000)
+        file.truncate(2**40)
+    assert do(ReadFile, path="hole.txt", end_line=1).startswith("1\tx\n")
+    cfg = {"max_scan_bytes": 100_000}
+    assert "is not read any further" in do(ReadFile, path="hole.txt", start_line=6000, cfg=cfg)
+    assert "1 files are too large" in do(SearchFiles, query="nothing")
+    with pytest.raises(ToolArgumentError, match="more than 10,485,760 bytes"):
+        edit(do, "hole.txt", "x", "y")
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"", "[a is empty]"),
+        (b"\n", "1\t"),
+        (b"\xef\xbb\xbfone\r\ntwo\r\n", "1\tone\n2\ttwo"),
+        ("\ufeffé\n水".encode("utf-16-le"), "1\té\n2\t水"),
+        ("\ufeffé\n水".encode("utf-32-be"), "1\té\n2\t水"),
+        (b"caf\xe9 \xff\n", "1\tcaf\\xe9 \\xff"),
+        (b"a\rb\x0cc\xe2\x80\xa8d", "1\ta\rb\x0cc\u2028d"),
+    ],
+)
+def test_text_of_any_encoding_is_read(root: Path, do: Do, data: bytes, shown: str) -> None:
+    (root / "a").write_bytes(data)
+    assert do(ReadFile, path="a") == shown
+
+
+def test_other_encodings_are_tried_when_they_are_set_and_kept_by_an_edit(root: Path, do: Do) -> None:
+    (root / "a").write_bytes("潮汐 twice".encode("gb18030"))
+    cfg = {"encodings": ["utf-8", "gb18030"]}
+    assert do(ReadFile, path="a", cfg=cfg) == "1\t潮汐 twice"
+    assert "1: 潮汐 twice" in do(SearchFiles, query="潮", cfg=cfg)
+    do(EditFile, path="a", edits=[{"old_text": "twice", "new_text": "两次"}], cfg=cfg)
+    assert (root / "a").read_bytes() == "潮汐 两次".encode("gb18030")
+    (root / "b").write_bytes("é".encode("latin-1"))
+    with pytest.raises(ToolArgumentError, match=r"the file is in latin-1, which cannot hold '\\u6c34'"):
+        do(EditFile, path="b", edits=[{"old_text": "é", "new_text": "水"}], cfg={"encodings": ["utf-8", "latin-1"]})
+
+
+def test_what_is_not_a_text_file_is_refused(root: Path, do: Do) -> None:
+    (root / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    os.mkfifo(root / "pipe")
+    (root / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        here = Path.cwd()
+        os.chdir(root)  # the path of a socket must be short
+        try:
+            listening.bind("socket")
+        finally:
+            os.chdir(here)
+        for path, says in (
+            ("image.png", "image.png is not a text: it has 10 bytes of binary data"),
+            ("pipe", "not a regular file"),
+            ("socket", "not a regular file"),
+            ("folder", "folder is a folder: list_files lists what is in it"),
+            (".", "is a folder"),
+        ):
+            with pytest.raises(ToolArgumentError, match=says):
+                do(ReadFile, path=path)
+            with pytest.raises(ToolArgumentError, match=says):
+                edit(do, path, "a", "b")
+            if path != "image.png":
+                with pytest.raises(ToolArgumentError, match=says):
+                    do(WriteFile, path=path, content="x")
+                assert "Nothing was found." in do(SearchFiles, query="PNG")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="this system has no /dev/zero")
+def test_a_device_is_refused(root: Path, do: Do) -> None:
+    try:
+        os.mknod(root / "zero", 0o600 | 0o020000, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root may make devices here")
+    with pytest.raises(ToolArgumentError, match="not a regular file"):
+        do(ReadFile, path="zero")
+
+
+def test_a_missing_file_is_answered_with_close_names(root: Path, do: Do) -> None:
+    (root / "notes").mkdir()
+    (root / "notes/tides.md").write_text("x")
+    with pytest.raises(ToolArgumentError, match=r"notes/tide.md does not exist; close names: notes/tides.md"):
+        do(ReadFile, path="notes/tide.md")
+
+
+# --- write and edit ---
+
+
+def test_a_file_is_written_whole_with_its_folders_and_keeps_its_permissions(root: Path, do: Do) -> None:
+    assert do(WriteFile, path="a/b/c.sh", content="#!/bin/sh\n") == "Made a/b/c.sh: 1 line, 10 bytes."
+    (root / "a/b/c.sh").chmod(0o750)
+    assert do(WriteFile, path="a/b/c.sh", content="") == "Replaced a/b/c.sh: 0 lines, 0 bytes."
+    assert (root / "a/b/c.sh").stat().st_mode & 0o7777 == 0o750
+    assert [path.name for path in (root / "a/b").iterdir()] == ["c.sh"], "something was left beside it"
+
+
+def test_a_program_that_runs_as_somebody_else_does_not_after_a_change(root: Path, do: Do) -> None:
+    (root / "tool").write_text("x")
+    (root / "tool").chmod(0o4755)
+    edit(do, "tool", "x", "y")
+    assert (root / "tool").stat().st_mode & 0o7777 == 0o755
+
+
+def test_other_names_of_a_file_keep_the_old_contents(root: Path, do: Do, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("mine")
+    os.link(tmp_path / "outside", root / "inside")
+    do(WriteFile, path="inside", content="yours")
+    edit(do, "inside", "yours", "theirs")
+    assert (tmp_path / "outside").read_text() == "mine"
+
+
+def test_a_read_only_file_and_a_file_too_large_are_left_alone(root: Path, do: Do) -> None:
+    (root / "a").write_text("a")
+    (root / "a").chmod(0o444)
+    for change in (lambda: do(WriteFile, path="a", content="b"), lambda: edit(do, "a", "a", "b")):
+        with pytest.raises(ToolArgumentError, match="a is read-only"):
+            change()
+    with pytest.raises(ToolArgumentError, match="at most 100 bytes, and this one would have 101"):
+        do(WriteFile, path="b", content="x" * 101, cfg={"max_file_bytes": 100})
+    (root / "c").write_text("x" * 60)
+    grown = {"old_text": "x", "new_text": "xx", "replace_all": True}
+    with pytest.raises(ToolArgumentError, match="more than 100 characters"):
+        do(EditFile, path="c", edits=[grown], cfg={"max_file_bytes": 100})
+    assert (root / "a").read_text() == "a"
+    assert not (root / "b").exists()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    root: Path, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ToolArgumentError, match="a cannot be written: the disk is full"):
+        do(WriteFile, path="a", content="new")
+    assert (root / "a").read_text() == "old"
+    assert list(root.iterdir()) == [root / "a"]
+
+
+def test_an_edit_changes_what_it_names_and_no_other_byte(root: Path, do: Do) -> None:
+    before = b"\xef\xbb\xbfone\r\ntw\xff two\r\nthree\r\n"
+    (root / "a").write_bytes(before)
+    assert edit(do, "a", " two\nthree", " 2\n3\n4") == "Edited a: 1 replacement, at line 2."
+    assert (root / "a").read_bytes() == b"\xef\xbb\xbfone\r\ntw\xff 2\r\n3\r\n4\r\n"
+
+
+def test_several_edits_are_made_all_or_not_at_all(root: Path, do: Do) -> None:
+    (root / "a").write_text("one two\ntwo\n")
+    edits = [{"old_text": "one", "new_text": "1"}, {"old_text": "1 two", "new_text": "1 2"}]
+    assert do(EditFile, path="a", edits=edits) == "Edited a: 2 replacements, at line 1, 1."
+    with pytest.raises(ToolArgumentError, match="edit 2: old_text does not occur in the file"):
+        do(EditFile, path="a", edits=[{"old_text": "two", "new_text": "2"}, {"old_text": "gone", "new_text": ""}])
+    assert (root / "a").read_text() == "1 2\ntwo\n"
+
+
+def test_a_text_that_occurs_more_than_once_is_answered_with_where(root: Path, do: Do) -> None:
+    (root / "a").write_text("x = 1\ny = 1\nz = 1\n")
+    with pytest.raises(ToolArgumentError, match="occurs 3 times, on the lines 1, 2, 3: add the lines around it"):
+        edit(do, "a", " = 1", " = 2")
+    assert edit(do, "a", " = 1", " = 2", replace_all=True) == "Edited a: 3 replacements, at line 1, 2, 3."
+    (root / "b").write_text("aaa")
+    with pytest.raises(ToolArgumentError, match="occurs 2 times, on the lines 1, 1"):
+        edit(do, "b", "aa", "b")
+
+
+def test_a_text_that_is_not_there_is_answered_with_what_is_like_it(root: Path, do: Do) -> None:
+    (root / "a").write_text("def tides(day):\n    return 2\n\ndef ebb():\n    return 3\n")
+    with pytest.raises(ToolArgumentError, match=r"most like it .*:\n1\tdef tides\(day\):"):
+        edit(do, "a", "def tide(day):", "x")
+    with pytest.raises(ToolArgumentError, match="from line 4, the same words stand there with other spaces"):
+        edit(do, "a", "def ebb():\n  return 3", "x")
+    with pytest.raises(ToolArgumentError, match=r"does not occur in the file$"):
+        edit(do, "a", "\n\n\n", "x")
+
+
+def test_an_edit_that_looks_for_something_like_a_huge_file_ends(root: Path, do: Do) -> None:
+    (root / "a").write_text("".join(f"{'ab' * 50} {number}\n" for number in range(60_000)))
+    with pytest.raises(ToolArgumentError, match="most like it"):
+        edit(do, "a", "ab" * 4_000_000, "x")
+
+
+def test_edits_at_once_are_all_there_afterwards(root: Path, do: Do) -> None:
+    (root / "a").write_text("".join(f"<{number}>\n" for number in range(40)))
+    failures: list[BaseException] = []
+
+    def work(numbers: range) -> None:
+        try:
+            for number in numbers:
+                edit(do, "a", f"<{number}>", f"[{number}]")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(range(start, 40, 4),)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert (root / "a").read_text() == "".join(f"[{number}]\n" for number in range(40))
+
+
+def test_who_locks_a_folder_for_ever_is_an_error_and_no_wait_for_ever(
+    root: Path, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    monkeypatch.setattr("jackfield_files.folder._PATIENCE_S", 0.05)
+    held = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ToolServiceError, match="the folder of a is in use by another program: try again"):
+            do(WriteFile, path="a", content="x")
+    finally:
+        os.close(held)
+
+
+def model_of(text: str, edits: list[Edit]) -> str | None:
+    """What the edits make of a text; None if one of them does not fit."""
+    for edit in edits:
+        places = [start for start in range(len(text)) if text.startswith(edit.old, start)]
+        if not places or (len(places) > 1 and not edit.everywhere):
+            return None
+        text = edit.new.join(text.split(edit.old))
+    return text
+
+
+small = st.text("ab\n é", max_size=12)
+some_edits = st.lists(st.builds(Edit, st.text("ab\n é", min_size=1, max_size=3), small, st.booleans()), max_size=4)
+
+
+@given(small, some_edits)
+def test_edits_do_what_a_plain_model_does(text: str, edits: list[Edit]) -> None:
+    expected = model_of(text, edits)
+    if expected is None:
+        with pytest.raises(ToolArgumentError):
+            edited(text, edits, most_chars=10_000)
+    else:
+        assert edited(text, edits, most_chars=10_000)[0] == expected
+
+
+@given(small, some_edits)
+def test_edits_of_a_file_with_crlf_are_those_of_one_with_lf(text: str, edits: list[Edit]) -> None:
+    try:
+        expected = edited(text, edits, most_chars=10_000)[0].replace("\n", "\r\n")
+    except ToolArgumentError:
+        return
+    if "\n" in text:
+        assert edited(text.replace("\n", "\r\n"), edits, most_chars=10_000)[0] == expected
+
+
+@given(st.binary(max_size=60), st.text("xyz", min_size=1, max_size=3))
+def test_an_edit_of_any_bytes_leaves_the_others(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, new: str
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "bytes"
+    root.mkdir(exist_ok=True)
+    before = b"\xff" + data.replace(b"\0", b"").replace(b"<mark>", b"") + b"<mark>" + data.replace(b"\0", b"")
+    if before.startswith((b"\xff\xfe", b"\xfe\xff")) or before.count(b"<mark>") != 1:
+        return
+    (root / "a").write_bytes(before)
+    arguments = {"path": "a", "edits": [{"old_text": "<mark>", "new_text": new}]}
+    EditFile().call(arguments, context=ToolContext(workspace=Workspace(root)))
+    assert (root / "a").read_bytes() == before.replace(b"<mark>", new.encode())
+
+
+# --- list and search ---
+
+
+def test_a_list_has_what_is_below_a_folder_and_does_not_enter_what_is_skipped(root: Path, do: Do) -> None:
+    for path in ("src/a.py", "src/deep/b.py", ".git/config", "readme.md", "-rf"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("12")
+    (root / "link").symlink_to("src")
+    assert do(ListFiles, path=".").splitlines() == [
+        "-rf (2 bytes)",
+        ".git/ (not entered)",
+        "link (a link)",
+        "readme.md (2 bytes)",
+        "src/",
+        "src/a.py (2 bytes)",
+        "src/deep/",
+        "src/deep/b.py (2 bytes)",
+    ]
+    assert do(ListFiles, path=".git") == ".git/config (2 bytes)"
+    assert do(ListFiles, path="src", depth=1) == "src/a.py (2 bytes)\nsrc/deep/"
+    assert do(ListFiles, path="link/", pattern="*.py") == "link/a.py (2 bytes)\nlink/deep/b.py (2 bytes)"
+    assert do(ListFiles, path=".", pattern="*.rs") == "[no file fits '*.rs']"
+    assert do(ListFiles, path=".", cfg={"max_entries": 2}).splitlines()[2].startswith("[and more")
+
+
+def test_a_workspace_that_nobody_has_written_to_is_empty(root: Path, do: Do) -> None:
+    root.rmdir()
+    assert do(ListFiles, path=".") == "[the workspace is empty]"
+    assert do(SearchFiles, query="x") == "Nothing was found."
+    assert not root.exists()
+    assert do(WriteFile, path="a", content="x").startswith("Made")
+
+
+def test_a_file_whose_name_has_a_line_break_cannot_pretend_to_be_two(root: Path, do: Do) -> None:
+    (root / "a\nsecret.txt").write_text("x")
+    assert do(ListFiles, path=".") == "a\\nsecret.txt (1 bytes)"
+    assert do(SearchFiles, query="x") == "a\\nsecret.txt\n1: x"
+
+
+def test_folders_in_folders_in_folders_are_no_reason_to_fail(root: Path, do: Do) -> None:
+    place = os.open(root, os.O_RDONLY)
+    for _ in range(200):
+        os.mkdir("d", dir_fd=place)
+        inner = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+    assert len(do(ListFiles, path=".").splitlines()) == 64
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fits_not"),
+    [
+        ("*.py", ["a.py", "b/c/a.py"], ["a.pyc", "a.py/b"]),
+        ("docs/**/*.md", ["docs/a.md", "docs/b/c/a.md"], ["a.md", "docs/a.txt", "x/docs/a.md"]),
+        ("src/*", ["src/a"], ["src/a/b"]),
+        ("src/**", ["src/a", "src/a/b"], ["a"]),
+        ("*.{js,ts}", ["a.js", "b/a.ts"], ["a.jsx", "a.js,ts"]),
+        ("[ab]?.t[!x]t", ["ac.txt".replace("x", "y"), "b/bc.tet"], ["ac.txt", "cc.tet"]),
+        ("./a.b+(c)", ["a.b+(c)"], ["aXb+(c)"]),
+        ("-rf", ["-rf", "a/-rf"], ["rf"]),
+        ("", ["anything", "a/b"], []),
+    ],
+)
+def test_patterns_fit_what_they_should(pattern: str, fits: list[str], fits_not: list[str]) -> None:
+    match = matcher(pattern)
+    assert [path for path in fits if not match(path)] == []
+    assert [path for path in fits_not if match(path)] == []
+
+
+@pytest.mark.parametrize("pattern", ["{a", "a}", "x" * 1001, "[\ud83d]"])
+def test_a_pattern_that_is_not_valid_is_refused(root: Path, do: Do, pattern: str) -> None:
+    with pytest.raises(ToolArgumentError, match="pattern"):
+        do(ListFiles, path=".", pattern=pattern)
+
+
+def test_a_search_shows_lines_with_their_numbers_and_what_is_around_them(root: Path, do: Do) -> None:
+    (root / "a").write_text("one\ntwo\nthree\nfour\nfive\nTwo")
+    (root / "b.md").write_bytes(b"two\r\n")
+    (root / "binary").write_bytes(b"two\0two")
+    (root / "__pycache__").mkdir()
+    (root / "__pycache__/c").write_text("two")
+    assert do(SearchFiles, query="two") == "a\n2: two\n\nb.md\n1: two"
+    assert do(SearchFiles, query="TWO", ignore_case=True, pattern="*.md") == "b.md\n1: two"
+    assert do(SearchFiles, query="t.o$", regex=True, context=1, path="a") == "a\n1- one\n2: two\n3- three"
+    assert do(SearchFiles, query="^(one|five)$", regex=True, path="a", context=1) == (
+        "a\n1: one\n2- two\n--\n4- four\n5: five\n6- Two"
+    )
+    assert do(SearchFiles, query="two", path="__pycache__") == "__pycache__/c\n1: two"
+    assert do(SearchFiles, query=".", path="a") == "Nothing was found."
+
+
+def test_a_search_ends_where_its_bounds_are(root: Path, do: Do) -> None:
+    for name in "abc":
+        (root / name).write_text("x\n" * 50)
+    found = do(SearchFiles, query="x", cfg={"max_matches": 60})
+    assert found.count(": x") == 60
+    assert found.endswith("[and maybe more: search in one folder, or for something longer]")
+    (root / "long").write_text("y" * 100_000 + "needle" + "z" * 100_000)
+    line = do(SearchFiles, query="needle", path="long").splitlines()[1]
+    assert line.startswith("1: …yyy")
+    assert len(line) < 700
+
+
+@pytest.mark.parametrize("query", ["(a+)+$", "(a|aa)+b", "(.*)*x", r"(\w+\s?)+:"])
+def test_an_expression_that_backtracks_elsewhere_takes_linear_time(root: Path, do: Do, query: str) -> None:
+    (root / "a").write_text("a" * 200_000 + "!")
+    assert "Nothing was found." in do(SearchFiles, query=query, regex=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("(", "not a valid regular expression: missing"),
+        ("(?=a)", "Look-around and back references are not possible"),
+        ("((a{100}){100}){100}", "not a valid regular expression"),
+        ("a\nb", "one line at a time"),
+        ("x" * 1001, "has 1,001"),
+        ("\ud83d", "half a character"),
+    ],
+)
+def test_a_query_that_cannot_be_looked_for_says_why(do: Do, query: str, says: str) -> None:
+    with pytest.raises(ToolArgumentError, match=says):
+        do(SearchFiles, query=query, regex=True)
+
+
+@given(st.lists(st.text("ab c", max_size=5), max_size=8), st.text("ab c", min_size=1, max_size=2))
+def test_a_search_finds_what_python_finds(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], query: str
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "found"
+    root.mkdir(exist_ok=True)
+    (root / "a").write_text("\n".join(lines))
+    found = SearchFiles().call({"query": query}, context=ToolContext(workspace=Workspace(root)))
+    expected = [f"{number}: {line}" for number, line in enumerate(lines, start=1) if query in line]
+    assert found == ("\n".join(["a", *expected]) if expected else "Nothing was found.")
+
+
+# --- as tools ---
+
+
+def test_only_what_changes_files_asks_and_stands_alone() -> None:
+    specs = {name: default_host().spec_of(default_host().find("tool", name), ToolSpec) for name in NAMES}
+    assert {name: (spec.needs_approval, spec.read_only, spec.concurrent) for name, spec in specs.items()} == {
+        "read_file": (False, True, True),
+        "list_files": (False, True, True),
+        "search_files": (False, True, True),
+        "write_file": (True, False, False),
+        "edit_file": (True, False, False),
+    }
+    assert {spec.effects for spec in specs.values()} == {frozenset({"files"})}
+
+
+NAMES = ("read_file", "list_files", "search_files", "write_file", "edit_file")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        json.dumps({"path": "a", "content": "x" * 11_000_000}),
+        '{"path": "a", "content": NaN}',
+        '{"path": "a", "start_line": NaN}',
+        '{"path": "a", "start_line": 1e400}',
+        '{"path": ' + "[" * 50_000 + "]" * 50_000 + "}",
+        json.dumps({"path": "a", "edits": [{"old_text": "a", "new_text": "b"}] * 101}),
+        json.dumps({"path": "x" * 10_000_000}),
+        json.dumps({"path": "a" + "/a" * 100_000, "content": "x"}),
+    ],
+    ids=["10MB", "NaN", "NaN line", "infinite line", "deep", "many edits", "long path", "many folders"],
+)
+@pytest.mark.parametrize("tool", [ReadFile, WriteFile, EditFile, ListFiles, SearchFiles])
+def test_arguments_of_any_size_and_form_are_refused_in_words(root: Path, tool: type[BaseTool], arguments: str) -> None:
+    with pytest.raises(ToolServiceError) as caught:
+        tool().call(arguments, context=ToolContext(workspace=Workspace(root)))
+    assert caught.value.args
+    assert list(root.iterdir()) == []
