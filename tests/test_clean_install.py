@@ -625,6 +625,15 @@ print(asyncio.run(tool.call({"query": "默认超时"}, context=context)).content
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-files": Job(
+        """
+from jackfield import call_tool
+call_tool("write_file", {"path": "notes/tides.md", "content": "once a day\\n"})
+call_tool("edit_file", {"path": "notes/tides.md", "edits": [{"old_text": "once", "new_text": "twice"}]})
+print(call_tool("search_files", {"query": "TWICE", "ignore_case": True}))
+""",
+        "notes/tides.md\n1: twice a day",
+    ),
     "jackfield-storage": Job(
         """
 from jackfield.plugins import default_host
