@@ -1,0 +1,122 @@
+"""Images of a conversation: which there are, what is in them, and where a tool puts its own."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+from jackfield.errors import ToolServiceError, UnsupportedInputError
+from jackfield.messages import SYSTEM, USER, Message, basename_of
+from jackfield.models import media_type_of, path_of, read_media
+from jackfield.sync import in_worker
+from jackfield.tools import Workspace
+from jackfield_fetch.fetcher import Fetcher
+from jackfield_fetch.rules import shown
+
+_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
+
+
+def images_in(messages: Sequence[Message], files: Sequence[str]) -> list[str]:
+    """The images of a conversation, each once, in the order in which they came: URLs, `data:` URIs and paths.
+
+    A path counts in messages of the user and of the system only: in any other it is a text that somebody wrote. Then
+    come those of `files` that are named like images.
+
+    Args:
+        messages: The conversation so far: `ToolContext.messages`.
+        files: `ToolContext.files`; it is empty for a tool without `file_access`.
+    """
+    named = (name for name in files if basename_of(name).lower().endswith(_ENDINGS))
+    return list(dict.fromkeys((*_in_messages(messages), *named)))
+
+
+async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
+    """The content of an image of a conversation, as it is in its file.
+
+    Args:
+        address: One of `images_in`. A path is read, so it must be one that the caller trusts.
+        fetcher: Fetches URLs; its `max_bytes` is the limit for files and `data:` URIs, too.
+
+    Raises:
+        ToolServiceError: It cannot be had, or does not begin as an image does.
+    """
+    most = fetcher.config.max_bytes
+    if address[:5].lower() == "data:":
+        content, name = _inside(address, most), "the image in the conversation"
+    elif (path := path_of(address)) is not None:
+        try:
+            return (await in_worker(read_media, path, "image", max_bytes=most)).content
+        except UnsupportedInputError as error:
+            raise ToolServiceError(error.message) from error
+    else:
+        fetched = await fetcher.fetch(address)
+        content, name = fetched.content, shown(address)
+    # What a server, or a URI, says of it proves nothing.
+    if not media_type_of(content[:16]).startswith("image/"):
+        raise ToolServiceError(f"{name} is not an image of a known format")
+    return content
+
+
+def save_image(content: bytes, workspace: Workspace, folder: str, *, ending: str) -> str:
+    """Write an image into the workspace, whole or not at all; gives its path there. It blocks.
+
+    The name is made of what is in it: the same image is one file, however often it is saved.
+
+    Args:
+        content: What the file is to hold.
+        workspace: The run's.
+        folder: Where in it: `tools/` and the name of the tool.
+        ending: Of the name: `.png`.
+
+    Raises:
+        ToolServiceError: It cannot be written.
+    """
+    name = f"{folder}/{hashlib.sha256(content).hexdigest()[:16]}{ending}"
+    path = workspace.resolve(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, content)
+    except OSError as error:
+        raise ToolServiceError(f"the image cannot be saved: {error.strerror or type(error).__name__}") from error
+    return name
+
+
+def _in_messages(messages: Sequence[Message]) -> Iterator[str]:
+    for message in messages:
+        for item in message.items:
+            if item.image and (path_of(item.image) is None or message.role in (USER, SYSTEM)):
+                yield item.image
+
+
+def _inside(uri: str, most: int) -> bytes:
+    head, _, written = uri.partition(",")
+    if len(written) > 3 * most:  # base64 has 4 characters for 3 bytes; percent-encoding 3 for 1
+        raise ToolServiceError(f"the image in the conversation is larger than {most / 2**20:.3g} MiB")
+    try:
+        if head.lower().endswith(";base64"):
+            content = base64.b64decode(written, validate=True)
+        else:
+            content = unquote_to_bytes(written)
+    except (binascii.Error, ValueError) as error:
+        raise ToolServiceError("the image in the conversation is not valid base64") from error
+    if len(content) > most:
+        raise ToolServiceError(f"the image in the conversation is larger than {most / 2**20:.3g} MiB")
+    return content
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Under a name of its own first: whoever reads meanwhile sees no half, and a link that stands there is not followed.
+    descriptor, staging = tempfile.mkstemp(dir=path.parent, prefix=".image-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(staging).replace(path)
+    except BaseException:
+        Path(staging).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,129 @@
+"""Which images a conversation has, what is in them, and where a tool's own are written."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.messages import Message
+from jackfield.tools import Workspace
+from jackfield_fetch import Fetcher
+from jackfield_fetch.images import image_bytes, images_in, save_image
+from jackfield_testkit.web import WebAnswer, WebServer
+
+PNG = b"\x89PNG\r\n\x1a\n and more"
+URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+ALLOWED = Fetcher(allow=["127.0.0.1"], max_bytes=1000)
+
+
+def read(address: str, fetcher: Fetcher = ALLOWED) -> bytes:
+    return asyncio.run(image_bytes(address, fetcher))
+
+
+def test_images_stand_in_the_order_in_which_they_came_each_once() -> None:
+    conversation = [
+        Message("system", [{"image": "/logo.png"}]),
+        Message("user", [{"text": "?"}, {"image": "/a/cat.png"}, {"image": "https://x.example/dog"}]),
+        Message("function", [{"image": URI}, {"image": "/etc/secret.png"}], name="plot"),
+        Message("assistant", [{"image": "file:///etc/secret.png"}, {"image": "https://x.example/dog"}]),
+        Message("user", "text"),
+    ]
+    files = ["/a/cat.png", "/a/plan.pdf", "/b/Tree.JPEG", "https://x.example/bird.webp?w=1"]
+    assert images_in(conversation, files) == [
+        "/logo.png", "/a/cat.png", "https://x.example/dog", URI, "/b/Tree.JPEG", "https://x.example/bird.webp?w=1"
+    ]  # fmt: skip
+
+
+def test_an_image_is_read_from_a_file_a_url_and_a_data_uri(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    with WebServer() as web:
+        # Whatever the server calls it.
+        url = web.put("/image", WebAnswer(PNG, {"content-type": "text/html"}))
+        addresses = [
+            str(tmp_path / "a.png"),
+            (tmp_path / "a.png").as_uri(),
+            url,
+            URI,
+            "DATA:,%89PNG%0D%0A%1A%0A and more",
+        ]
+        assert [read(address) for address in addresses] == [PNG] * 5
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("data:image/png;base64,!!", "is not valid base64"),
+        ("data:image/png;base64," + "A" * 10_000, "is larger than 0.000954 MiB"),
+        ("data:,", "is not an image"),
+        ("data:image/png;base64,aGVsbG8=", "is not an image of a known format"),
+        ("data:image/svg+xml,<svg/>", "is not an image of a known format"),
+        ("/no/such.png", "the image 'such.png' cannot be read"),
+        ("https://127.0.0.2/x.png", "in a private network"),
+        ("http://0x7f000002/x.png", "in a private network"),
+        ("http://[::ffff:127.0.0.2]/x.png", "in a private network"),
+        ("http://user:pw@x.example/x.png", "a user name or a password"),
+    ],
+)
+def test_what_is_not_an_image_or_may_not_be_read_is_named(address: str, said: str) -> None:
+    with pytest.raises(ToolServiceError, match=said) as caught:
+        read(address)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_file_that_is_too_large_or_no_image_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "large.png").write_bytes(PNG + b"x" * 1000)
+    (tmp_path / "text.png").write_text("private")
+    for name, said in (("large.png", "is larger than 1,000 bytes"), ("text.png", "but should be an image")):
+        with pytest.raises(ToolServiceError, match=said):
+            read(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("there", ["http://127.0.0.2:1/x.png", "file:///etc/passwd", "http://169.254.169.254/latest"])
+def test_no_redirect_leads_into_a_private_network(there: str) -> None:
+    with WebServer() as web:
+        url = web.put("/x.png", WebAnswer(headers={"location": there}, status=302))
+        with pytest.raises(ToolServiceError, match="cannot be fetched"):
+            read(url)
+
+
+@pytest.mark.parametrize(
+    ("answer", "timeout_s", "said"),
+    [
+        (WebAnswer(PNG, ending="never"), 60, r"is larger than 0.000954 MiB"),
+        (WebAnswer(PNG, ending="drip"), 0.3, r"was not there after 0.3 seconds"),
+    ],
+)
+def test_an_image_without_end_is_left(answer: WebAnswer, timeout_s: float, said: str) -> None:
+    with WebServer() as web:
+        url = web.put("/x.png", answer)
+        with pytest.raises(ToolServiceError, match=said):
+            read(url, Fetcher(allow=["127.0.0.1"], max_bytes=1000, timeout_s=timeout_s))
+
+
+def test_an_image_is_saved_under_a_name_of_its_content(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    name = save_image(PNG, workspace, "tools/plot", ending=".png")
+    assert save_image(PNG, workspace, "tools/plot", ending=".png") == name
+    assert [path.name for path in (tmp_path / "tools/plot").iterdir()] == [Path(name).name]
+    assert workspace.resolve(name).read_bytes() == PNG
+
+
+def test_no_image_is_written_through_a_link(tmp_path: Path) -> None:
+    root, outside = tmp_path / "workspace", tmp_path / "outside"
+    outside.mkdir()
+    root.mkdir()
+    (root / "tools").symlink_to(outside)
+    with pytest.raises(ToolArgumentError, match="through a link"):
+        save_image(PNG, Workspace(root), "tools", ending=".png")
+    assert list(outside.iterdir()) == []
+
+
+def test_an_image_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tools").write_text("a file where a folder should be")
+    with pytest.raises(ToolServiceError, match="cannot be saved"):
+        save_image(PNG, Workspace(tmp_path), "tools/plot", ending=".png")
+    assert [path.name for path in tmp_path.iterdir()] == ["tools"]
