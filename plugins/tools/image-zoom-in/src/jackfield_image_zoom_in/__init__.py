@@ -1,0 +1,1 @@
+"""The tool `image_zoom_in_tool`."""

@@ -1,0 +1,72 @@
+"""The tool: a part of an image of the conversation, enlarged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import ToolArgumentError
+from jackfield.messages import ContentItem
+from jackfield.sync import in_worker
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_fetch import FetchConfig, Fetcher
+from jackfield_fetch.images import image_bytes, images_in, save_image
+from jackfield_image_zoom_in.plugin import tools
+from jackfield_image_zoom_in.zooming import zoomed
+
+_FOLDER = "tools/image_zoom_in_tool"
+
+
+class ImageZoomInConfig(Config):
+    """Which images are looked at."""
+
+    max_pixels: int = Field(default=50_000_000, ge=1, description="The largest image that is decoded, in pixels")
+    fetch_cfg: Mapping[str, Any] = Field(
+        default_factory=dict, description="How images at URLs are fetched; the settings of jackfield-fetch"
+    )
+
+
+class ImageZoomIn(BaseTool):
+    """Shows a part of an image: of a message, or of a file of the conversation. The part is saved in the workspace.
+
+    Images at URLs of private networks are not read unless `fetch_cfg` allows it.
+    """
+
+    name = "image_zoom_in_tool"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+    file_access = True
+
+    config_class = ImageZoomInConfig
+    config: ImageZoomInConfig
+
+    def __init__(self, cfg: ImageZoomInConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._fetcher = Fetcher(FetchConfig.parse(self.config.fetch_cfg, what=f"{self.name}: fetch_cfg"))
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Enlarge a part: a text with its label and its path in the workspace, and the image.
+
+        Raises:
+            ToolArgumentError: There is no such image, or no such part of it.
+            ToolServiceError: The image cannot be read, or the part not saved.
+        """
+        arguments = self.parse_arguments(params)
+        within = context or ToolContext()
+        images = images_in(within.messages, within.files)
+        number = int(arguments["img_idx"])
+        if number >= len(images):
+            raise ToolArgumentError(
+                f"there is no image {number}: the conversation has {len(images)}, counted from 0"
+                if images
+                else "there is no image in this conversation"
+            )
+        content = await image_bytes(images[number], self._fetcher)
+        part = await in_worker(zoomed, content, arguments["bbox_2d"], max_pixels=self.config.max_pixels)
+        path = await in_worker(save_image, part, within.workspace, _FOLDER, ending=".png")
+        said = ContentItem(text=f"{arguments['label']} (saved in the workspace as {path})")
+        return ToolResult([said, ContentItem(image=str(within.workspace.resolve(path)))], {"path": path})

@@ -1,0 +1,109 @@
+"""A part of an image, enlarged: of any file that calls itself an image, within bounds."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+
+from PIL import Image, ImageOps
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+
+# Without those that start other programs (EPS) or that cameras and the web do not make.
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
+_FACTOR = 32  # vision models see squares of so many pixels
+_LEAST_PIXELS = 256 * _FACTOR**2
+_MOST_PIXELS = 4096 * _FACTOR**2
+_MOST_RATIO = 200  # of the longer side to the shorter one
+
+
+def zoomed(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
+    """A part of an image as a PNG, which has nothing of the file but its pixels. It blocks.
+
+    The part is as a viewer sees it: turned as the file says; of an animation, the first frame. It has at least 32
+    pixels a side where the image has them, and is scaled so that vision models see it well.
+
+    Args:
+        content: The file.
+        bbox: Left, top, right, bottom, from 0 to 1000 of the whole.
+        max_pixels: The largest image that is decoded.
+
+    Raises:
+        ToolArgumentError: There is no such part.
+        ToolServiceError: It is not an image that can be decoded, or it is too large.
+    """
+    if not all(map(math.isfinite, bbox)) or bbox[0] >= bbox[2] or bbox[1] >= bbox[3]:
+        raise ToolArgumentError("bbox_2d is not a part of an image: give left, top, right, bottom, from 0 to 1000")
+    image = _decoded(content, max_pixels)
+    left, right = _grown(bbox[0], bbox[2], image.width)
+    top, bottom = _grown(bbox[1], bbox[3], image.height)
+    size = _size_for_models(right - left, bottom - top)
+    written = io.BytesIO()
+    image.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC).save(written, "PNG")
+    return written.getvalue()
+
+
+def _decoded(content: bytes, max_pixels: int) -> Image.Image:
+    try:
+        image: Image.Image = Image.open(io.BytesIO(content), formats=_FORMATS)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _too_large(max_pixels) from error
+    except Exception as error:  # decoders of foreign bytes raise whatever comes to them
+        raise ToolServiceError("the image cannot be read: it is not of a format that is known here") from error
+    if image.width * image.height > max_pixels:
+        raise _too_large(max_pixels)
+    try:
+        image.load()
+        ImageOps.exif_transpose(image, in_place=True)
+        return _plain(image)
+    except Exception as error:
+        raise ToolServiceError("the image cannot be read: it is damaged") from error
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """With colours, and transparency where there is some, of eight bits each."""
+    if image.mode.startswith(("I", "F")):  # more than eight bits, which a conversion would cut off instead of scale
+        lowest, highest = image.getextrema()
+        scale = 255 / max(1e-9, float(highest) - float(lowest))  # type: ignore[arg-type]
+        return image.convert("F").point(lambda value: (value - float(lowest)) * scale).convert("L")  # type: ignore[arg-type]
+    if image.mode in ("RGB", "RGBA", "L"):
+        return image
+    return image.convert("RGBA" if image.has_transparency_data else "RGB")
+
+
+def _grown(start: float, end: float, side: int) -> tuple[int, int]:
+    """A stretch of a side in pixels: at least 32 of them, around the same middle, as far as the side has them."""
+    first, last = math.floor(start / 1000 * side), math.ceil(end / 1000 * side)
+    missing = min(_FACTOR, side) - (last - first)
+    if missing > 0:
+        first = min(max(0, first - missing // 2), side - min(_FACTOR, side))
+        last = first + min(_FACTOR, side)
+    return first, last
+
+
+def _size_for_models(width: int, height: int) -> tuple[int, int]:
+    """Multiples of 32, with about the same ratio, and neither few pixels nor many.
+
+    Source: `smart_resize` of Qwen's vision models.
+    """
+    if max(width, height) > _MOST_RATIO * min(width, height):
+        raise ToolArgumentError(f"the part is {width} by {height} pixels: choose one whose sides do not differ so much")
+    if width * height > _MOST_PIXELS:
+        return _scaled(width, height, _MOST_PIXELS, math.floor)
+    if _rounded(width) * _rounded(height) < _LEAST_PIXELS:
+        return _scaled(width, height, _LEAST_PIXELS, math.ceil)
+    return _rounded(width), _rounded(height)
+
+
+def _scaled(width: int, height: int, pixels: int, to_whole: Callable[[float], int]) -> tuple[int, int]:
+    squares = math.sqrt(pixels / (width * height)) / _FACTOR
+    return max(1, to_whole(width * squares)) * _FACTOR, max(1, to_whole(height * squares)) * _FACTOR
+
+
+def _rounded(side: int) -> int:
+    return max(_FACTOR, round(side / _FACTOR) * _FACTOR)
+
+
+def _too_large(max_pixels: int) -> ToolServiceError:
+    return ToolServiceError(f"the image is too large: only images of at most {max_pixels:,} pixels are looked at")
