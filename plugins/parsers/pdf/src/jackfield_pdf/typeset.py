@@ -6,9 +6,9 @@ import ctypes
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from jackfield_pdf.grids import Grid, Rule, grids_of
@@ -294,11 +294,7 @@ class _Piece:
 
 def _with_tables(text_page: Any, lines: Sequence[_Measured], grids: Sequence[Grid]) -> list[Line]:
     pieces = [list(_pieces(text_page, line, grids)) for line in lines]
-    cells: list[dict[int, list[str]]] = [defaultdict(list) for _ in grids]
-    for piece in (piece for of_line in pieces for piece in of_line):
-        if piece.grid is not None:
-            cells[piece.grid][piece.cell].append(piece.text)
-    tables = [_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
+    tables = _tables(grids, chain.from_iterable(pieces))
     written: set[int] = set()
     made: list[Line] = []
     for line, of_line in zip(lines, pieces, strict=True):
@@ -313,6 +309,15 @@ def _with_tables(text_page: Any, lines: Sequence[_Measured], grids: Sequence[Gri
                 written.add(piece.grid)
                 made.append(table)
     return made
+
+
+def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> list[Line | None]:
+    """For each grid its table, of the pieces that stand in it."""
+    cells: list[dict[int, list[str]]] = [defaultdict(list) for _ in grids]
+    for piece in pieces:
+        if piece.grid is not None:
+            cells[piece.grid][piece.cell].append(piece.text)
+    return [_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
 
 
 def _pieces(text_page: Any, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
