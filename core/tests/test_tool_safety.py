@@ -325,3 +325,27 @@ def test_without_resume_no_call_of_a_given_history_is_made_even_if_all_is_approv
     seen = events_of(agent, paused())
     assert seen[-1].stop_reason == "approval_needed"
     assert seen[-2].calls == (FunctionCall("act", '{"path": "x"}'),)
+
+
+SAYS_SO: dict[str, str] = {
+    "spec": "cacheable=True, idempotent=True",
+    "attributes": "cacheable = True; idempotent = True",
+}
+
+
+@pytest.mark.parametrize(
+    ("places", "settings", "holds"),
+    [
+        (("spec", "attributes"), {}, True),
+        (("spec",), {}, False),
+        (("attributes",), {}, False),
+        ((), {"cacheable": True, "idempotent": True}, False),
+        (("spec", "attributes"), {"cacheable": False, "idempotent": False}, False),
+    ],
+)
+def test_a_call_may_be_repeated_and_its_result_kept_only_if_all_say_so(
+    site: Any, places: tuple[str, ...], settings: dict[str, Any], holds: bool
+) -> None:
+    made = plugin_tool(site, **{place: SAYS_SO[place] for place in places}, **settings)
+    made.load()
+    assert (made.safety().cacheable, made.safety().idempotent) == (holds, holds)

@@ -130,6 +130,8 @@ class ToolLike(Protocol):
     timeout_s: float | None
     effects: frozenset[str]
     file_access: bool
+    idempotent: bool
+    cacheable: bool
     raw_argument: str
     function_called: Callable[..., Any]
 
@@ -159,6 +161,8 @@ class ToolSpec(ComponentSpec):
         concurrent: May run at the same time as other calls of the turn.
         timeout_s: How long one call may take; None for the agent's default.
         file_access: Wants the files of the conversation.
+        idempotent: The same call made twice does no more than made once, so that one that failed may be made again.
+        cacheable: The result follows from the arguments and the settings, and may be given again for a while.
         raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
     """
 
@@ -169,6 +173,8 @@ class ToolSpec(ComponentSpec):
     concurrent: bool = True
     timeout_s: float | None = None
     file_access: bool = False
+    idempotent: bool = False
+    cacheable: bool = False
     raw_argument: str = ""
 
     @classmethod
@@ -211,6 +217,8 @@ class ToolSpec(ComponentSpec):
             concurrent=tool.concurrent,
             timeout_s=tool.timeout_s,
             file_access=tool.file_access,
+            idempotent=tool.idempotent,
+            cacheable=tool.cacheable,
             raw_argument=tool.raw_argument,
             effects=tool.effects,
             secrets=secrets,

@@ -2,11 +2,13 @@
 
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry
+from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry, tools_of
+from jackfield.tools._content import content_of
 from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
 from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
+from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
 from jackfield.tools._toolset import ToolEntry, Toolset, toolset
 from jackfield.tools._workspace import Workspace
@@ -18,6 +20,7 @@ __all__ = [
     "FunctionTool",
     "PlannedCall",
     "PluginTool",
+    "Safety",
     "ToolContext",
     "ToolEntry",
     "ToolExecutor",
@@ -29,10 +32,12 @@ __all__ = [
     "call_tool",
     "check_tool_name",
     "check_tool_schema",
+    "content_of",
     "find_tool",
     "name_of_entry",
     "output_of",
     "says_if_not_awaited",
     "tool",
+    "tools_of",
     "toolset",
 ]

@@ -91,9 +91,9 @@ class BaseTool(Configured, ABC):
     `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
     unless `concurrent` is False.
 
-    Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`) can
-    be set in a descriptor, in the class, in the instance and in the settings. The strictest wins; `safety` has the
-    result.
+    Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`,
+    `idempotent`, `cacheable`) can be set in a descriptor, in the class, in the instance and in the settings. The
+    strictest wins; `safety` has the result.
 
     Args:
         cfg, settings: Its settings, see `Configured`. Those that the core reads (the names above, and `approval`) are
@@ -110,6 +110,9 @@ class BaseTool(Configured, ABC):
         needs_approval: A person must agree to each call. Only False means that nobody must.
         effects: Its effects, of `network`, `files`, `processes`.
         file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
+        idempotent: The same call made twice does no more than made once, so that one that failed may be made again.
+        cacheable: The result follows from the arguments and the settings, not from who asks or from files, and may be
+            given again for a while.
         params_as_text: True: `call` gets the arguments as JSON text; False: as a dict; None: as text if its
             `params` are annotated with `str` and nothing else.
         raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
@@ -125,6 +128,8 @@ class BaseTool(Configured, ABC):
     needs_approval: bool = False
     effects: frozenset[str] = frozenset()
     file_access: bool = False
+    idempotent: bool = False
+    cacheable: bool = False
     params_as_text: bool | None = None
     raw_argument: str = ""
     host: PluginHost | None = None
@@ -145,7 +150,20 @@ class BaseTool(Configured, ABC):
         Raises:
             BrokenPluginError: One of the attributes cannot be understood.
         """
-        return self._settings.applied_to(claims_of(self, name=self.name))
+        return self._settings.applied_to(self.claims())
+
+    def claims(self) -> Safety:
+        """What it says itself, before its user's settings: the stricter of its class and its instance."""
+        return claims_of(self, name=self.name)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the tool itself is there, so that `safety` knows all."""
+        return True
+
+    def load(self) -> BaseTool:
+        """What is called; of an installed tool it is made at first use."""
+        return self
 
     @abstractmethod
     def call(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from jackfield import sync
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
 from jackfield.models._media import is_local, notes_of, path_of, read_media
@@ -26,6 +27,14 @@ def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
     if output is None or isinstance(output, bool | int | float):
         return json.dumps(output), metadata
     return json.dumps(_plain(output), indent=4, ensure_ascii=False, default=_plain), metadata
+
+
+async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
+    """As `as_content`, with files of this machine inside."""
+    content, metadata = as_content(output)
+    if has_local_media(content):
+        content = await sync.in_worker(with_media_inside, content)
+    return content, metadata
 
 
 def _plain(value: object) -> object:

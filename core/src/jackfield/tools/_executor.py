@@ -17,17 +17,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from jackfield import sync
 from jackfield.errors import ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._content import Content, as_content, cut, has_local_media, with_media_inside, writable
+from jackfield.tools._content import Content, content_of, cut, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of
 from jackfield.tools._foreign import Escaped, apart, in_worker, output_of, said
-from jackfield.tools._plugin_tool import PluginTool
 from jackfield.tools._safety import Safety
 from jackfield.tools._turn import PlannedCall, ReadyCall, Turn
 
@@ -85,7 +83,7 @@ class ToolExecutor:
     def must_load(self, calls: Sequence[PlannedCall]) -> bool:
         """Whether a called tool has not been loaded, which takes its time."""
         tools = (self._tools.get(planned.call.name) for planned in calls)
-        return any(isinstance(tool, PluginTool) and not tool.is_loaded for tool in tools)
+        return any(tool is not None and not tool.is_loaded for tool in tools)
 
     async def needing_approval(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
         """The names of the called tools that need approval.
@@ -98,7 +96,7 @@ class ToolExecutor:
         for name in sorted(names):
             tool = self._tools[name]
             try:
-                if isinstance(tool, PluginTool) and not tool.is_loaded:
+                if not tool.is_loaded:
                     await self._loaded(tool)
                 if said(tool.safety).needs_approval:
                     found.add(name)
@@ -106,7 +104,7 @@ class ToolExecutor:
                 _log.debug("tool %s cannot be prepared", name, exc_info=True)
         return frozenset(found)
 
-    async def _loaded(self, tool: PluginTool) -> BaseTool:
+    async def _loaded(self, tool: BaseTool) -> BaseTool:
         return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
 
     # --- running ---
@@ -173,12 +171,10 @@ class ToolExecutor:
             return self._failed(planned, missing, 0.0)
         started = time.perf_counter()
         try:
-            made = tool
-            if isinstance(tool, PluginTool):
-                if not tool.is_loaded:  # arguments that do not fit need no module
-                    said(tool.parse_arguments, planned.call.arguments)
-                    await self._loaded(tool)
-                made = tool.load()
+            if not tool.is_loaded:  # arguments that do not fit need no module
+                said(tool.parse_arguments, planned.call.arguments)
+                await self._loaded(tool)
+            made = tool.load()
             safety = said(tool.safety)
             if not safety.needs_approval:
                 return _Ready(tool, made, safety)
@@ -208,9 +204,7 @@ class ToolExecutor:
         arguments = ready.arguments
         if arguments is None:
             arguments = ready.tool.parse_arguments(planned.call.arguments)
-        content, metadata = as_content(await output_of(ready.made, arguments, context))
-        if has_local_media(content):
-            content = await sync.in_worker(with_media_inside, content)
+        content, metadata = await content_of(await output_of(ready.made, arguments, context))
         message = self._message(planned, content)
         return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
 

@@ -40,6 +40,8 @@ class FunctionTool(BaseTool):
         needs_approval: bool = False,
         effects: Iterable[str] = (),
         file_access: bool = True,
+        idempotent: bool = False,
+        cacheable: bool = False,
         raw_argument: str = "",
     ) -> None:
         super().__init__()
@@ -54,6 +56,8 @@ class FunctionTool(BaseTool):
         self.timeout_s = timeout_s
         self.needs_approval = needs_approval
         self.effects = frozenset(effects)
+        self.idempotent = idempotent
+        self.cacheable = cacheable
         self.raw_argument = raw_argument
         self.function_called = function
         self._context_parameter, self._model = _arguments_model(self.name, function, arguments)
@@ -103,6 +107,8 @@ def tool(
     needs_approval: bool = False,
     effects: Iterable[str] = (),
     file_access: bool = True,
+    idempotent: bool = False,
+    cacheable: bool = False,
     raw_argument: str = "",
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 
@@ -119,6 +125,8 @@ def tool(
     needs_approval: bool = False,
     effects: Iterable[str] = (),
     file_access: bool = True,
+    idempotent: bool = False,
+    cacheable: bool = False,
     raw_argument: str = "",
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a tool from a typed function. It registers nothing: pass the tool to an agent, or publish it.
@@ -127,7 +135,8 @@ def tool(
         function: The function.
         name: What the model calls it; the function's name if left out.
         description: What it does, for the model, if that should not come from the docstring, or in several languages.
-        read_only, concurrent, timeout_s, needs_approval, effects, raw_argument: As in `BaseTool`.
+        read_only, concurrent, timeout_s, needs_approval, effects, idempotent, cacheable, raw_argument: As in
+            `BaseTool`.
         file_access: Whether the function finds the files of the conversation in its `ToolContext`.
 
     Raises:
@@ -145,6 +154,8 @@ def tool(
             needs_approval=needs_approval,
             effects=effects,
             file_access=file_access,
+            idempotent=idempotent,
+            cacheable=cacheable,
             raw_argument=raw_argument,
         )
 

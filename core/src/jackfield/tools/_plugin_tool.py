@@ -34,6 +34,8 @@ class PluginTool(BaseTool):
         self.effects = spec.effects
         self.needs_approval = spec.needs_approval
         self.file_access = spec.file_access
+        self.idempotent = spec.idempotent
+        self.cacheable = spec.cacheable
         self.raw_argument = spec.raw_argument
         self.row = row
         self._host = host
@@ -65,12 +67,10 @@ class PluginTool(BaseTool):
         """Whether the tool itself is there, so that `safety` knows all."""
         return self._tool is not None
 
-    def safety(self) -> Safety:
-        """What holds for its calls: the stricter of its descriptor, its class once that is loaded, and its settings."""
+    def claims(self) -> Safety:
+        """What it says itself: the stricter of its descriptor, and its class once that is loaded."""
         claims = claims_of(self, name=self.name)
-        if self._tool is not None:
-            claims = claims.stricter(claims_of(self._tool, name=self.name))
-        return self._settings.applied_to(claims)
+        return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None

@@ -40,6 +40,14 @@ class Claims(Protocol):
     def file_access(self) -> bool:
         """Gets the files of the conversation."""
 
+    @property
+    def idempotent(self) -> bool:
+        """The same call made twice does no more than made once."""
+
+    @property
+    def cacheable(self) -> bool:
+        """The result follows from the arguments and the settings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
@@ -52,6 +60,8 @@ class Safety:
         concurrent: May run beside other calls of the same turn.
         timeout_s: How long one call may take; None for the agent's default.
         file_access: Gets the files of the conversation.
+        idempotent: The same call made twice does no more than made once.
+        cacheable: The result follows from the arguments and the settings, and may be kept for a while.
     """
 
     needs_approval: bool = False
@@ -60,6 +70,8 @@ class Safety:
     concurrent: bool = True
     timeout_s: float | None = None
     file_access: bool = True
+    idempotent: bool = True
+    cacheable: bool = True
 
     def stricter(self, other: Safety) -> Safety:
         """The stricter of both, attribute by attribute."""
@@ -71,6 +83,8 @@ class Safety:
             concurrent=self.concurrent and other.concurrent,
             timeout_s=min(limits, default=None),
             file_access=self.file_access and other.file_access,
+            idempotent=self.idempotent and other.idempotent,
+            cacheable=self.cacheable and other.cacheable,
         )
 
 
@@ -92,6 +106,8 @@ def claims_of(source: Claims, *, name: str) -> Safety:
         concurrent=source.concurrent is True and getattr(cls, "concurrent", True) is not False,
         timeout_s=limit if class_limit is None else class_limit if limit is None else min(limit, class_limit),
         file_access=source.file_access is True,
+        idempotent=source.idempotent is True,
+        cacheable=source.cacheable is True,
     )
 
 
@@ -124,7 +140,7 @@ def _effects(value: object, name: str) -> frozenset[str]:
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 
-_FLAGS = ("needs_approval", "read_only", "concurrent", "file_access")
+_FLAGS = ("needs_approval", "read_only", "concurrent", "file_access", "idempotent", "cacheable")
 CORE_SETTINGS = frozenset((*_FLAGS, "effects", "timeout_s", "approval"))
 """The settings of a tool that the core reads itself; a tool never gets them."""
 
