@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from jackfield.tools import (
     check_tool_schema,
     find_tool,
 )
-from jackfield.tools._content import cut_middle
+from jackfield.tools._cutting import cut_middle, cut_text
 
 Event = ToolStarted | ToolProgress | ToolFinished
 
@@ -470,7 +471,7 @@ def test_a_result_names_its_tool_and_its_call() -> None:
     assert result(add, '{"a": 1}').message == Message("function", "2", name="add", extra={"function_id": "c0"})
 
 
-@given(st.text(max_size=300), st.integers(10, 200))
+@given(st.text(max_size=300) | st.text("ab\n", max_size=300), st.integers(10, 200))
 @settings(max_examples=80)
 def test_a_cut_text_keeps_both_its_ends_and_says_how_much_is_missing(whole: str, limit: int) -> None:
     cut = cut_middle(whole, limit)
@@ -481,7 +482,67 @@ def test_a_cut_text_keeps_both_its_ends_and_says_how_much_is_missing(whole: str,
         number, _, tail = rest.partition(" characters left out …]\n")
         assert whole.startswith(head)
         assert whole.endswith(tail)
-        assert len(head) + len(tail) == limit == len(whole) - int(number)
+        assert len(head) + len(tail) <= limit
+        assert int(number) in (len(whole) - len(head) - len(tail), len(whole) - len(head) - len(tail) - 1)
+
+
+def test_a_text_of_short_lines_is_cut_between_them() -> None:
+    lines = [f"line {number}" for number in range(1000)]
+    cut = cut_text("\n".join(lines), 500).split("\n")
+    note = next(line for line in cut if "left out" in line)
+    assert set(cut) - {note} <= set(lines)
+    assert len(cut) > 40
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=200),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=30), inner, max_size=8),
+    max_leaves=40,
+)
+
+
+@given(_JSON.filter(lambda value: isinstance(value, dict | list)), st.integers(0, 600), st.sampled_from([None, 4]))
+@settings(max_examples=150)
+def test_json_that_is_cut_is_json_of_the_same_kind_or_a_note(value: Any, limit: int, indent: int | None) -> None:
+    whole = json.dumps(value, indent=indent, ensure_ascii=False)
+    cut = cut_text(whole, limit)
+    read = json.loads(cut)
+    assert len(cut) <= max(limit, 50)
+    if len(whole) <= limit:
+        assert cut == whole
+    elif isinstance(read, str):
+        assert f"{len(whole)} characters left out" in read
+    else:
+        assert type(read) is type(value)
+
+
+def test_of_json_the_first_elements_and_all_small_values_are_kept() -> None:
+    hits = [{"title": f"page {number}", "text": "x" * 100} for number in range(1000)]
+    read = json.loads(cut_text(json.dumps({"hits": hits, "total": 1000, "more": None}), 2000))
+    assert (read["total"], read["more"]) == (1000, None)
+    assert read["hits"][:5] == hits[:5]
+    assert "elements left out" in read["hits"][-1]
+
+
+@pytest.mark.parametrize("text", ["[1] Knuth, The Art of Computer Programming. " * 50, "{half of an object " * 100])
+def test_what_only_begins_like_json_is_cut_as_text(text: str) -> None:
+    assert "characters left out" in cut_text(text, 200)
+    assert len(cut_text(text, 200)) < 250
+
+
+def test_json_nested_too_deeply_to_be_read_becomes_a_note() -> None:
+    assert "200000 characters left out" in json.loads(cut_text("[" * 100_000 + "]" * 100_000, 1000))
+
+
+def test_an_oversized_result_of_a_tool_is_json_as_before() -> None:
+    @tool
+    def give() -> list[dict[str, str]]:
+        """Give."""
+        return [{"text": "x" * 50}] * 1000
+
+    content = result(give, "{}", max_result_chars=1000).message.get_text_content()
+    assert len(content) <= 1000
+    assert json.loads(content)[:3] == [{"text": "x" * 50}] * 3
 
 
 def test_an_oversized_result_is_cut() -> None:

@@ -11,6 +11,7 @@ from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
 from jackfield.models._media import is_local, notes_of, path_of, read_media
 from jackfield.tools._base import ToolResult
+from jackfield.tools._cutting import cut_text
 
 Content = str | list[ContentItem]
 
@@ -48,10 +49,10 @@ def _plain(value: object) -> object:
 def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
     """A content within bounds, of all its items together. An item counts as at least one character.
 
-    A text that does not fit any more keeps both its ends, a medium becomes a note; of many items, the first are kept.
+    A text that does not fit any more is cut, a medium becomes a note; of many items, the first are kept.
     """
     if isinstance(content, str):
-        return cut_middle(writable(content), max_chars)
+        return cut_text(writable(content), max_chars)
     fitting: list[ContentItem] = []
     chars, media_chars = max_chars, max_media_chars
     for number, item in enumerate(content):
@@ -69,7 +70,7 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
 
 
 def _part(item: ContentItem, chars: int) -> ContentItem:
-    return item if item.text is None else ContentItem(text=cut_middle(writable(item.text), chars))
+    return item if item.text is None else ContentItem(text=cut_text(writable(item.text), chars))
 
 
 def _left_out(item: ContentItem, size: int) -> ContentItem:
@@ -83,14 +84,12 @@ def _size_of(value: Any) -> int:
     return sum(map(_size_of, parts)) if isinstance(parts, list | tuple) else len(str(value))
 
 
-def cut_middle(text: str, limit: int) -> str:
-    """A text cut to about `limit` characters, both ends kept, with a note of how much is missing."""
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    tail = limit - head
-    missing = len(text) - limit
-    return f"{text[:head]}\n[… {missing} characters left out …]\n{text[len(text) - tail :]}"
+def is_within(content: Content, *, max_chars: int, max_media_chars: int) -> bool:
+    """Whether nothing has to be cut; a look at the lengths."""
+    if isinstance(content, str):
+        return len(content) <= max_chars
+    texts = sum(max(1, len(item.text or "")) for item in content)
+    return texts <= max_chars and sum(_size_of(item.value) for item in content if item.text is None) <= max_media_chars
 
 
 def writable(text: str) -> str:

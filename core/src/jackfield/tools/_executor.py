@@ -17,13 +17,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from jackfield import sync
 from jackfield.errors import ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._content import Content, content_of, cut, writable
+from jackfield.tools._content import Content, content_of, cut, is_within, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of
 from jackfield.tools._foreign import Escaped, apart, in_worker, output_of, said
 from jackfield.tools._safety import Safety
@@ -52,7 +53,8 @@ class ToolExecutor:
     Args:
         tools: The tools by name.
         timeout_s: The time-out for tools that set none themselves.
-        max_result_chars: For all texts of a result together; longer ones are cut in the middle, with a note.
+        max_result_chars: For all texts of a result together; longer ones are cut between lines, or between elements of
+            JSON, with a note.
         max_media_chars: For all `data:` URIs and addresses of a result together; the rest becomes notes.
         approve: Asked before each call of a tool that needs approval; without it, such a call is not made.
     """
@@ -205,7 +207,9 @@ class ToolExecutor:
         if arguments is None:
             arguments = ready.tool.parse_arguments(planned.call.arguments)
         content, metadata = await content_of(await output_of(ready.made, arguments, context))
-        message = self._message(planned, content)
+        fits = is_within(content, max_chars=self._max_result_chars, max_media_chars=self._max_media_chars)
+        # To cut megabytes of JSON takes its time.
+        message = self._message(planned, content) if fits else await sync.in_worker(self._message, planned, content)
         return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
 
     def _failed(self, planned: PlannedCall, problem: BaseException, seconds: float) -> ToolFinished:
