@@ -91,6 +91,8 @@ SUITES = (
     "ProcessorSuite",
     "CallFormatSuite",
     "AgentSuite",
+    "SandboxSuite",
+    "CodeSandboxSuite",
     "ObserverSuite",
     "CommandSuite",
 )
@@ -104,6 +106,7 @@ DISTRIBUTIONS = {
     "embedders": "Embedders",
     "processors": "Processors: what stands around a model",
     "tokenizers": "Tokenizers",
+    "sandboxes": "Sandboxes",
     "observers": "Observers",
     "commands": "Commands",
     "testing": "For tests",

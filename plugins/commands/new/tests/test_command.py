@@ -64,6 +64,7 @@ def test_alone_it_lists_the_kinds_with_a_line_each(typed: Typed) -> None:
         "processor",
         "call_format",
         "agent",
+        "sandbox",
         "observer",
         "command",
     ]

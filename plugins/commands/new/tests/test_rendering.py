@@ -29,6 +29,7 @@ KINDS = (
     "processor",
     "call_format",
     "agent",
+    "sandbox",
     "observer",
     "command",
 )
