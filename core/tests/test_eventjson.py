@@ -80,6 +80,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     str: any_text,
     str | None: st.none() | any_text,
     int: st.integers(),
+    bool: st.booleans(),
     int | None: st.none() | st.integers(),
     float: st.floats(0, 1e6),
     FinishReason: st.sampled_from(FINISH_REASONS),

@@ -12,7 +12,7 @@ import pytest
 
 from jackfield import BaseTool, FnCallAgent, Message, tool
 from jackfield.errors import ConfigError
-from jackfield.events import ApprovalNeeded, RunFinished, ToolFinished
+from jackfield.events import ApprovalDecided, ApprovalNeeded, RunFinished, ToolFinished
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, PluginTool, ToolContext, ToolExecutor, find_tool
@@ -269,6 +269,8 @@ def test_a_run_asks_its_own_approve_for_what_comes_up_during_a_call() -> None:
     agent = FnCallAgent([Asks()], model, approve=lambda *_: pytest.fail("asked"))
     events = events_of(agent, approve=lambda *_: True)
     assert [event.message.content for event in events if isinstance(event, ToolFinished)] == ["done"]
+    (decided,) = [event for event in events if isinstance(event, ApprovalDecided)]
+    assert (decided.allowed, decided.by, decided.call.arguments) == (True, "approve", '{"delete": 3}')
 
 
 def test_nobody_is_asked_for_a_call_that_does_not_fit() -> None:

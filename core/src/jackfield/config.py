@@ -358,6 +358,10 @@ class AgentConfig(Config):
     )
     observers: tuple[str, ...] = Field(default=(), description="Names of observers, which receive every event")
     limits: Limits = Limits()
+    approve: str | dict[str, Any] | None = Field(
+        default=None, description="Which calls need approval: ask, read_only, or {allow: [names of tools]}"
+    )
+    forbid: tuple[str, ...] = Field(default=(), description="Effects that its tools may not have: network, files …")
 
     def settings_of(self, tool: str) -> dict[str, object]:
         """What this says about a tool, by the name that it has here: its own settings, over those about documents."""

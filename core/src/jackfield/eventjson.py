@@ -206,6 +206,12 @@ def _whole_number(value: object) -> int:
     return value
 
 
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"true or false is wanted, not {_said(value)}")
+    return value
+
+
 def _number(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
         raise ValueError(f"a number is wanted, not {_said(value)}")
@@ -235,4 +241,4 @@ def _said(value: Any) -> str:
     return f"{value!r:.60}"
 
 
-_SCALARS: dict[Any, _Reader] = {str: _text, int: _whole_number, float: _number}
+_SCALARS: dict[Any, _Reader] = {str: _text, int: _whole_number, float: _number, bool: _flag}

@@ -217,6 +217,25 @@ class ApprovalNeeded:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalDecided:
+    """Whether a call may be made was decided; for the record. Calls that nobody asks about have none.
+
+    Attributes:
+        call: As it is made; one that no person was asked about, as the model wrote it.
+        allowed: Whether it is made.
+        by: `approve` (the function that is asked), `resume` (an answer to a paused run), `read_only` or `allow_listed`
+            (the agent's rule), `forbid` (the effects that it forbids), or `nobody` (there was nobody to ask).
+        reason: Why not, as the model reads it; '' if it is made.
+    """
+
+    call_id: str
+    call: FunctionCall
+    allowed: bool
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseReplaced:
     """The whole response of the run so far: from agents that yield whole lists instead of deltas."""
 
@@ -260,6 +279,7 @@ AgentEvent: TypeAlias = (
     | ToolProgress
     | ToolFinished
     | ApprovalNeeded
+    | ApprovalDecided
     | ResponseReplaced
     | TurnFinished
     | RunFinished

@@ -37,7 +37,8 @@ from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._calling import tools_of
-from jackfield.tools._executor import DEFAULT_TIMEOUT_S, Approve, ToolExecutor
+from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
+from jackfield.tools._rules import Approval, Approve, read_approval
 from jackfield.tools._toolbox import Toolbox, add_tool
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
@@ -51,7 +52,8 @@ class AgentOptions(TypedDict, total=False):
 
     files: Sequence[str] | None
     limits: Limits | Mapping[str, Any] | None
-    approve: Approve | None
+    approve: Approval | None
+    forbid: Collection[str]
     extra_generate_cfg: GenerateOptions
     tool_timeout_s: float
     workspace: Workspace | str | None
@@ -72,8 +74,12 @@ class Agent:
         name, description: What it is called and what it does, for people and for other agents.
         files: Paths of the documents it can use.
         limits: The limits of its runs.
-        approve: Asked before each call of a tool that needs approval, with the call as it will be made; without it
-            such a run pauses. Only True allows a call; an exception refuses it, with its text as the reason.
+        approve: A function that is asked before each call that needs approval, with the call as it will be made;
+            without it such a run pauses. Only True allows a call; an exception refuses it, with its text as the reason.
+            Or a rule for which calls need approval: `"ask"` (all), `"read_only"` (all but those of tools that only
+            read), `{"allow": ["search_*"]}` (all but those of tools with such names). Or both: `{"ask": "read_only",
+            "by": function}`. Without a rule, the calls of tools that say so need it.
+        forbid: Effects (`network`, `files`, `processes`) that its tools may not have: calls of such tools are refused.
         extra_generate_cfg: Options for its model; they override the model's own.
         tool_timeout_s: The time-out for tools that set none themselves.
         workspace: Where its tools write files.
@@ -99,7 +105,8 @@ class Agent:
         *,
         files: Sequence[str] | None = None,
         limits: Limits | Mapping[str, Any] | None = None,
-        approve: Approve | None = None,
+        approve: Approval | None = None,
+        forbid: Collection[str] = (),
         extra_generate_cfg: GenerateOptions = None,
         tool_timeout_s: float = DEFAULT_TIMEOUT_S,
         workspace: Workspace | str | None = None,
@@ -116,7 +123,7 @@ class Agent:
             self.description = description or ""
             self.files = tuple(map(str, checked_list(files or (), "files", "paths")))
             self.limits = Limits.parse(limits, what="limits")
-            self.approve = approve
+            rules, self.approve = read_approval(approve, forbid)
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
@@ -129,7 +136,7 @@ class Agent:
                     f"{type(self).__name__} writes `_run`, which cannot use tools that are made for each run, as those "
                     f"of {self.toolsets[0].name!r} are"
                 )
-        self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=approve)
+        self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
     # --- what a kind of agent writes ---

@@ -11,7 +11,7 @@ import copy
 import inspect
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from typing import Any
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError
-from jackfield.events import ToolFinished, ToolProgress, ToolStarted
+from jackfield.events import ApprovalDecided, ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
@@ -27,13 +27,11 @@ from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, is_within, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of
 from jackfield.tools._foreign import Escaped, apart, in_worker, output_of, said
+from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._safety import Safety
 from jackfield.tools._turn import PlannedCall, ReadyCall, Turn
 
 __all__ = ["Approve", "PlannedCall", "ToolExecutor", "not_run"]
-
-Approve = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
-"""Decides before each call whether it may be made; only True allows it. A plain function runs in a worker thread."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +41,7 @@ DEFAULT_MAX_MEDIA_CHARS = 20_000_000
 CANCELLED_TEXT = "The call was cancelled before it was done."
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
 NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
+FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
 NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
@@ -57,6 +56,7 @@ class ToolExecutor:
             JSON, with a note.
         max_media_chars: For all `data:` URIs and addresses of a result together; the rest becomes notes.
         approve: Asked before each call of a tool that needs approval; without it, such a call is not made.
+        rules: Which calls need approval, and which are never made.
     """
 
     def __init__(
@@ -67,12 +67,14 @@ class ToolExecutor:
         max_result_chars: int = DEFAULT_MAX_RESULT_CHARS,
         max_media_chars: int = DEFAULT_MAX_MEDIA_CHARS,
         approve: Approve | None = None,
+        rules: CallRules = NO_RULES,
     ) -> None:
         self._tools = tools
         self.timeout_s = timeout_s
         self._max_result_chars = max_result_chars
         self._max_media_chars = max_media_chars
         self._approve = approve
+        self.rules = rules
 
     def with_tools(self, more: Mapping[str, BaseTool]) -> ToolExecutor:
         """The same with more tools, by name."""
@@ -98,13 +100,20 @@ class ToolExecutor:
         for name in sorted(names):
             tool = self._tools[name]
             try:
+                if self._forbidden(said(tool.safety)):
+                    continue
                 if not tool.is_loaded:
                     await self._loaded(tool)
-                if said(tool.safety).needs_approval:
+                safety = said(tool.safety)
+                if self.rules.asks_about(tool, safety) and not self._forbidden(safety):
                     found.add(name)
             except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
                 _log.debug("tool %s cannot be prepared", name, exc_info=True)
         return frozenset(found)
+
+    def _forbidden(self, safety: Safety) -> str:
+        """The effect for which calls are not made, or ''."""
+        return min(safety.effects & self.rules.forbid, default="")
 
     async def _loaded(self, tool: BaseTool) -> BaseTool:
         return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
@@ -118,7 +127,7 @@ class ToolExecutor:
         *,
         approve: Approve | None = None,
         answers: Mapping[str, bool] = NO_ANSWERS,
-    ) -> AsyncIterator[ToolStarted | ToolProgress | ToolFinished]:
+    ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished]:
         """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
 
         Approvals are asked for first, one call after the other. Closing the generator cancels what still runs.
@@ -132,13 +141,16 @@ class ToolExecutor:
         turn = Turn(self._failed)
         ready_calls = []
         for planned in calls:
-            ready = await self._prepare(planned, context, approve or self._approve, answers.get(planned.call_id))
+            prepared = await self._prepare(planned, context, approve or self._approve, answers.get(planned.call_id))
+            ready = prepared.outcome
+            if prepared.decision:
+                yield prepared.decision
             if isinstance(ready, ToolFinished):
                 if ready.error != NOT_ALLOWED:
                     yield ToolStarted(planned.index, planned.call_id, planned.call)
                 yield ready
             else:
-                ready_calls.append(self._ready_call(planned, ready, context, turn.reporter(planned), approve))
+                ready_calls.append(self._ready_call(planned, ready, context, turn.reporter(planned), approve, turn))
         try:
             turn.start(ready_calls)
             while turn.is_open:
@@ -150,12 +162,12 @@ class ToolExecutor:
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
         """Run one call to its result; no exception but cancelling leaves it."""
-        ready = await self._prepare(planned, context, approve or self._approve)
+        ready = (await self._prepare(planned, context, approve or self._approve)).outcome
         if isinstance(ready, ToolFinished):
             return ready
         turn = Turn(self._failed)
         try:
-            turn.start([self._ready_call(planned, ready, context, context.report, approve)])
+            turn.start([self._ready_call(planned, ready, context, context.report, approve, turn)])
             while not isinstance(event := await turn.events.get(), ToolFinished):
                 pass
             return event
@@ -164,28 +176,37 @@ class ToolExecutor:
 
     async def _prepare(
         self, planned: PlannedCall, context: ToolContext, approve: Approve | None, answer: bool | None = None
-    ) -> _Ready | ToolFinished:
+    ) -> _Prepared:
         """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
         name = planned.call.name
         tool = self._tools.get(name)
         if tool is None:
             missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self._tools))}")
-            return self._failed(planned, missing, 0.0)
+            return _Prepared(self._failed(planned, missing, 0.0))
         started = time.perf_counter()
         try:
+            if self.rules.forbid and (effect := self._forbidden(said(tool.safety))):
+                return _forbidden(planned, effect)
             if not tool.is_loaded:  # arguments that do not fit need no module
                 said(tool.parse_arguments, planned.call.arguments)
                 await self._loaded(tool)
             made = tool.load()
             safety = said(tool.safety)
-            if not safety.needs_approval:
-                return _Ready(tool, made, safety)
+            if self.rules.forbid and (effect := self._forbidden(safety)):  # a class may have more than its descriptor
+                return _forbidden(planned, effect)
+            if not self.rules.asks_about(tool, safety):
+                allowed = None
+                if self.rules.ask != "marked":
+                    allowed = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=self.rules.ask)
+                return _Prepared(_Ready(tool, made, safety), allowed)
             arguments = said(tool.parse_arguments, planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
-            return self._failed(planned, error, time.perf_counter() - started)
+            return _Prepared(self._failed(planned, error, time.perf_counter() - started))
         scoped = replace(context, call_id=planned.call_id)
-        refusal = await _refusal(planned, arguments, scoped, approve) if answer is None else _unless(answer, planned)
-        return refusal or _Ready(tool, made, safety, arguments)
+        decision = await _decision(planned, arguments, scoped, approve, answer)
+        if decision.allowed:
+            return _Prepared(_Ready(tool, made, safety, arguments), decision)
+        return _Prepared(not_run(planned, decision.reason, NOT_ALLOWED), decision)
 
     def _ready_call(
         self,
@@ -194,9 +215,10 @@ class ToolExecutor:
         context: ToolContext,
         report: Callable[[str], None],
         approve: Approve | None,
+        turn: Turn,
     ) -> ReadyCall:
         files = context.files if ready.safety.file_access else ()
-        ask = partial(_allowed, planned, context, approve or self._approve)
+        ask = partial(_allowed, planned, context, approve or self._approve, turn.events.put_nowait)
         scoped = replace(context, call_id=planned.call_id, files=files, report=report, ask=ask)
         make = partial(self._result, planned, ready, scoped)
         return ReadyCall(planned, make, ready.safety.timeout_s or self.timeout_s, not ready.safety.concurrent)
@@ -246,37 +268,63 @@ class _Ready:
     arguments: dict[str, object] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A call that may be made, or the result of one that may not; and what was decided about it, if anything."""
+
+    outcome: _Ready | ToolFinished
+    decision: ApprovalDecided | None = None
+
+
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
     """The result of a call that was not made; `text` says why, to the model."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, message, 0.0, error)
 
 
-async def _refusal(
-    planned: PlannedCall, arguments: Mapping[str, object], context: ToolContext, approve: Approve | None
-) -> ToolFinished | None:
-    """The result of a call that nobody allowed. Who is asked sees the arguments as they will be used."""
-    if approve is None:
-        return not_run(planned, NOBODY_ASKED_TEXT, NOT_ALLOWED)
+def _forbidden(planned: PlannedCall, effect: str) -> _Prepared:
+    reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=effect)
+    decision = ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
+    return _Prepared(not_run(planned, reason, NOT_ALLOWED), decision)
+
+
+async def _decision(
+    planned: PlannedCall,
+    arguments: Mapping[str, object],
+    context: ToolContext,
+    approve: Approve | None,
+    answer: bool | None,
+) -> ApprovalDecided:
+    """What somebody says to a call. Who is asked sees the arguments as they will be used."""
     call = FunctionCall(planned.call.name, dumps(arguments))
+
+    def decided(by: str, said: object, reason: str = REFUSED_TEXT) -> ApprovalDecided:
+        return ApprovalDecided(planned.call_id, call, said is True, by, "" if said is True else reason)
+
+    if answer is not None:
+        return decided("resume", answer)
+    if approve is None:
+        return decided("nobody", None, NOBODY_ASKED_TEXT)
     try:
-        answer = await apart(partial(_answer, approve, call, context), name=f"approval of {call.name}", timeout_s=None)
+        said = await apart(partial(_answer, approve, call, context), name=f"approval of {call.name}", timeout_s=None)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is not a yes
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
         reason = shown(error.error if isinstance(error, Escaped) else error)
-        return not_run(planned, f"{REFUSED_TEXT} (Asking failed: {reason})", NOT_ALLOWED)
-    return _unless(answer, planned)
+        return decided("approve", None, f"{REFUSED_TEXT} (Asking failed: {reason})")
+    return decided("approve", said)
 
 
 async def _allowed(
-    planned: PlannedCall, context: ToolContext, approve: Approve | None, arguments: Mapping[str, object]
+    planned: PlannedCall,
+    context: ToolContext,
+    approve: Approve | None,
+    note: Callable[[ApprovalDecided], None],
+    arguments: Mapping[str, object],
 ) -> bool:
     """Whether somebody allows what came up during a call."""
-    return await _refusal(planned, arguments, replace(context, call_id=planned.call_id), approve) is None
-
-
-def _unless(answer: object, planned: PlannedCall) -> ToolFinished | None:
-    return None if answer is True else not_run(planned, REFUSED_TEXT, NOT_ALLOWED)
+    decision = await _decision(planned, arguments, replace(context, call_id=planned.call_id), approve, None)
+    note(decision)
+    return decision.allowed
 
 
 async def _answer(approve: Approve, call: FunctionCall, context: ToolContext) -> object:

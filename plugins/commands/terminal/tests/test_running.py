@@ -204,6 +204,29 @@ def test_a_run_that_did_not_finish_says_so_in_its_object(command_line: CommandLi
 
 
 @pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(
+    ("rule", "stop_reason"),
+    [
+        (["--ask", "ask"], "approval_needed"),
+        (["--allow", "clo*"], "finished"),
+        (["--allow", "other"], "approval_needed"),
+        (["--ask", "marked", "--forbid", "network"], "finished"),
+    ],
+)
+def test_a_rule_of_the_command_line_says_which_calls_need_approval(
+    command_line: CommandLine, rule: list[str], stop_reason: str
+) -> None:
+    done = command_line("run", "-m", "echo:m", "--json", *rule, "-t", "clock", "use it")
+    assert json.loads(done.stdout)["stop_reason"] == stop_reason
+
+
+def test_two_rules_for_the_same_calls_are_an_error(command_line: CommandLine) -> None:
+    done = command_line("run", "-m", "offline:extractive", "--ask", "ask", "--allow", "clock", "use it")
+    assert done.returncode == 1
+    assert "leave one of them out" in done.stderr
+
+
+@pytest.mark.usefixtures("echo")
 def test_a_folder_of_documents_says_what_it_left_out(command_line: CommandLine) -> None:
     (command_line.folder / "docs").mkdir()
     (command_line.folder / "docs/a.md").write_text("a")

@@ -89,6 +89,25 @@ def _add_agent_options(parser: Parser) -> None:
     )
     parser.add_argument("-s", "--system", help="the system message")
     parser.add_argument("--max-turns", type=int, help="how often the model may be asked (20)")
+    parser.add_argument(
+        "--ask",
+        choices=("marked", "ask", "read_only"),
+        help="which calls need approval: those of tools that say so, all, or all but those of tools that only read",
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a tool that is called without asking, or a pattern (search_*); all others need approval; repeat for more",
+    )
+    parser.add_argument(
+        "--forbid",
+        choices=("files", "network", "processes"),
+        action="append",
+        default=[],
+        help="refuse calls of tools with this effect; repeat for more",
+    )
     parser.add_argument("--lang", choices=("en", "zh"), help="language of the texts that the agent adds")
 
 
@@ -141,10 +160,17 @@ def _from_file(path: str) -> dict[str, Any]:
 def _said(options: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
     """What options put in the place of what the file says."""
     from jackfield import Limits
+    from jackfield.errors import ConfigError
 
     said: dict[str, Any] = {}
     if options.system is not None:
         said["system_message"] = options.system
+    if options.ask and options.allow:
+        raise ConfigError("--ask and --allow are two rules for the same calls: leave one of them out")
+    if options.ask or options.allow:
+        said["approve"] = options.ask or {"allow": options.allow}
+    if options.forbid:
+        said["forbid"] = options.forbid
     if options.max_turns is not None:
         said["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
     return said

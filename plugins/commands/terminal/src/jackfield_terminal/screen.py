@@ -84,7 +84,8 @@ def lines_of_tools(agent: Agent) -> list[str]:
     for name, tool in agent.function_map.items():
         safety = tool.safety()
         does = [_EFFECTS.get(effect, effect) for effect in sorted(safety.effects)]
-        does += ["asks before each call"] if safety.needs_approval else []
+        does += ["asks before each call"] if agent.executor.rules.asks_about(tool, safety) else []
+        does += ["is never called here"] if safety.effects & agent.executor.rules.forbid else []
         if does:
             lines.append(f"tool {printable(name)}: {printable(', '.join(does))}")
     return lines
