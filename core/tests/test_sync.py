@@ -740,7 +740,7 @@ FEW = """
     import asyncio, functools, logging, threading, time
     from jackfield import sync
     from jackfield.errors import JackfieldError
-    sync.MAX_WORKERS = 4
+    sync.MAX_WORKERS, sync.MAX_ABANDONED = 4, 0
 
     def workers():
         return sum(thread.name == "jackfield-worker" for thread in threading.enumerate())
@@ -813,7 +813,8 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         logging.disable()
 
         async def hang():
-            tasks = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(4)]
+            names = ["a", "b", "b", "b"]
+            tasks = [asyncio.create_task(sync.in_worker(goes_on.wait), name=name) for name in names]
             waiting = asyncio.create_task(outcome(sync.in_worker(ran.append, "waiting")))
             await asyncio.sleep(0.01)
             for task in tasks: task.cancel()
@@ -831,9 +832,76 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
     """
     told = (
         "no thread for a plain function: all 4 worker threads are held by functions that were given up (timed out or "
-        "cancelled) but still run: set a time-out on what they wait for, or restart the process"
+        "cancelled) but still run: b (3), a (1); set a time-out on what they wait for, or restart the process"
     )
     assert with_few_workers(script) == [told, told, told, told, "['again']"]
+
+
+def test_given_up_calls_take_no_thread_from_others_up_to_a_bound() -> None:
+    script = """
+        sync.MAX_ABANDONED = 3
+
+        async def hang(count):
+            begun = [threading.Event() for _ in range(count)]
+            tasks = [asyncio.create_task(left(wait_on, one), name=f"hang {n}") for n, one in enumerate(begun)]
+            while not all(one.is_set() for one in begun): await asyncio.sleep(0.001)
+            for task in tasks: task.cancel()
+            return await asyncio.gather(*tasks)
+
+        async def left(*work):
+            try:
+                await sync.in_worker(*work)
+            except asyncio.CancelledError as error:
+                return sync.is_abandoned(error)
+
+        def wait_on(begun):
+            begun.set()
+            goes_on.wait()
+
+        async def four_at_once():
+            barrier = threading.Barrier(4)
+            await asyncio.gather(*(sync.in_worker(barrier.wait, 60) for _ in range(4)))
+            return "four at once"
+
+        goes_on = threading.Event()
+        print(sync.run(hang(3)))
+        print(sorted(sync.abandoned()))
+        print(sync.run(four_at_once()))
+        goes_on.set()
+        while sync.abandoned(): time.sleep(0.001)
+        print(sync.run(four_at_once()))
+    """
+    assert with_few_workers(script) == [
+        "[True, True, True]",
+        "['hang 0', 'hang 1', 'hang 2']",
+        "four at once",
+        "four at once",
+    ]
+
+
+def test_a_function_that_never_began_is_not_abandoned() -> None:
+    script = """
+        async def give_up_one_that_waits():
+            held = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(4)]
+            await asyncio.sleep(0)
+            waiting = asyncio.create_task(left(print, "ran"))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            is_abandoned = await waiting
+            goes_on.set()
+            await asyncio.gather(*held)
+            return is_abandoned, sync.abandoned()
+
+        async def left(*work):
+            try:
+                await sync.in_worker(*work)
+            except asyncio.CancelledError as error:
+                return sync.is_abandoned(error)
+
+        goes_on = threading.Event()
+        print(sync.run(give_up_one_that_waits()))
+    """
+    assert with_few_workers(script) == ["(False, [])"]
 
 
 def test_idle_threads_end() -> None:

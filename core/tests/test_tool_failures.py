@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from jackfield import BaseTool, FnCallAgent, Message, sync, tool
 from jackfield.errors import ToolServiceError
+from jackfield.eventjson import event_to_json
 from jackfield.events import RunFinished, ToolFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
@@ -432,3 +434,45 @@ def test_calls_that_come_without_an_id_get_one_that_no_other_has() -> None:
     asked = [message.function_id for message in response if message.function_call]
     assert len(set(asked)) == 4
     assert [message.function_id for message in response if message.role == "function"] == asked
+
+
+# --- tools that outlive their time ---
+
+
+def test_a_plain_tool_that_cannot_be_stopped_is_reported_as_one_that_still_runs() -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    @tool(timeout_s=0.05)
+    def hang() -> str:
+        """Hang."""
+        begun.set()
+        goes_on.wait()
+        return "late"
+
+    async def main() -> ToolFinished:
+        executor = ToolExecutor({"hang": hang})
+        while True:  # on a busy machine its time may be over before it has begun: then it never runs
+            done = await executor.finish(PlannedCall(0, "c0", FunctionCall("hang", "{}")), ToolContext())
+            if begun.is_set():
+                return done
+
+    try:
+        done = asyncio.run(main())
+        assert done.error == "ToolTimeoutError"
+        assert done.metadata["still_running"] is True
+        assert "could not be stopped" in str(done.message.content)
+        assert "hang" in sync.abandoned()
+        assert json.loads(json.dumps(event_to_json(done)))["metadata"]["still_running"] is True
+    finally:
+        goes_on.set()
+
+
+def test_an_async_tool_that_is_stopped_is_not_reported_as_running() -> None:
+    @tool(timeout_s=0.01)
+    async def wait() -> str:
+        """Wait."""
+        await asyncio.Event().wait()
+        return "never"
+
+    done = finish(wait)
+    assert (done.error, dict(done.metadata)) == ("ToolTimeoutError", {})

@@ -203,7 +203,11 @@ class ToolArgumentError(ToolServiceError, ValueError):
 
 
 class ToolTimeoutError(ToolServiceError):
-    """The tool did not answer in time."""
+    """The tool did not answer in time; `still_running` says whether it could not be stopped."""
+
+    def __init__(self, message: str, *, code: str | None = None, still_running: bool = False) -> None:
+        super().__init__(message, code=code)
+        self.still_running = still_running
 
 
 class DocParserError(ToolServiceError):

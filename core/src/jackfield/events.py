@@ -192,7 +192,8 @@ class ToolFinished:
         message: The `function` message for the model.
         seconds: How long it took.
         error: The kind of failure, '' when there was none; the message's text tells the model.
-        metadata: What the tool reports to people but not to the model (which sandbox ran the code …).
+        metadata: What the tool reports to people but not to the model (which sandbox ran the code …). Of a call whose
+            time is over and that could not be stopped, `still_running` is True.
     """
 
     index: int

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import collections
 import concurrent.futures
 import contextlib
 import contextvars
@@ -35,6 +36,8 @@ P = ParamSpec("P")
 
 MAX_WORKERS = 256
 """How many worker threads run at once, not counting those that only wait for the bridge."""
+MAX_ABANDONED = 256
+"""How many more there may be for functions that were given up and still run, so that these starve no others."""
 IDLE_S = 10.0
 """How long an idle worker thread is kept, in seconds."""
 
@@ -42,6 +45,7 @@ _QUEUE_LIMIT = 1024  # events a slow consumer may lag behind before the producer
 _CLOSING_S = 5.0  # how long who leaves waits for work that takes its time to end
 _EXIT_S = 1.0  # the same at the end of the process, for everything together
 
+_LEFT_RUNNING = "_jackfield_left_running"
 _log = logging.getLogger(__name__)
 
 
@@ -318,7 +322,8 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
     At most 256 run at once, besides those that wait for the bridge themselves; others wait for their turn. Cancelling
     gives up waiting: a function that has not begun never runs. One that has cannot be stopped: it runs on to its end,
-    and keeps its thread, but not the process.
+    and keeps its thread, but not the process. `abandoned` lists such functions, and `is_abandoned` says whether a
+    cancellation left one; up to 256 take no thread from others.
 
     Raises:
         JackfieldError: There is no thread for it, and none will be free: the machine cannot start any more, or all
@@ -331,14 +336,26 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         with contextlib.suppress(RuntimeError):  # a run that was given up may have taken its loop with it
             loop.call_soon_threadsafe(_settle, future, result, error)
 
-    job = _Job(_with_context(function, *args, **kwargs), arrive)
+    task = asyncio.current_task()
+    job = _Job(_with_context(function, *args, **kwargs), arrive, name="" if task is None else task.get_name())
     workers = _this_process().workers
     workers.submit(job)
     try:
         return await future
-    except asyncio.CancelledError:
-        workers.give_up(job)
+    except asyncio.CancelledError as error:
+        if workers.give_up(job):
+            setattr(error, _LEFT_RUNNING, True)
         raise
+
+
+def is_abandoned(error: BaseException | None) -> bool:
+    """Whether a cancellation gave up a function in a worker thread that still ran."""
+    return getattr(error, _LEFT_RUNNING, False) is True
+
+
+def abandoned() -> list[str]:
+    """The functions that were given up and still run in worker threads: the names of the tasks that called them."""
+    return _this_process().workers.abandoned()
 
 
 async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -405,11 +422,14 @@ def _settle(
 class _Job(Generic[T]):
     """Something for a worker thread, and who gets what it gives, or an error if there will never be a thread for it."""
 
-    __slots__ = ("_arrive", "_function", "given_up")
+    __slots__ = ("_arrive", "_function", "given_up", "name")
 
-    def __init__(self, function: Callable[[], T], arrive: Callable[[T | None, BaseException | None], None]) -> None:
+    def __init__(
+        self, function: Callable[[], T], arrive: Callable[[T | None, BaseException | None], None], name: str = ""
+    ) -> None:
         self._function = function
         self._arrive = arrive
+        self.name = name
         self.given_up = False
 
     def work(self) -> None:
@@ -473,14 +493,28 @@ class _Workers:
             refused = self._hand_out()
         _refuse(refused)
 
-    def give_up(self, job: _Job[Any]) -> None:
-        """Nobody waits for a job any more: if it has not begun, it never will."""
+    def give_up(self, job: _Job[Any]) -> bool:
+        """Nobody waits for a job any more: if it has not begun, it never will. Whether it runs all the same."""
         with self._lock:
             job.given_up = True
             with contextlib.suppress(ValueError):  # it has begun
                 self._jobs.remove(job)
+            goes_on = any(worker.job is job for worker in self._working)
             refused = self._hand_out()
         _refuse(refused)
+        return goes_on
+
+    def abandoned(self) -> list[str]:
+        """The names of the jobs that were given up and still run."""
+        with self._lock:
+            return self._abandoned()
+
+    def _abandoned(self) -> list[str]:
+        return [
+            worker.job.name
+            for worker in self._working
+            if worker.job is not None and worker.job.given_up and not worker.is_lent
+        ]
 
     def lend(self, worker: _Worker) -> None:
         """A worker waits for the bridge, and another one may work meanwhile."""
@@ -505,7 +539,7 @@ class _Workers:
                 self._working.add(worker)
                 worker.job = self._jobs.popleft()
                 worker.wake.release()
-            elif len(self._working) - self._lent < MAX_WORKERS:
+            elif self._has_room():
                 problem = self._start_one()
             else:
                 problem = self._all_given_up()
@@ -514,6 +548,10 @@ class _Workers:
         refused = list(self._jobs)
         self._jobs.clear()
         return refused, problem
+
+    def _has_room(self) -> bool:
+        count = len(self._working) - self._lent
+        return count < MAX_WORKERS or count - min(len(self._abandoned()), MAX_ABANDONED) < MAX_WORKERS
 
     def _start_one(self) -> JackfieldError | None:
         worker = _Worker(self._jobs[0])
@@ -533,9 +571,11 @@ class _Workers:
         return None
 
     def _all_given_up(self) -> JackfieldError:
+        names = collections.Counter(self._abandoned())
+        most = ", ".join(f"{name} ({count})" for name, count in names.most_common(5))
         return JackfieldError(
-            f"no thread for a plain function: all {MAX_WORKERS} worker threads are held by functions that were "
-            f"given up (timed out or cancelled) but still run: set a time-out on what they wait for, or "
+            f"no thread for a plain function: all {names.total()} worker threads are held by functions that were "
+            f"given up (timed out or cancelled) but still run: {most}; set a time-out on what they wait for, or "
             f"restart the process"
         )
 
@@ -562,7 +602,7 @@ class _Workers:
         with self._lock:
             worker.job = None
             self._working.discard(worker)
-            if self._jobs and len(self._working) - self._lent < MAX_WORKERS:
+            if self._jobs and self._has_room():
                 worker.job = self._jobs.popleft()
                 self._working.add(worker)
                 return

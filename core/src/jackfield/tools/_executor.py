@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jackfield import sync
-from jackfield.errors import ToolServiceError
+from jackfield.errors import ToolServiceError, ToolTimeoutError
 from jackfield.events import ApprovalDecided, ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
@@ -43,6 +43,9 @@ REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it 
 NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
 FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
+STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
+    {"still_running": True, "note": "a tool could not be stopped when its time was over, and still runs"}
+)
 NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 
@@ -244,7 +247,8 @@ class ToolExecutor:
             _log.warning("tool %s failed", name, exc_info=error)
             text = describe_failure(name, error)
         message = self._message(planned, text)
-        return ToolFinished(planned.index, planned.call_id, message, seconds, name_of(error))
+        metadata = dict(STILL_RUNNING) if isinstance(error, ToolTimeoutError) and error.still_running else {}
+        return ToolFinished(planned.index, planned.call_id, message, seconds, name_of(error), metadata)
 
     def _message(self, planned: PlannedCall, content: Content) -> Message:
         fitting = cut(content, max_chars=self._max_result_chars, max_media_chars=self._max_media_chars)

@@ -154,7 +154,8 @@ class Apart(Generic[T]):
         self._is_late = False
         self._is_over = False
         self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._run())
+        # The worker thread of a plain function has the name of this task.
+        self._task = self._loop.create_task(self._run(), name=name)
         # However the task ends, even before it begins, there is an outcome.
         self._task.add_done_callback(lambda _: self._end(Outcome(error=asyncio.CancelledError())))
         self._timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._time_is_over)
@@ -187,17 +188,23 @@ class Apart(Generic[T]):
 
     def _patience_is_over(self) -> None:
         self.log_that_it_goes_on()
-        self._end(Outcome())
+        self._end(Outcome(), goes_on=True)
 
-    def _end(self, outcome: Outcome[T]) -> None:
+    def _end(self, outcome: Outcome[T], *, goes_on: bool = False) -> None:
         if self._is_over:
             return
         self._is_over = True
         self._stop_the_clock()
         if self._is_late:
-            text = f"Tool {self._name} did not finish in {self._timeout_s:g} s; ask it for less at once"
-            outcome = Outcome(error=ToolTimeoutError(text))
+            outcome = Outcome(error=self._timed_out(goes_on=goes_on or sync.is_abandoned(outcome.error)))
         self._over(outcome)
+
+    def _timed_out(self, *, goes_on: bool) -> ToolTimeoutError:
+        text = f"Tool {self._name} did not finish in {self._timeout_s:g} s; ask it for less at once"
+        if goes_on:
+            _log.warning("tool %s could not be stopped when its time was over, and still runs", self._name)
+            text += ". It could not be stopped, and may still do what it was asked for"
+        return ToolTimeoutError(text, still_running=goes_on)
 
     def _stop_the_clock(self) -> None:
         if self._timer is not None:
