@@ -210,6 +210,7 @@ def test_what_is_not_an_image_is_an_error_that_says_so(content: bytes) -> None:
         zoom(content)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @given(
     place=st.integers(0, 400), change=st.binary(min_size=1, max_size=8), kind=st.sampled_from(["PNG", "GIF", "TIFF"])
 )
