@@ -1,0 +1,85 @@
+"""Who searches by images: how each provider is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jackfield_backend.keys import KeyRule
+from jackfield_http.service import JSONService, Place, RefusalInAnswerError
+
+ProviderName = Literal["serpapi", "serper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A page with a similar image; what a provider does not say is ''.
+
+    Attributes:
+        title, url, source: The page's, and the name of its site.
+        images: Where the image is, the smallest first.
+    """
+
+    title: str
+    url: str
+    source: str
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One of those who search.
+
+    Attributes:
+        place: Where it is.
+        ask: Asks it which pages have images similar to the one at a URL, the most similar first.
+    """
+
+    place: Place
+    ask: Callable[[JSONService, str], Awaitable[Sequence[Match]]]
+
+
+async def _ask_serpapi(service: JSONService, url: str) -> Sequence[Match]:
+    return await service.ask(_read_serpapi, query={"engine": "google_reverse_image", "image_url": url})
+
+
+def _read_serpapi(wire: Any) -> Sequence[Match]:
+    found = wire.get("image_results")
+    if found is None:
+        # "No results" is an error by its words, and a success by its status.
+        if wire["search_metadata"]["status"] != "Success":
+            raise RefusalInAnswerError(str(wire["error"]))
+        found = ()
+    return [_match(entry, ("thumbnail", "original")) for entry in found]
+
+
+async def _ask_serper(service: JSONService, url: str) -> Sequence[Match]:
+    return await service.ask(_read_serper, body={"url": url})
+
+
+def _read_serper(wire: Any) -> Sequence[Match]:
+    found = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
+    return [_match(entry, ("thumbnailUrl", "imageUrl")) for entry in found]
+
+
+def _match(entry: Mapping[str, Any], images: Sequence[str]) -> Match:
+    title, url, source = (str(entry.get(name) or "") for name in ("title", "link", "source"))
+    return Match(title, url, source, tuple(str(entry[name]) for name in images if entry.get(name)))
+
+
+PROVIDERS: Mapping[ProviderName, Provider] = {
+    "serpapi": Provider(
+        Place(
+            "https://serpapi.com/search.json",
+            KeyRule("SERPAPI_IMAGE_SEARCH_KEY", ("serpapi.com",)),
+            parameter="api_key",
+        ),
+        _ask_serpapi,
+    ),
+    "serper": Provider(
+        Place("https://google.serper.dev/lens", KeyRule("SERPER_API_KEY", ("google.serper.dev",)), header="x-api-key"),
+        _ask_serper,
+    ),
+}
+"""By their names in the settings. Sources: https://serpapi.com/google-reverse-image, https://serper.dev/playground"""

@@ -1,0 +1,116 @@
+"""The tool: pages with images that are similar to one of the conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.messages import ContentItem
+from jackfield.models import media_type_of
+from jackfield.plugins import default_host
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_fetch import FetchConfig, Fetcher
+from jackfield_fetch.images import image_bytes, images_in
+from jackfield_http.service import JSONService, ServiceConfig
+from jackfield_image_search.plugin import tools
+from jackfield_image_search.providers import PROVIDERS, Match, ProviderName
+
+_MOST_CHARS = 2000  # of a title, an address or a name
+
+
+class ImageSearchConfig(ServiceConfig):
+    """Who searches, and how much of what is found a model sees."""
+
+    provider: ProviderName = Field(default="serpapi", description="Who searches: serpapi or serper")
+    max_results: int = Field(default=5, ge=1, le=100, description="The most pages in a result")
+    max_retries: int = Field(
+        default=3, ge=0, le=100, description="How often a failed request is repeated, if that can help"
+    )
+    fetch_cfg: Mapping[str, Any] = Field(
+        default_factory=lambda: {"timeout_s": 10.0, "max_bytes": 2 * 2**20},
+        description="How images that were found are fetched; the settings of jackfield-fetch",
+    )
+
+
+class ImageSearch(BaseTool):
+    """Searches the web by an image: by SerpApi (Google's reverse image search), or by Serper (Google Lens).
+
+    The provider fetches the image itself, so that only an image with a public URL can be searched for.
+    """
+
+    name = "image_search"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+    read_only = True
+    file_access = True
+
+    config_class = ImageSearchConfig
+    config: ImageSearchConfig
+
+    def __init__(self, cfg: ImageSearchConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._provider = PROVIDERS[self.config.provider]
+        self._service = JSONService(
+            f"{self.name} ({self.config.provider})",
+            self._provider.place,
+            self.config,
+            settings=lambda: (self.host or default_host()).settings,
+        )
+        self._fetcher = Fetcher(FetchConfig.parse(self.config.fetch_cfg, what=f"{self.name}: fetch_cfg"))
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Search; for each page that was found a text, with the image after it where there is one.
+
+        An index that is too high means the last image, one that is too low the first.
+
+        Raises:
+            ToolArgumentError: The conversation has no image, or the image has no URL.
+            ToolServiceError: The provider failed or refused.
+            ConfigError: There is no API key, or an address that cannot be used.
+        """
+        index = int(self.parse_arguments(params)["img_idx"])
+        within = context or ToolContext()
+        images = images_in(within.messages, within.files)
+        if not images:
+            raise ToolArgumentError("there is no image in this conversation to search for")
+        image = images[min(max(index, 0), len(images) - 1)]
+        if not image.lower().startswith(("https://", "http://")):
+            raise ToolArgumentError("only an image that was given by its URL can be searched for, and this one was not")
+        matches = (await self._provider.ask(self._service, image))[: self.config.max_results]
+        if not matches:
+            return ToolResult("Nothing similar was found.", self._facts([], missing=0))
+        pictures = await asyncio.gather(*map(self._picture, matches))
+        items = []
+        for number, (match, picture) in enumerate(zip(matches, pictures, strict=True), start=1):
+            items += [ContentItem(text=_shown(number, match)), *([picture] if picture else [])]
+        return ToolResult(items, self._facts(matches, missing=pictures.count(None)))
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        await self._service.aclose()
+
+    async def _picture(self, match: Match) -> ContentItem | None:
+        """The image of a page, in the result: an address that nobody can fetch would cost the model its answer."""
+        for url in match.images:
+            try:
+                content = await image_bytes(url, self._fetcher) if url.startswith("http") else b""
+            except ToolServiceError:
+                continue  # the larger one may be elsewhere; a page without its image is still a hit
+            if media_type := media_type_of(content[:16]):
+                return ContentItem(image=f"data:{media_type};base64,{base64.b64encode(content).decode()}")
+        return None
+
+    def _facts(self, matches: Sequence[Match], *, missing: int) -> dict[str, Any]:
+        sources = [match.url for match in matches]
+        return {"provider": self.config.provider, "sources": sources, "images_missing": missing}
+
+
+def _shown(number: int, match: Match) -> str:
+    lines = (match.title, match.url, match.source)
+    return f"[{number}] " + "\n".join(" ".join(line.split())[:_MOST_CHARS] for line in lines if line)

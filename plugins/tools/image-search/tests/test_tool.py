@@ -1,0 +1,132 @@
+"""What a model gets of each provider, asked in the provider's own format on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.messages import ContentItem, Message
+from jackfield.tools import ToolContext
+from jackfield_image_search.tool import ImageSearch
+from jackfield_testkit.web import WebAnswer, WebServer
+
+KEY = "key-1234567890abcdef"
+PNG = b"\x89PNG\r\n\x1a\n and more"
+IMAGE = "https://photos.example/1.jpg?sig=a&b"
+ALLOWED = {"allow": ["127.0.0.1"], "max_bytes": 1000}
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    with WebServer() as server:
+        server.put("/thumb.png", WebAnswer(PNG))
+        server.put("/page.png", WebAnswer(b"<html>gone", {"content-type": "image/png"}))
+        yield server
+
+
+def search(
+    web: WebServer, *images: str, index: int = 0, wire: object = None, provider: str = "serpapi", **settings: Any
+) -> Any:
+    if wire is not None:
+        web.put("/search", WebAnswer.json(wire))
+    given = {"url": f"{web.url}/search", "api_key": KEY, "max_retries": 0, "fetch_cfg": ALLOWED, **settings}
+    tool = ImageSearch({"provider": provider, **given})
+    context = ToolContext(messages=tuple(Message("user", [ContentItem(image=image)]) for image in images))
+
+    async def once() -> Any:
+        try:
+            return await tool.call({"img_idx": index}, context=context)
+        finally:
+            await tool.aclose()
+
+    return asyncio.run(once())
+
+
+def serpapi(*matches: object) -> dict[str, object]:
+    return {"search_metadata": {"status": "Success"}, "image_results": list(matches)}
+
+
+def test_serpapi_is_asked_as_it_documents(web: WebServer) -> None:
+    match = {"title": "A\nlighthouse", "link": "https://c.example/", "source": "C", "thumbnail": f"{web.url}/thumb.png"}
+    found = search(web, IMAGE, wire=serpapi(match))
+    assert [item.text for item in found.content if item.text] == ["[1] A lighthouse\nhttps://c.example/\nC"]
+    assert found.content[1].image == "data:image/png;base64,iVBORw0KGgogYW5kIG1vcmU="
+    assert found.metadata == {"provider": "serpapi", "sources": ["https://c.example/"], "images_missing": 0}
+    assert web.requests[0].method == "GET"
+    assert web.requests[0].query == {"engine": "google_reverse_image", "image_url": IMAGE, "api_key": KEY}
+
+
+def test_serper_is_asked_as_it_documents(web: WebServer) -> None:
+    match = {"title": "T", "link": "https://c.example/", "source": "C", "imageUrl": f"{web.url}/thumb.png"}
+    wire = {"searchParameters": {"type": "lens"}, "organic": [match], "credits": 3}
+    assert len(search(web, IMAGE, wire=wire, provider="serper").content) == 2
+    assert (web.requests[0].method, web.requests[0].json) == ("POST", {"url": IMAGE})
+    assert web.requests[0].headers["x-api-key"] == KEY
+
+
+def test_an_index_beyond_the_images_means_the_nearest_one(web: WebServer) -> None:
+    images = [f"https://photos.example/{number}.jpg" for number in range(3)]
+    for index in (-5, 1, 99):
+        search(web, *images, index=index, wire=serpapi())
+    assert [request.query["image_url"][-5] for request in web.requests] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "there",
+    ["/page.png", "/none.png", "http://10.0.0.1/x.png", "file:///etc/passwd", "data:image/png;base64,xx", "/flood", 7],
+)
+def test_a_page_whose_image_cannot_be_had_is_given_without_it(web: WebServer, there: object) -> None:
+    web.put("/flood", WebAnswer(PNG, ending="never"))
+    where = f"{web.url}{there}" if isinstance(there, str) and there.startswith("/") else there
+    match = {"title": "T", "link": "https://c.example/", "thumbnail": where}
+    found = search(web, IMAGE, wire=serpapi(match))
+    assert [item.text for item in found.content] == ["[1] T\nhttps://c.example/"]
+    assert found.metadata["images_missing"] == 1
+    larger = search(web, IMAGE, wire=serpapi({**match, "original": f"{web.url}/thumb.png"}))
+    assert larger.content[1].image
+
+
+def test_an_image_that_was_found_is_not_fetched_from_a_private_network(web: WebServer) -> None:
+    match = {"title": "T", "link": "https://c.example/", "thumbnail": f"{web.url}/thumb.png"}
+    search(web, IMAGE, wire=serpapi(match), fetch_cfg={})
+    assert [request.path for request in web.requests] == ["/search"]
+
+
+@pytest.mark.parametrize("provider", ["serpapi", "serper"])
+def test_nothing_found_is_a_result(web: WebServer, provider: str) -> None:
+    wire = {
+        "serpapi": {"search_metadata": {"status": "Success"}, "error": "Google hasn't returned any results."},
+        "serper": {"searchParameters": {}},
+    }[provider]
+    assert search(web, IMAGE, wire=wire, provider=provider).content == "Nothing similar was found."
+
+
+@pytest.mark.parametrize("provider", ["serpapi", "serper"])
+@pytest.mark.parametrize("wire", [{}, [], {"image_results": 7, "organic": 7}, {"image_results": [7], "organic": [7]}])
+def test_an_answer_of_another_form_is_an_error(web: WebServer, provider: str, wire: object) -> None:
+    with pytest.raises(ToolServiceError, match="not this service's JSON"):
+        search(web, IMAGE, wire=wire, provider=provider)
+
+
+def test_a_refusal_never_shows_the_key(web: WebServer) -> None:
+    web.put("/search", WebAnswer.json({"error": f"Invalid API key {KEY}."}, status=401))
+    with pytest.raises(ToolServiceError, match=r"Invalid API key \[key\].*SERPAPI_IMAGE_SEARCH_KEY") as caught:
+        search(web, IMAGE)
+    assert KEY not in str(caught.value)
+    wire = {"search_metadata": {"status": "Error"}, "error": f"Your account {KEY} has run out of searches."}
+    with pytest.raises(ToolServiceError, match=r"Your account \[key\] has run out of searches"):
+        search(web, IMAGE, wire=wire)
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [((), "no image in this conversation"), (("/a.png",), "given by its URL"), (("data:,x",), "its URL")],
+)
+def test_an_image_without_an_address_is_not_searched_for(web: WebServer, images: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ToolArgumentError, match=said):
+        search(web, *images)
+    assert web.requests == []
