@@ -3,5 +3,6 @@
 - `history`: a history in the form that strict servers accept.
 - `keys`: which API key may go to which address.
 - `refusals`: how long a server asks to wait, and how much of its message may be shown.
+- `prompts`: what a conversation means to a model that makes images.
 - `batches`: texts embedded in requests of a bounded size.
 """
