@@ -1,4 +1,4 @@
-"""What this package offers: two backends, one of them under two names, and an embedder."""
+"""What this package offers: three backends, one of them under two names, and an embedder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EFFECTS = frozenset({"network"})
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """The backend, also under the short name that Qwen-Agent's users know."""
+    """The backends; one of them also under the short name that Qwen-Agent's users know."""
     return [
         LLMSpec(
             name="openai",
@@ -36,6 +36,14 @@ def llms() -> list[LLMSpec]:
             target="jackfield_openai.responses.backend:OpenAIResponses",
             config="jackfield_openai.responses.config:ResponsesConfig",
             summary="OpenAI's Responses API: reasoning is kept between turns, and the provider can run tools",
+            secrets=_SECRETS,
+            effects=_EFFECTS,
+        ),
+        LLMSpec(
+            name="openai_images",
+            target="jackfield_openai.images:OpenAIImages",
+            config="jackfield_openai.images:OpenAIImagesConfig",
+            summary="Images from OpenAI and any server with its images endpoint",
             secrets=_SECRETS,
             effects=_EFFECTS,
         ),

@@ -1,0 +1,121 @@
+"""Ask a model for images, at OpenAI or any server that has its images endpoint."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from jackfield.config import LLMConfig
+from jackfield.errors import ModelServiceError
+from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
+from jackfield.messages import ContentItem, Usage
+from jackfield.models import media_type_of
+from jackfield.request import ChatRequest
+from jackfield_backend.keys import KeyRule
+from jackfield_backend.prompts import image_prompt
+from jackfield_chat_completions.errors import error_of_response
+from jackfield_http import AnswerReader, Failures, Post, Server, Wire, count_of, json_bytes
+from jackfield_http.backend import Exchange, HTTPBackend
+from jackfield_openai.sdk import KEY_RULE, sdk_server
+
+PATH = "/images/generations"
+
+
+class OpenAIImagesConfig(LLMConfig):
+    """Where the model is, and what its images are like. All else that a server takes goes into `extra_body`."""
+
+    organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
+    project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
+    size: str | None = Field(default=None, description="Width and height, such as 1024x1024; unset: the server decides")
+    quality: str | None = Field(default=None, description="low, medium, high …; unset: the server decides")
+    count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
+
+
+class OpenAIImages(HTTPBackend[Server]):
+    """A model that makes images. An answer is the images, without a text: each is inside of it, or at a URL."""
+
+    backend: ClassVar[str] = "openai_images"
+    config_class: ClassVar[type[LLMConfig]] = OpenAIImagesConfig
+    key_rule: ClassVar[KeyRule] = KEY_RULE
+    config: OpenAIImagesConfig
+
+    def server(self) -> Server:
+        """See `HTTPBackend`; from the SDK's settings."""
+        return sdk_server(PATH, self, self.config)
+
+    def post(self, request: ChatRequest, _: Server) -> Post:
+        """See `HTTPBackend`."""
+        # Not for a stream: what comes in one are sketches, which cost, and are thrown away.
+        options = {"n": self.config.count, "size": self.config.size, "quality": self.config.quality}
+        body: dict[str, Any] = {"model": request.model, "prompt": image_prompt(request)}
+        body |= {name: value for name, value in options.items() if value is not None}
+        return Post(json_bytes(body | request.config.extra_body))
+
+    def reader(self, exchange: Exchange[Server]) -> ImagesReader:
+        """See `HTTPBackend`."""
+        return ImagesReader(exchange.failures, model=exchange.request.model, patience_s=exchange.patience_s)
+
+    def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
+        """See `HTTPBackend`."""
+        return error_of_response(failures, status, body)
+
+
+class ImagesReader(AnswerReader):
+    """Reads images: `{"created": …, "data": [{"b64_json": …}], "usage": {…}}`, or `{"url": …}` for each.
+
+    Args:
+        failures, patience_s: As for `AnswerReader`.
+        model: The model that was asked; the answer does not say.
+    """
+
+    complete = False
+
+    def __init__(self, failures: Failures, *, model: str, patience_s: float | None = None) -> None:
+        super().__init__(failures, patience_s=patience_s)
+        self._model = model
+        self._usage = Usage()
+        self._created: int | None = None
+
+    def _read(self, wire: Wire) -> list[ModelEvent]:
+        images = [MediaDelta(ContentItem(image=_address(image))) for image in wire["data"]]
+        if not images:
+            raise self.failures.wrong("the answer has no image: ask again, or otherwise")
+        used = wire.get("usage") or {}
+        self._usage = Usage(
+            prompt_tokens=count_of(used.get("input_tokens")),
+            completion_tokens=count_of(used.get("output_tokens")),
+            total_tokens=count_of(used.get("total_tokens")),
+        )
+        self._created = count_of(wire.get("created")) or None
+        self.complete = True
+        return list(images)
+
+    def _last(self) -> Iterable[ModelEvent]:
+        yield UsageReported(self._usage)
+        yield ModelFinished("stop", model=self._model, created=self._created)
+
+
+def _address(image: Wire) -> str:
+    """An image of an answer as a `data:` URI or a URL.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    written = image.get("b64_json")
+    if not written:
+        url = image["url"]
+        if not str(url).startswith(("https://", "http://")):
+            raise ValueError("the URL of an image is not one that can be fetched")
+        return str(url)
+    try:
+        head = base64.b64decode(written[:64], validate=True)
+    except binascii.Error as error:
+        raise ValueError("an image is not in base64") from error
+    media_type = media_type_of(head[:16])
+    if not media_type.startswith("image/"):
+        raise ValueError("an image is of an unknown format")
+    return f"data:{media_type};base64,{written}"
