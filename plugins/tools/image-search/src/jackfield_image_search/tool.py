@@ -80,7 +80,7 @@ class ImageSearch(BaseTool):
         if not images:
             raise ToolArgumentError("there is no image in this conversation to search for")
         image = images[min(max(index, 0), len(images) - 1)]
-        if not image.lower().startswith(("https://", "http://")):
+        if not image[:8].lower().startswith(("https://", "http://")):
             raise ToolArgumentError("only an image that was given by its URL can be searched for, and this one was not")
         matches = (await self._provider.ask(self._service, image))[: self.config.max_results]
         if not matches:
