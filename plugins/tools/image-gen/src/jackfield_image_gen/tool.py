@@ -1,0 +1,120 @@
+"""The tool: images that another model makes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.config import ComponentSettings, Config
+from jackfield.errors import ConfigError, ModelServiceError, ToolArgumentError, ToolServiceError
+from jackfield.messages import ContentItem, ModelResponse
+from jackfield.models import BaseChatModel, get_chat_model, media_type_of
+from jackfield.plugins import default_host
+from jackfield.sync import in_worker
+from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
+from jackfield_fetch import FetchConfig, Fetcher
+from jackfield_fetch.images import image_bytes, save_image
+from jackfield_image_gen.plugin import tools
+
+_FOLDER = "tools/image_gen"
+_ENDINGS = {"image/jpeg": ".jpg", "image/tiff": ".tif"}
+
+
+class ImageGenConfig(Config):
+    """Which model makes the images."""
+
+    llm: str | ComponentSettings | None = Field(
+        default=None, description="A model that makes images: 'backend:model', or its configuration"
+    )
+    llm_cfg: ComponentSettings | None = Field(default=None, description="The same as llm, as Qwen-Agent calls it")
+    fetch_cfg: Mapping[str, Any] = Field(
+        default_factory=dict, description="How images that a model gives by URL are fetched; see jackfield-fetch"
+    )
+
+
+class ImageGen(BaseTool):
+    """Has images made by a model, and saves them in the workspace.
+
+    Images that the model gives by URL are fetched, and not from private networks unless `fetch_cfg` allows it.
+    """
+
+    name = "image_gen"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+    raw_argument = "prompt"
+
+    config_class = ImageGenConfig
+    config: ImageGenConfig
+
+    def __init__(self, cfg: ImageGenConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._fetcher = Fetcher(FetchConfig.parse(self.config.fetch_cfg, what=f"{self.name}: fetch_cfg"))
+        self._lock = threading.Lock()
+        self._made: BaseChatModel | None = None
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Make images: a text with their paths in the workspace, then the images.
+
+        Raises:
+            ToolArgumentError: There is nothing to show.
+            ToolServiceError: The model failed or refused, or an image cannot be had or saved.
+            ConfigError: There is no model, or its settings do not fit.
+            PluginError: The model's backend is not installed, or cannot be loaded.
+        """
+        prompt = self.parse_arguments(params)["prompt"].strip()
+        if not prompt:
+            raise ToolArgumentError("there is nothing to make an image of: the prompt is empty")
+        workspace = context.workspace if context else Workspace()
+        # In a thread: what a backend imports takes a while, and the event loop has others to serve.
+        model = await in_worker(self._model)
+        try:
+            answer = await model.acomplete(prompt)
+        except ModelServiceError as error:
+            raise ToolServiceError(error.message, code=error.code) from error
+        addresses = list(_images_of(answer))
+        if not addresses:
+            said = answer.get_content()[:500]
+            raise ToolServiceError(f"{model.address} made no image{f', and said: {said}' if said else ''}")
+        paths = [await self._saved(address, workspace) for address in addresses]
+        text = ContentItem(text=f"Saved in the workspace as {', '.join(paths)}")
+        images = [ContentItem(image=str(workspace.resolve(path))) for path in paths]
+        return ToolResult([text, *images], {"model": model.address, "paths": paths, "usage": _usage(answer)})
+
+    async def aclose(self) -> None:
+        """Close the model's connections; the next call opens new ones."""
+        if self._made is not None:
+            await self._made.aclose()
+
+    async def _saved(self, address: str, workspace: Workspace) -> str:
+        content = await image_bytes(address, self._fetcher)
+        media_type = media_type_of(content[:16])
+        ending = _ENDINGS.get(media_type, f".{media_type.partition('/')[2]}")
+        return await in_worker(save_image, content, workspace, _FOLDER, ending=ending)
+
+    def _model(self) -> BaseChatModel:
+        with self._lock:
+            if self._made is None:
+                given = self.config.llm or self.config.llm_cfg
+                if not given:
+                    raise ConfigError(
+                        f"{self.name} needs a model that makes images: set llm, as in "
+                        f"{{'name': {self.name!r}, 'llm': {{'model_type': 'openai_images', 'model': …}}}}"
+                    )
+                self._made = get_chat_model(given, host=self.host or default_host())
+            return self._made
+
+
+def _images_of(answer: ModelResponse) -> Iterator[str]:
+    """The images of an answer. A path of this machine is not one: a model's answer may not have a file read."""
+    for message in answer.messages:
+        for item in message.items:
+            if item.image and item.image[:8].lower().startswith(("data:", "https://", "http://")):
+                yield item.image
+
+
+def _usage(answer: ModelResponse) -> dict[str, int]:
+    return {"prompt_tokens": answer.usage.prompt_tokens, "completion_tokens": answer.usage.completion_tokens}
