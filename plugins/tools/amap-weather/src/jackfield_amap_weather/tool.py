@@ -1,0 +1,123 @@
+"""The tool: the weather of a place, which Amap knows by its code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.errors import ToolArgumentError
+from jackfield.plugins import default_host
+from jackfield.tools import BaseTool, ToolResult, says_if_not_awaited
+from jackfield_amap_weather.plugin import tools
+from jackfield_backend.keys import KeyRule
+from jackfield_http.service import JSONService, Place, RefusalInAnswerError, ServiceConfig
+
+# Source: https://lbs.amap.com/api/webservice/guide/api/weatherinfo and …/district
+_AMAP = Place("https://restapi.amap.com", KeyRule("AMAP_TOKEN", ("restapi.amap.com",)), parameter="key")
+_WEATHER = "/v3/weather/weatherInfo"
+_DISTRICTS = "/v3/config/district"
+_ADCODE = re.compile(r"\d{6}", re.ASCII)
+_MOST_KNOWN = 1000
+_MOST_SHOWN = 10
+
+
+class AmapWeatherConfig(ServiceConfig):
+    """Where Amap is asked: `url` is the address of the service, without a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _District:
+    name: str
+    adcode: str
+
+
+class AmapWeather(BaseTool):
+    """Gives the weather now. The codes of places are asked of Amap, and kept; nothing is downloaded before."""
+
+    name = "amap_weather"
+    description = tools()[0].description
+    parameters = tools()[0].parameters
+    read_only = True
+    raw_argument = "location"
+
+    config_class = AmapWeatherConfig
+    config: AmapWeatherConfig
+
+    def __init__(self, cfg: AmapWeatherConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._service = JSONService(
+            self.name, _AMAP, self.config, settings=lambda: (self.host or default_host()).settings
+        )
+        self._known: dict[str, str] = {}
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
+        """The weather of a place, in Chinese.
+
+        Raises:
+            ToolArgumentError: There is no such place, or there are several.
+            ToolServiceError: Amap failed or refused.
+            ConfigError: There is no API key, or an address that cannot be used.
+        """
+        location = self.parse_arguments(params)["location"].strip()
+        if not location:
+            raise ToolArgumentError("there is no place to give the weather of: the location is empty")
+        adcode = location if _ADCODE.fullmatch(location) else await self._adcode(location)
+        query = {"city": adcode, "extensions": "base", "output": "JSON"}
+        found = await self._service.ask(_read_weather, path=_WEATHER, query=query)
+        if found is None:
+            raise ToolArgumentError(f"Amap has no weather of {location}: name a city or a district of China")
+        weather, temperature, live = found
+        return ToolResult(f"{location}的天气是{weather}温度是{temperature}度。", {"adcode": adcode, "weather": live})
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        await self._service.aclose()
+
+    async def _adcode(self, location: str) -> str:
+        known = self._known.get(location)
+        if known is None:
+            query = {"keywords": location, "subdistrict": "0", "extensions": "base", "output": "JSON"}
+            known = _only(location, await self._service.ask(_read_districts, path=_DISTRICTS, query=query))
+            self._known[location] = known
+            while len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return known
+
+
+def _read_weather(wire: Any) -> tuple[str, str, dict[str, str]] | None:
+    """What the weather is, the temperature, and all else that is known; None if nothing is."""
+    _check_status(wire)
+    if not wire["lives"] or not wire["lives"][0]:
+        return None
+    live = {str(name): str(value)[:100] for name, value in wire["lives"][0].items()}
+    return live["weather"], live["temperature"], live
+
+
+def _read_districts(wire: Any) -> list[_District]:
+    _check_status(wire)
+    return [_District(str(entry["name"])[:100], str(entry["adcode"])[:6]) for entry in wire["districts"]]
+
+
+def _check_status(wire: Any) -> None:
+    # Amap refuses with HTTP 200, and a text for the status.
+    if wire["status"] != "1":
+        raise RefusalInAnswerError(f"{wire['info']} ({wire.get('infocode', '')})")
+
+
+def _only(location: str, found: list[_District]) -> str:
+    """The code of the one place that is meant.
+
+    Raises:
+        ToolArgumentError: There is none, or there are several of the name.
+    """
+    meant = [one for one in found if one.name == location] or found
+    codes = {one.adcode: one.name for one in meant if _ADCODE.fullmatch(one.adcode)}
+    if not codes:
+        raise ToolArgumentError(f"Amap knows no place {location}: give the Chinese name of a city or district of China")
+    if len(codes) > 1:
+        some = ", ".join(f"{name} {code}" for code, name in list(codes.items())[:_MOST_SHOWN])
+        raise ToolArgumentError(f"there are several places {location}: call again with the adcode of one: {some}")
+    return next(iter(codes))
