@@ -1,0 +1,170 @@
+"""What code can do in the sandbox, and what it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pydantic_monty
+import pytest
+
+from jackfield.errors import SandboxError
+from jackfield.plugins import default_host
+from jackfield.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, choose_sandbox
+from jackfield_monty.sandbox import MontySandbox
+
+
+def ran(code: str, *, cfg: dict[str, Any] | None = None, **more: Any) -> CodeResult:
+    return asyncio.run(MontySandbox(cfg).run_code(code, **more))
+
+
+def test_it_is_chosen_by_name_and_covers_all_risks() -> None:
+    sandbox = choose_sandbox("monty", CodeSandbox, host=default_host())
+    assert isinstance(sandbox, MontySandbox)
+    assert sandbox.protection().covers == set(RISKS)
+
+
+ESCAPES = [
+    "import subprocess\nsubprocess.run(['id'])",
+    "import os\nos.system('id')",
+    "import os\nos.fork()",
+    "import os\nos.kill(1, 9)",
+    "import os\nos.environ['HOME']",
+    "import os\nos.getenv('HOME') + ''",
+    "import os\nos.listdir('/')",
+    "import os\nos.symlink('/etc/passwd', 'x')",
+    "import pathlib\npathlib.Path('/etc/passwd').read_text()",
+    "open('/proc/self/environ').read()",
+    "open('made', 'w').write('x')",
+    "import socket\nsocket.socket()",
+    "import urllib.request",
+    "import ctypes",
+    "import importlib",
+    "import sys\nsys.modules['os']",
+    "().__class__.__bases__[0].__subclasses__()",
+    "(lambda: 0).__globals__",
+    "(lambda: 0).__code__",
+    "__import__('os')",
+    "__builtins__",
+    "globals()",
+    "eval(\"__import__('os')\")",
+    "getattr((), '__cl' + 'ass__').__mro__",
+    "input()",
+    "breakpoint()",
+]
+
+
+@pytest.mark.parametrize("code", ESCAPES)
+def test_nothing_leads_out(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = ran(code, limits=Limits(wall_s=30))
+    assert done.value is None
+    assert done.error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("while True: pass", "TimeoutError"),
+        ("10 ** 10_000_000", ""),
+        ("x = 'a' * 10**9", "MemoryError"),
+        ("x = []\nwhile True: x.append('a' * 1000)", "MemoryError"),
+        ("def f(): f()\nf()", "RecursionError"),
+        ("for i in range(10**9): print('x' * 100)", "printed more than 1,000 characters"),
+        ("raise SystemExit", "SystemExit"),
+        ("'\ud800'", "SyntaxError"),
+        ("1\0", "SyntaxError"),
+        ("(" * 90_000, "SyntaxError"),
+        ("x = " + "[" * 40_000 + "]" * 40_000, ""),
+        ("x = []\nfor i in range(5000): x = [x]\nx", "nested"),
+        ("x" * 100_001, "more than 100,000 characters"),
+    ],
+)
+def test_code_that_takes_too_much_is_an_error_in_words(code: str, says: str) -> None:
+    limits = Limits(wall_s=30, cpu_s=1, memory_bytes=50 << 20)
+    done = ran(code, cfg={"max_output_chars": 1000}, limits=limits)
+    assert says in done.error
+    assert 0 < len(done.error) < 5000
+    assert len(done.stdout) <= 1000
+
+
+def test_time_that_code_sleeps_counts_too() -> None:
+    done = ran("import time\nwhile True: time.sleep(1)", limits=Limits(wall_s=0.2))
+    assert done.error == "TimeoutError: the code was ended after 0.2 s"
+
+
+def test_what_was_printed_before_an_error_comes_back_with_it() -> None:
+    done = ran("import sys\nprint('out')\nprint('err', file=sys.stderr)\nprint('end')\n1 / 0")
+    assert done.stdout == "out\nerr\nend\n"
+    assert "line 5" in done.error
+    assert "ZeroDivisionError" in done.error
+
+
+def test_a_value_that_only_monty_knows_comes_back_as_text() -> None:
+    value: Any = ran("class A:\n  pass\n[A(), {'f': print}, (1, 2.5, None), {3}, b'x', 10**30]").value
+    assert isinstance(value[0], str)
+    assert isinstance(value[1]["f"], str)
+    assert value[2:] == [(1, 2.5, None), {3}, b"x", 10**30]
+
+
+def test_values_that_are_not_plain_are_the_callers_error() -> None:
+    with pytest.raises(ValueError, match="cannot be given such a value"):
+        ran("x", values={"x": object()})
+
+
+def test_many_pieces_of_code_at_once_each_have_their_own_world() -> None:
+    async def all_of_them() -> list[CodeResult]:
+        sandbox = MontySandbox()
+        return await asyncio.gather(
+            *(sandbox.run_code(f"x = {number}\nprint(x)\nx * 2", limits=Limits(wall_s=60)) for number in range(12))
+        )
+
+    assert asyncio.run(all_of_them()) == [CodeResult(number * 2, f"{number}\n") for number in range(12)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_cancelling_leaves_no_process() -> None:
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(MontySandbox().run_code("print('here')\nwhile True: pass"))
+        while not children() - before and not task.done():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    before = children()
+    asyncio.run(cancelled())
+    while children() - before:  # it was killed, and is waited for by a thread of Monty's
+        time.sleep(0.01)
+
+
+def children() -> set[str]:
+    """The processes of Monty that this one has started, those that have ended and were not waited for included."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except OSError:  # it has ended
+            continue
+        if "(monty" in name and rest.split()[1] == str(os.getpid()):
+            found.add(stat.parent.name)
+    return found
+
+
+def test_without_monty_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    with pytest.raises(SandboxError, match="pip install --upgrade --force-reinstall pydantic-monty"):
+        MontySandbox().protection()
+
+
+def test_a_program_that_is_not_there_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    gone = functools.partial(pydantic_monty.AsyncMonty, binary_path=tmp_path / "gone")
+    monkeypatch.setattr(pydantic_monty, "AsyncMonty", gone)
+    with pytest.raises(SandboxError, match="monty does not start"):
+        ran("1")
