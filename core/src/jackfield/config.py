@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeGuard, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -344,7 +344,12 @@ class AgentConfig(Config):
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
     llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
     function_list: tuple[str | ComponentSettings, ...] = Field(
-        default=(), description="Names or addresses of tools, or dicts of `name` and settings"
+        default=(),
+        description="Names or addresses of tools, dicts of `name` and settings, or agents: dicts with `agent` as here",
+    )
+    handoffs: tuple[ComponentSettings, ...] = Field(
+        default=(),
+        description="Agents that can take the conversation over, as here; `history` is all, or the last question",
     )
     system_message: str = Field(default="", description="Put before the caller's system message")
     name: str | None = Field(default=None, description="Its name, for people and for other agents")
@@ -367,6 +372,16 @@ class AgentConfig(Config):
         """What this says about a tool, by the name that it has here: its own settings, over those about documents."""
         entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
         return {**(self.rag_cfg or {}), **next(entries, {})}
+
+    @property
+    def agents(self) -> list[dict[str, Any]]:
+        """The agents inside this one, each as one of these, with `history` if it is a hand-off."""
+        return [*filter(is_agent, self.function_list), *self.handoffs]
+
+
+def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
+    """Whether an entry of a list of tools is an agent."""
+    return isinstance(entry, dict) and "agent" in entry
 
 
 __getattr__, _ = fetching(__name__, {}, moved={"RAGConfig": "jackfield_documents"})

@@ -237,6 +237,14 @@ class ApprovalDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOff:
+    """From here on, the agent `to` has the conversation, in the same run and within the same limits."""
+
+    by: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseReplaced:
     """The whole response of the run so far: from agents that yield whole lists instead of deltas."""
 
@@ -281,6 +289,7 @@ AgentEvent: TypeAlias = (
     | ToolFinished
     | ApprovalNeeded
     | ApprovalDecided
+    | HandedOff
     | ResponseReplaced
     | TurnFinished
     | RunFinished
@@ -292,7 +301,8 @@ AgentEvent: TypeAlias = (
 class RunEvent:
     """An event of a run, with its place: which run, its number in it (1, 2, 3 …), which agent, how deep.
 
-    `depth` is 0 for the agent that was asked, 1 for an agent it asked, and so on.
+    `depth` is 0 for the agent that was asked, 1 for an agent it asked, and so on. An agent that another one asked has a
+    run of its own, with its own id and numbers; its events stand between those of the run that waits for it.
     """
 
     run_id: str

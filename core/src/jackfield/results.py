@@ -17,6 +17,7 @@ from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
     ApprovalNeeded,
+    HandedOff,
     ModelEvent,
     ModelFinished,
     PluginEvent,
@@ -24,6 +25,7 @@ from jackfield.events import (
     RunFinished,
     StopReason,
     ToolFinished,
+    TurnFinished,
 )
 from jackfield.messages import ASSISTANT, FinishReason, FunctionCall, Message, Usage, basename_of
 from jackfield.streams import closing
@@ -85,13 +87,15 @@ class RunResult(Generic[T]):
     Attributes:
         messages: The new messages: the model's answers, its calls, and their results.
         history: The whole conversation: the question and `messages`. To continue: `ask(…, history=result.history)`.
-        usage: What it cost, in tokens and, if the price is known, in money.
+        usage: What it cost, in tokens and, if the price is known, in money; with all agents that were asked on the way.
         stop_reason: Why it ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
         finish_reason: Why the model's last answer ended; `length` means that it was cut off.
         sources: The documents and pages that the model was shown, in order, each once.
         waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
         run_id: The run's id, as in its events; '' for a model without an agent.
         seconds: How long it took.
+        path: The names of the agents that had the conversation, in order; more than one after hand-offs.
+        usage_by_agent: What each agent of a tree has used, by its name; with the cost, if it is known.
     """
 
     messages: tuple[Message, ...]
@@ -103,6 +107,8 @@ class RunResult(Generic[T]):
     waiting: Mapping[str, FunctionCall] = field(default_factory=dict)
     run_id: str = ""
     seconds: float = 0.0
+    path: tuple[str, ...] = ()
+    usage_by_agent: Mapping[str, Usage] = field(default_factory=dict)
     data: T | _Missing = _MISSING
 
     @property
@@ -144,6 +150,8 @@ class RunResult(Generic[T]):
             "messages": [message.model_dump(mode="json") for message in self.messages],
             "run_id": self.run_id,
             "seconds": round(self.seconds, 3),
+            "path": list(self.path),
+            "usage_by_agent": {name: usage.model_dump(mode="json") for name, usage in self.usage_by_agent.items()},
         }
 
     def __str__(self) -> str:
@@ -194,10 +202,29 @@ class ResultFold:
         self._finish_reason: FinishReason | None = None
         self._waiting: dict[str, FunctionCall] = {}
         self._finished: RunFinished | None = None
+        self._run_id = ""
+        self._path: list[str] = []
+        self._turns: list[tuple[str, Usage]] = []
 
-    def feed(self, event: ModelEvent | AgentEvent) -> None:
-        """Take one event."""
+    def feed(self, event: ModelEvent | AgentEvent | RunEvent) -> None:
+        """Take one event; with its place, it may also be one of an agent below."""
+        if not isinstance(event, RunEvent):
+            self._feed(event)
+            return
+        placed, event = event, event.event
+        if not self._run_id:
+            self._run_id, self._path = placed.run_id, [placed.agent]
+        if isinstance(event, TurnFinished):
+            self._turns.append((placed.agent, event.usage))
+        if placed.run_id == self._run_id:
+            self._feed(event)
+        elif isinstance(event, PluginEvent | ToolFinished):
+            self._feed(event)  # for its sources
+
+    def _feed(self, event: ModelEvent | AgentEvent) -> None:
         match event:
+            case HandedOff():
+                self._path.append(event.to)
             case ModelFinished():
                 self._finish_reason = event.reason
             case PluginEvent():
@@ -233,12 +260,22 @@ class ResultFold:
             waiting=self._waiting,
             run_id=run_id,
             seconds=time.monotonic() - self._began,
+            path=tuple(self._path),
+            usage_by_agent=self._usage_by_agent(end.usage),
             data=read(text_of_answer(end.messages)) if is_there else _MISSING,
         )
+
+    def _usage_by_agent(self, whole: Usage) -> dict[str, Usage]:
+        names = dict.fromkeys(name for name, _ in self._turns)
+        if len(names) < 2:  # the sum is known
+            return dict.fromkeys(names, whole)
+        return {name: sum((usage for agent, usage in self._turns if agent == name), Usage()) for name in names}
 
 
 class RunStream(Generic[T]):
     """The events of one run, as they happen, and its `result` at their end.
+
+    An event of an agent that another one asked comes as a `RunEvent`, with its agent and depth; all others as they are.
 
     It is read once: by `async for`, or by `for` where no event loop runs. Whoever leaves it early closes it, by
     `async with` or `aclose`; a plain `for` does so by itself.
@@ -249,7 +286,7 @@ class RunStream(Generic[T]):
         self._asked = asked
         self._read = read
         self._result: RunResult[T] | None = None
-        self._reading: AsyncGenerator[ModelEvent | AgentEvent] | None = None
+        self._reading: AsyncGenerator[ModelEvent | AgentEvent | RunEvent] | None = None
 
     @property
     def result(self) -> RunResult[T]:
@@ -262,13 +299,13 @@ class RunStream(Generic[T]):
             raise RuntimeError(_NOT_YET)
         return self._result
 
-    def __aiter__(self) -> AsyncIterator[ModelEvent | AgentEvent]:
+    def __aiter__(self) -> AsyncIterator[ModelEvent | AgentEvent | RunEvent]:
         if self._reading is not None:
             raise RuntimeError("the events of a run are read once: ask again, or keep what you need")
         self._reading = self._events_told()
         return self._reading
 
-    def __iter__(self) -> Iterator[ModelEvent | AgentEvent]:
+    def __iter__(self) -> Iterator[ModelEvent | AgentEvent | RunEvent]:
         return sync.iterate(aiter(self))
 
     async def aclose(self) -> None:
@@ -284,11 +321,15 @@ class RunStream(Generic[T]):
     ) -> None:
         await self.aclose()
 
-    async def _events_told(self) -> AsyncGenerator[ModelEvent | AgentEvent]:
-        fold = ResultFold(self._asked)
+    async def _events_told(self) -> AsyncGenerator[ModelEvent | AgentEvent | RunEvent]:
+        fold, run_id = ResultFold(self._asked), ""
         async with closing(self._events) as events:
             async for event in events:
-                fold.feed(event.event)
+                fold.feed(event)
+                run_id = run_id or event.run_id
+                if event.run_id != run_id:
+                    yield event
+                    continue
                 if isinstance(event.event, RunFinished):
-                    self._result = fold.result(self._read, run_id=event.run_id)
+                    self._result = fold.result(self._read, run_id=run_id)
                 yield event.event

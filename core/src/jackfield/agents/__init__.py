@@ -2,11 +2,12 @@
 
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
+from jackfield.agents._below import AgentTool, run_below
 from jackfield.agents._create import create_agent
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Response, Run, RunView
+from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
@@ -14,12 +15,15 @@ from jackfield.tools._toolset import ToolEntry
 __all__ = [
     "Agent",
     "AgentOptions",
+    "AgentTool",
     "BasicAgent",
     "CancelToken",
     "Event",
     "FnCallAgent",
+    "Handoff",
     "Response",
     "Run",
+    "RunAbove",
     "RunOptions",
     "RunView",
     "Spent",
@@ -27,6 +31,7 @@ __all__ = [
     "create_agent",
     "load_agent_config",
     "open_calls",
+    "run_below",
     "text_of",
     "with_calls_closed",
 ]

@@ -11,12 +11,14 @@ from jackfield import sync
 from jackfield.agents import _asking as asking
 from jackfield.agents import _compat as compat
 from jackfield.agents._asking import RunOptions
+from jackfield.agents._below import AgentTool
+from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
 from jackfield.agents._output import Wanted, ending_in
-from jackfield.agents._run import Event, Response, Run, RunView, new_run_id
+from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
-from jackfield.events import RunEvent, RunFailed, RunFinished, RunStarted
+from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     USER,
     Message,
@@ -45,6 +47,7 @@ from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 LEFT_TEXT = "the run was abandoned before it ended"
+_PLACED = (RunEvent, HandedOff)  # a union would be made for each event
 
 
 class AgentOptions(TypedDict, total=False):
@@ -58,6 +61,7 @@ class AgentOptions(TypedDict, total=False):
     tool_timeout_s: float
     workspace: Workspace | str | None
     observers: Sequence[str | Observer]
+    handoffs: Sequence[Agent | Handoff]
     host: PluginHost | None
 
 
@@ -83,11 +87,13 @@ class Agent:
         extra_generate_cfg: Options for its model; they override the model's own.
         tool_timeout_s: The time-out for tools that set none themselves.
         workspace: Where its tools write files.
-        observers: Observers, or names of installed ones, that get every event, in addition to the enabled ones.
+        observers: Observers, or names of installed ones, that get every event, in addition to the enabled ones. Events
+            of agents that it asks go to the observers of those.
+        handoffs: Agents to which its model can hand the conversation over.
         host: Where names are looked up.
 
     Raises:
-        ConfigError: Two tools have the same name, or an entry is not a tool.
+        ConfigError: Two tools have the same name, an entry is not a tool, or the agent hands off to itself.
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
@@ -111,6 +117,7 @@ class Agent:
         tool_timeout_s: float = DEFAULT_TIMEOUT_S,
         workspace: Workspace | str | None = None,
         observers: Sequence[str | Observer] = (),
+        handoffs: Sequence[Agent | Handoff] = (),
         host: PluginHost | None = None,
     ) -> None:
         if type(self)._events is Agent._events and type(self)._run is Agent._run:
@@ -131,6 +138,9 @@ class Agent:
             self.toolsets: list[Toolset] = []  # those that are made for each run
             for entry in checked_list(function_list or (), "function_list", "tools"):
                 self._init_tool(entry)
+            self.handoffs = checked_handoffs(handoffs, self)
+            for transfer in transfer_tools(self.handoffs):
+                self._init_tool(transfer)
             if self.toolsets and type(self)._run is not Agent._run:
                 raise ConfigError(
                     f"{type(self).__name__} writes `_run`, which cannot use tools that are made for each run, as those "
@@ -161,6 +171,7 @@ class Agent:
         deps: object = None,
         output: Output[Any] | Form[Any] = None,
         attempts: int = 3,
+        above: RunAbove | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
         """Run, and yield every event as it happens, with its place; `stream` yields plain events, and has the result.
@@ -179,6 +190,7 @@ class Agent:
             output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
                 Schema. An answer that does not fit is sent back with the reasons.
             attempts: How often the model may answer until the data fits.
+            above: The run that waits for this one, whose limits hold for both; see `run_below`.
             options: Options of the agent kind, which names them in `run_options`.
 
         Raises:
@@ -196,6 +208,7 @@ class Agent:
         )
         run.resume, run.approve = resume is not False, approve
         run.answers = resume if isinstance(resume, Mapping) else {}
+        run.above, depth = above, 0 if above is None else above.depth + 1
         if lang:  # what a caller says wins; what was only found, a processor may know better
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         run.start_clock()
@@ -204,22 +217,27 @@ class Agent:
         number = 1
         ended = False
         try:
-            yield self._told(RunEvent(run.id, 1, label, 0, RunStarted(history)))
+            yield self._told(RunEvent(run.id, 1, label, depth, RunStarted(history)))
             async with closing(self._events_ending_in(form, run, attempts)) as events:
                 async for event in events:
+                    if isinstance(event, _PLACED):
+                        if isinstance(event, RunEvent):  # of an agent below: it has its place, and its observers
+                            yield event
+                            continue
+                        label = event.to
                     number += 1
-                    numbered = RunEvent(run.id, number, label, 0, event)
+                    numbered = RunEvent(run.id, number, label, depth, event)
                     if observed:
                         ended = isinstance(event, RunFinished)
                         self._told(numbered)
                     yield numbered
         except Exception as error:
-            yield self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(str(error), type(error).__name__)))
+            yield self._told(RunEvent(run.id, number + 1, label, depth, RunFailed(str(error), type(error).__name__)))
             raise
         except BaseException as error:
             # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
             if not ended:
-                self._told(RunEvent(run.id, number + 1, label, 0, RunFailed(LEFT_TEXT, type(error).__name__)))
+                self._told(RunEvent(run.id, number + 1, label, depth, RunFailed(LEFT_TEXT, type(error).__name__)))
             raise
         finally:
             if own_resources:
@@ -259,7 +277,7 @@ class Agent:
         """
         view = RunView(self.name)
         async for event in self.astream(messages, **options):
-            view.feed(event.event)
+            view.feed(event)
         return view.response(dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[RunOptions]) -> sync.Stream[Response]:
@@ -275,7 +293,7 @@ class Agent:
 
         def lists(batches: Iterator[list[RunEvent]]) -> Iterator[Response]:
             for batch in batches:
-                changed = [view.feed(event.event) for event in batch]
+                changed = [view.feed(event) for event in batch]
                 if any(changed):
                     yield view.response(dicts=dicts)
 
@@ -290,6 +308,23 @@ class Agent:
 
     # For subclasses in Qwen-Agent's way.
     _call_llm, _call_tool, _detect_tool = compat.call_llm, compat.call_tool, compat.detect_tool
+
+    def as_tool(
+        self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
+    ) -> AgentTool:
+        """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
+
+        Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
+        turns are each agent's own. Calls that need approval are put to the other's `approve`.
+
+        Args:
+            name, description: Those of the tool; the agent's own if None.
+            timeout_s: How long it may take; None for the other agent's `tool_timeout_s`.
+
+        Raises:
+            ConfigError: It has no name or no description, or one that a tool cannot have.
+        """
+        return AgentTool(self, name=name, description=description, timeout_s=timeout_s)
 
     # --- parts ---
 
@@ -363,6 +398,7 @@ class Agent:
             config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
             cancel=cancel,
             options=options,
+            agent=self,
         )
 
     def _toolbox(self, context: ToolContext[Any]) -> Toolbox:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Unpack, overload
 
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.config import AgentConfig, Config, LLMConfig
+from jackfield.agents._run import Handoff
+from jackfield.config import AgentConfig, Config, LLMConfig, checked_list, is_agent
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
@@ -75,7 +76,7 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
-    agent = agent_class(host=host, **options)
+    agent = agent_class(host=host, **_with_agents(options, host))
     reads_files = agent.toolsets or any(one.safety().file_access for one in agent.function_map.values())
     if agent.files and kind in _CORE_KINDS and not reads_files:
         raise ConfigError(
@@ -85,13 +86,41 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
     return agent
 
 
+def _with_agents(options: Mapping[str, Any], host: PluginHost) -> dict[str, Any]:
+    """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
+    made = dict(options)
+    around = {key: options[key] for key in ("llm",) if options.get(key) is not None}
+
+    def inside(entry: Mapping[str, Any]) -> Agent:
+        return _created(entry, host, {} if entry.get("llm") else around)
+
+    if any(map(is_agent, tools := made.get("function_list") or ())):
+        made["function_list"] = [inside(entry).as_tool() if is_agent(entry) else entry for entry in tools]
+    if handoffs := made.get("handoffs"):
+        made["handoffs"] = [
+            _handoff(entry, inside) if isinstance(entry, Mapping) else entry
+            for entry in checked_list(handoffs, "handoffs", "agents")
+        ]
+    return made
+
+
+def _handoff(entry: Mapping[str, Any], inside: Callable[[Mapping[str, Any]], Agent]) -> Handoff:
+    history = entry.get("history", "all")
+    if history not in ("all", "question"):
+        raise ConfigError(f"the history of a hand-off must be 'all' or 'question', not {history!r}")
+    return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
+
+
 def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
     """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
     wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
     if config.llm is not None:
         wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
-    wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list]
+    wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry)]
     owners: set[str] = set()
+    for entry in config.agents:
+        inside = {key: value for key, value in entry.items() if key in AgentConfig.model_fields}
+        owners.update(_lacking(AgentConfig.parse(inside), host))
     for component in wanted:  # it grows while it is walked
         known = known_components().get(component)
         kind, _, name = component.partition(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from jackfield.agents._base import Agent
+from jackfield.agents._handoffs import handed_on
 from jackfield.agents._run import Event, Run
 
 
@@ -19,4 +20,5 @@ class FnCallAgent(Agent):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
-        return self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox).events(run)
+        loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
+        return handed_on(self, run, loop.events(run)) if self.handoffs else loop.events(run)

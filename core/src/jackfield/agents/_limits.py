@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from jackfield.config import Limits
 from jackfield.errors import ConfigError
-from jackfield.events import StopReason
+from jackfield.events import AgentEvent, ModelEvent, RunEvent, StopReason, ToolFinished, ToolStarted, TurnFinished
 from jackfield.messages import Usage
 
 
@@ -26,6 +26,19 @@ class Spent:
         """After some more tool calls."""
         return replace(self, tool_calls=self.tool_calls + count)
 
+    def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
+        """After an event of the run, or of one below it, whose turns are its own."""
+        match event:
+            case TurnFinished():
+                return self.plus_turn(event.usage)
+            case ToolFinished():
+                return self.plus_calls(1)
+            case RunEvent(event=TurnFinished(usage=usage)):
+                return replace(self, usage=self.usage + usage)
+            case RunEvent(event=ToolStarted()):
+                return self.plus_calls(1)
+        return self
+
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
     """The limit that forbids another request to a model, or None.
@@ -35,6 +48,15 @@ def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
     """
     if limits.turns is not None and spent.turns >= limits.turns:
         return "turn_limit"
+    return budget_reached(spent, limits)
+
+
+def budget_reached(spent: Spent, limits: Limits) -> StopReason | None:
+    """The limit of tokens or of money that forbids another request, to any model of a tree of agents; or None.
+
+    Raises:
+        ConfigError: As for `limit_reached`.
+    """
     if limits.tokens is not None and spent.usage.total_tokens >= limits.tokens:
         return "token_limit"
     if limits.cost is not None and spent.turns:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from jackfield.agents._decide import Action, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Run
+from jackfield.agents._run import Event, Run, RunAbove
 from jackfield.errors import ModelServiceError
 from jackfield.events import (
     ApprovalNeeded,
@@ -99,9 +99,13 @@ class Loop:
         return action
 
     def _decided(self, run: Run, state: _State, names: frozenset[str] = frozenset()) -> Action:
-        return decide(
+        action = decide(
             state.history, state.spent, run.limits, needs_approval=names, resume=run.resume, answered=run.answers
         )
+        if run.above is not None and not isinstance(action, Finish):
+            reached = run.above.reached(len(action.calls) if isinstance(action, RunTools) else 0)
+            return Finish(reached) if reached else action
+        return action
 
     async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
@@ -137,7 +141,8 @@ class Loop:
     async def _call_tools(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
         state.spent = state.spent.plus_calls(len(calls))
         results: dict[int, Message] = {}
-        context = replace(run.context, messages=tuple(state.history))
+        above = RunAbove(run, state.spent)
+        context = replace(run.context, messages=tuple(state.history), run=above)
         try:
             answers = {} if state.spent.turns else run.answers
             work = self.executor.run(calls, context, approve=run.approve or self.approve, answers=answers)
@@ -147,6 +152,7 @@ class Loop:
                         results[event.index] = event.message
                     yield event
         finally:
+            state.spent = above.spent
             state.history += [results[index] for index in sorted(results)]
 
 

@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Run
 from jackfield.config import GenerateConfig
 from jackfield.errors import InvalidAnswerError
-from jackfield.events import RetryScheduled, RunFinished, ToolFinished, TurnFinished
+from jackfield.events import RetryScheduled, RunFinished
 from jackfield.jsonschemas import response_format
 from jackfield.messages import USER, Message, with_system_text
 from jackfield.models._structured import Form, MisfitError, asking_text, sent_back_text
@@ -60,7 +59,7 @@ async def ending_in(
                 if isinstance(event, RunFinished):
                     end = event
                     break
-                spent = _after(spent, event)
+                spent = spent.plus(event)
                 yield event
         if end is None:  # an agent kind that ends without a word: nothing can be read from it
             return
@@ -85,15 +84,6 @@ def _problem(form: Form[T], end: RunFinished) -> str:
     except MisfitError as misfit:
         return str(misfit)
     return ""
-
-
-def _after(spent: Spent, event: Event) -> Spent:
-    match event:
-        case TurnFinished():
-            return spent.plus_turn(event.usage)
-        case ToolFinished():
-            return spent.plus_calls(1)
-    return spent
 
 
 def _no_answer(attempts: int, problem: str, end: RunFinished) -> InvalidAnswerError:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._notebook import markdown_of, show
-from jackfield.agents._limits import Spent
+from jackfield.agents._limits import Spent, budget_reached
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
     FunctionCallDelta,
+    HandedOff,
     MediaDelta,
     ModelEvent,
     ReasoningDelta,
     ResponseReplaced,
+    RunEvent,
     RunFinished,
     StopReason,
     StreamReset,
@@ -26,16 +28,58 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message, Usage, as_messages
+from jackfield.messages import Message, Messages, Usage, as_messages
 from jackfield.models._fold import Fold
 from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
-from jackfield.tools._base import ToolContext
+from jackfield.tools._base import CallingRun, ToolContext
 from jackfield.tools._executor import Approve
 from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
-Event = ModelEvent | AgentEvent
+Event = ModelEvent | AgentEvent | RunEvent
+"""What an agent's `_events` yields; a `RunEvent` is one of an agent that it has asked."""
+
+
+class RunningAgent(Protocol):
+    """An agent, as its run knows it."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def system_message(self) -> str: ...
+
+    @property
+    def handoffs(self) -> Sequence[Handoff]: ...
+
+    def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]: ...
+
+    def _events(self, run: Run) -> AsyncIterator[Event]: ...
+
+    def _make_run(self, history: tuple[Message, ...], lang: Lang, **options: Any) -> Run: ...
+
+
+HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """An agent that takes a conversation over from another one.
+
+    Attributes:
+        agent: Which; it needs a name and a description.
+        history: What it sees of the conversation: `all`, only the last `question`, or what a function makes of it. The
+            history of the result has everything all the same.
+        tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
+    """
+
+    agent: RunningAgent
+    history: Literal["all", "question"] | HistoryFilter = "all"
+    tool_name: str = ""
 
 
 def new_run_id() -> str:
@@ -62,6 +106,10 @@ class Run:
         spent: What it has already used, if it continues another run.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: Other options that the caller passed to `run`, for the agent kind.
+        agent: Whose run it is.
+        above: The run that waits for this one, if another agent has asked.
+        path: The agents that had the conversation before, in this run.
+        handoff: Where it goes next.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -78,6 +126,10 @@ class Run:
     spent: Spent = field(default_factory=Spent)
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    agent: RunningAgent | None = None
+    above: RunAbove | None = None
+    path: tuple[RunningAgent, ...] = ()
+    handoff: Handoff | None = None
 
     def start_clock(self) -> None:
         """Begin to count the time limit."""
@@ -89,6 +141,41 @@ class Run:
         if self.ends_at is None and self.cancel is None:
             return events
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
+
+
+@dataclass(slots=True, eq=False)
+class RunAbove(CallingRun):
+    """A run that waits for agents it has asked: how much they may use together, and what takes their events.
+
+    Attributes:
+        run: The run that waits.
+        spent: What it has used, with all that runs below it.
+    """
+
+    run: Run
+    spent: Spent
+
+    @property
+    def depth(self) -> int:
+        """How deep the run is; 0 for the agent that was asked."""
+        return 0 if self.run.above is None else self.run.above.depth + 1
+
+    def reached(self, calls: int) -> StopReason | None:
+        """The limit of this run, or of one above it, that forbids a run below to go on with so many tool calls.
+
+        Turns are not among them: they are each agent's own.
+        """
+        limits = self.run.limits
+        if calls and limits.tool_calls is not None and self.spent.tool_calls + calls > limits.tool_calls:
+            return "tool_call_limit"
+        found = None if calls else budget_reached(self.spent, limits)
+        return found or (self.run.above.reached(calls) if self.run.above else None)
+
+    def count(self, event: RunEvent) -> None:
+        """An event of a run below was seen; for those of the run itself and all above it."""
+        self.spent = self.spent.plus(event)
+        if self.run.above is not None:
+            self.run.above.count(event)
 
 
 class Response(list[Any]):
@@ -115,6 +202,7 @@ class RunView:
 
     def __init__(self, name: str | None = None) -> None:
         self._name = name
+        self._run_id = ""
         self._done: list[Message] = []
         self._answer: Fold | None = None
         self._results: dict[int, Message] = {}
@@ -122,8 +210,17 @@ class RunView:
         self.finished: RunFinished | None = None
 
     def feed(self, event: Event) -> bool:
-        """Take one event; says whether the messages changed."""
+        """Take one event; says whether the messages changed. Those of agents that were asked below change nothing."""
+        if isinstance(event, RunEvent):
+            self._run_id = self._run_id or event.run_id
+            return event.run_id == self._run_id and self._feed(event.event)
+        return self._feed(event)
+
+    def _feed(self, event: ModelEvent | AgentEvent) -> bool:
         match event:
+            case HandedOff():
+                self._name = event.to
+                return False
             case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta() | StreamReset():
                 self._answer = self._answer or Fold(name=self._name)
                 self._answer.feed(event)

@@ -37,10 +37,21 @@ def _config_of(file: Path) -> AgentConfig:
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
     config = AgentConfig.parse(table, what=str(file))
+    # What a file names is beside it, wherever it is read from.
+    for entry in config.agents:
+        _place_files(file, entry)
     if not config.files:
         return config
-    # What a file names is beside it, wherever it is read from.
     return config.model_copy(update={"files": tuple(_beside(file, name) for name in config.files)})
+
+
+def _place_files(file: Path, agent: dict[str, Any]) -> None:
+    if isinstance(files := agent.get("files"), list):
+        agent["files"] = [_beside(file, name) if isinstance(name, str) else name for name in files]
+    for key in ("function_list", "handoffs"):
+        for entry in agent.get(key) or ():
+            if isinstance(entry, dict):
+                _place_files(file, entry)
 
 
 def _beside(file: Path, name: str) -> str:

@@ -14,6 +14,7 @@ from jackfield.config import Config, Lang
 from jackfield.configured import Configured
 from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
+from jackfield.events import RunEvent
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import ContentItem, Message
 from jackfield.plugins._host import PluginHost
@@ -46,6 +47,17 @@ class ToolResult:
 ToolOutput: TypeAlias = "str | list[ContentItem] | ToolResult | Any"
 
 
+def _drop(_: RunEvent) -> None:
+    """Outside of a turn, nobody reads it."""
+
+
+@dataclass(slots=True, eq=False)
+class CallingRun:
+    """The run that makes a call, for tools that are agents themselves; `emit` takes the events of theirs."""
+
+    emit: Callable[[RunEvent], None] = field(default=_drop, kw_only=True)
+
+
 def _report_to_log(text: str) -> None:
     _log.debug("%s", text)
 
@@ -70,6 +82,7 @@ class ToolContext(Generic[Deps]):
         ask: Asks for approval of something that comes up during the call, as before a call of a tool that needs it;
             the argument is shown in place of the call's arguments. False if nobody can be asked.
         deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
+        run: The run that makes the call; None outside of one.
     """
 
     run_id: str = ""
@@ -83,6 +96,7 @@ class ToolContext(Generic[Deps]):
     report: Callable[[str], None] = _report_to_log
     ask: Callable[[Mapping[str, object]], Awaitable[bool]] = _nobody_agrees
     deps: Deps = cast(Any, None)  # noqa: RUF009 - a plain None
+    run: CallingRun | None = None
 
 
 class BaseTool(Configured, ABC):

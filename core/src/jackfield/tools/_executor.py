@@ -19,7 +19,7 @@ from typing import Any
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError, ToolTimeoutError
-from jackfield.events import ApprovalDecided, ToolFinished, ToolProgress, ToolStarted
+from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
@@ -130,7 +130,7 @@ class ToolExecutor:
         *,
         approve: Approve | None = None,
         answers: Mapping[str, bool] = NO_ANSWERS,
-    ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished]:
+    ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
         """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
 
         Approvals are asked for first, one call after the other. Closing the generator cancels what still runs.
@@ -142,6 +142,8 @@ class ToolExecutor:
             answers: Decisions that were already made about these calls, by their ids.
         """
         turn = Turn(self._failed)
+        if context.run is not None:
+            context.run.emit = turn.events.put_nowait
         ready_calls = []
         for planned in calls:
             prepared = await self._prepare(planned, context, approve or self._approve, answers.get(planned.call_id))

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from jackfield.events import ApprovalDecided, ToolFinished, ToolProgress, ToolStarted
+from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import FunctionCall
 from jackfield.tools._foreign import Apart, Outcome, end
 
-_Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished]"
+_Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]"
 
 
 @dataclass(frozen=True, slots=True)

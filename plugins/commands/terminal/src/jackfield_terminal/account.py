@@ -31,7 +31,7 @@ class Account:
 
     def see(self, event: RunEvent) -> None:
         """Take one event."""
-        if self._began is None or event.run_id != self.run_id:
+        if self._began is None or (event.depth == 0 and event.run_id != self.run_id):
             self._began, self.run_id, self.end = self.clock(), event.run_id, None
         match event.event:
             case TurnStarted():

@@ -90,7 +90,7 @@ class Conversation:
             try:
                 for event in sync.iterate(events):
                     screen.show(event)
-                    view.feed(event.event)
+                    view.feed(event)
             finally:
                 screen.renderer.end_line()
 

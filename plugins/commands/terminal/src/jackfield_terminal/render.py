@@ -10,6 +10,7 @@ from jackfield.agents import Event
 from jackfield.cli import Terminal, printable, shown_text
 from jackfield.events import (
     ApprovalNeeded,
+    HandedOff,
     HistoryTrimmed,
     PluginEvent,
     ReasoningDelta,
@@ -81,7 +82,11 @@ class Renderer:
     def show(self, event: RunEvent) -> None:
         """Show one event."""
         with self._lock:
-            self._show(event)
+            if event.depth:  # only the answer of the agent that was asked is the answer
+                for line in _notes_on(event.event):
+                    self.note(_with_agent(line, printable(event.agent)))
+            else:
+                self._show(event)
 
     def _show(self, event: RunEvent) -> None:
         match event.event:
@@ -154,11 +159,18 @@ class Renderer:
         self._open = None if text.endswith("\n") else stream
 
 
+def _with_agent(line: str, name: str) -> str:
+    """A line about an agent that another one asked."""
+    return f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}"
+
+
 def _notes_on(event: Event) -> list[str]:
     """The lines that tell of an event, if anything does."""
     match event:
         case ToolStarted(_, _, call):
             return [f"→ {printable(call.name)} {_one_line(call.arguments)}"]
+        case HandedOff(_, to):
+            return [f"→ {printable(to)} has the conversation"]
         case ToolProgress(_, _, text):
             return [f"  … {_one_line(text)}"]
         case ToolFinished(_, _, message, seconds, error):

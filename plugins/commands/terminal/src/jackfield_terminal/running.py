@@ -79,8 +79,7 @@ def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, 
             )
             for event in sync.iterate(events):
                 _show(event, options, screen)
-                if event.depth == 0:
-                    fold.feed(event.event)
+                fold.feed(event)
     finally:
         screen.renderer.end_line()  # what is reported of an error begins a line, also in the middle of an answer
         sync.run(resources.aclose())

@@ -1,0 +1,120 @@
+"""Agents that work for another agent: runs below its run, within its limits, and an agent as its tool."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from jackfield.agents._run import RunAbove, RunningAgent
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.events import RunEvent
+from jackfield.messages import USER, Message, Messages
+from jackfield.results import ResultFold, RunResult
+from jackfield.streams import closing
+from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._schema import check_tool_name
+
+_PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "request": {"type": "string", "description": "The task, with everything that must be known to do it."}
+    },
+    "required": ["request"],
+}
+
+
+async def run_below(
+    agent: RunningAgent, messages: Messages, above: RunAbove | None, **options: Any
+) -> AsyncIterator[RunEvent]:
+    """The events of a run of `agent` for a run that waits for it: what it uses counts against the limits of both.
+
+    Args:
+        agent: Which is asked.
+        messages: What it is asked.
+        above: The run that waits; None for a run of its own.
+        options: As for `Agent.astream`.
+
+    Raises:
+        ToolServiceError: The agent is at work above: it would ask itself for ever.
+        JackfieldError: The run failed.
+    """
+    if above is None:
+        run = agent.astream(messages, **options)
+    else:
+        if any(agent is busy for busy in _at_work(above)):
+            raise ToolServiceError(
+                f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
+                f"do it without it, or say what you need"
+            )
+        context = above.run.context
+        own = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
+        run = agent.astream(messages, above=above, **{**own, **options})
+    async with closing(run) as events:
+        depth = 0 if above is None else above.depth + 1
+        async for event in events:
+            if above is not None and event.depth == depth:
+                above.count(event)
+            yield event
+
+
+def _at_work(above: RunAbove | None) -> Iterator[RunningAgent | None]:
+    while above is not None:
+        yield above.run.agent
+        yield from above.run.path
+        above = above.run.above
+
+
+def _approve(above: RunAbove) -> Any:
+    """The nearest `approve` of the runs above."""
+    run = above.run
+    return run.approve or getattr(run.agent, "approve", None) or (_approve(run.above) if run.above else None)
+
+
+class AgentTool(BaseTool):
+    """An agent as a tool; see `Agent.as_tool`."""
+
+    parameters = _PARAMETERS
+
+    def __init__(
+        self, agent: RunningAgent, *, name: str | None = None, description: str | None = None, timeout_s: float | None
+    ) -> None:
+        label = f"agent {agent.name or type(agent).__name__!r}"
+        if not (name or agent.name):
+            raise ConfigError(f"{label} needs a name to be a tool: pass name=")
+        if not (description or agent.description):
+            raise ConfigError(f"{label} needs a description to be a tool: it says when to ask it")
+        self.name = name or agent.name or ""
+        check_tool_name(self.name)
+        self.description = description or agent.description
+        self.timeout_s = timeout_s
+        self.agent = agent
+        super().__init__()
+
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Ask the agent."""
+        question = (Message(USER, str(self.parse_arguments(params)["request"])),)
+        above = context.run if context is not None and isinstance(context.run, RunAbove) else None
+        fold = ResultFold(question)
+        async with closing(run_below(self.agent, question, above)) as events:
+            async for event in events:
+                if above is not None:
+                    above.emit(event)
+                fold.feed(event)
+        return _result_of(self.name, fold.result(str))
+
+
+def _result_of(name: str, result: RunResult[str]) -> ToolResult:
+    """What the other agent reads.
+
+    Raises:
+        ToolServiceError: There is no answer.
+    """
+    if result.waiting:
+        waiting = ", ".join(sorted({call.name for call in result.waiting.values()}))
+        raise ToolServiceError(
+            f"Agent {name} could not go on: its calls of {waiting} need approval, and there is nobody to ask"
+        )
+    early = "" if result.stop_reason == "finished" else f"(Agent {name} stopped early: {result.stop_reason}.)"
+    if not result.text.strip():
+        raise ToolServiceError(early or f"Agent {name} gave no answer")
+    return ToolResult(f"{result.text}\n\n{early}" if early else result.text)

@@ -1,0 +1,164 @@
+"""Hand-offs: an agent gives the conversation to another one, which goes on in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jackfield.agents._decide import open_calls
+from jackfield.agents._limits import Spent
+from jackfield.agents._run import Event, Handoff, Run, RunAbove, RunningAgent, RunView
+from jackfield.config import GenerateConfig, checked_list
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
+from jackfield.messages import SYSTEM, USER, ContentItem, Message, with_system_text
+from jackfield.streams import closing
+from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._schema import check_tool_name
+
+_OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
+
+
+def checked_handoffs(entries: Iterable[RunningAgent | Handoff], owner: RunningAgent) -> tuple[Handoff, ...]:
+    """The hand-offs that somebody named for an agent.
+
+    Raises:
+        ConfigError: One has no name or description, is the agent itself, or has its name.
+    """
+    listed = checked_list(entries, "handoffs", "agents")
+    return tuple(_checked(entry if isinstance(entry, Handoff) else Handoff(entry), owner) for entry in listed)
+
+
+def _checked(handoff: Handoff, owner: RunningAgent) -> Handoff:
+    target = handoff.agent
+    if not hasattr(target, "astream"):
+        raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
+    if not (target.name and target.description):
+        raise ConfigError(
+            f"agent {target.name or type(target).__name__!r} needs a name and a description for hand-offs"
+        )
+    if target.name == owner.name:
+        raise ConfigError(f"agent {target.name!r} hands off to itself, or to another agent of the same name")
+    tool_name = handoff.tool_name or f"transfer_to_{target.name}"
+    check_tool_name(tool_name)
+    return replace(handoff, tool_name=tool_name)
+
+
+def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
+    """The tools by which a model hands over."""
+    return [_TransferTool(handoff) for handoff in handoffs]
+
+
+class _TransferTool(BaseTool):
+    """Hands the conversation of its run to one agent; the run sees to the rest."""
+
+    read_only = True
+
+    def __init__(self, handoff: Handoff) -> None:
+        self._handoff = handoff
+        self.name = handoff.tool_name
+        self.description = {
+            "en": f"Hands the conversation over to {handoff.agent.name}. {handoff.agent.description}",
+            "zh": f"把对话交给 {handoff.agent.name}。{handoff.agent.description}",
+        }
+        super().__init__()
+
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:  # noqa: ARG002
+        """Hand over."""
+        above = None if context is None else context.run
+        if not isinstance(above, RunAbove):
+            raise ToolServiceError("a conversation can be handed over in a run of an agent only")
+        run, target = above.run, self._handoff.agent
+        if run.handoff is not None:
+            raise ToolServiceError(f"The conversation is already being handed over to {run.handoff.agent.name}.")
+        if any(target is earlier for earlier in (*run.path, run.agent)):
+            raise ToolServiceError(
+                f"{target.name} has already had this conversation and handed it over: answer yourself, or hand it to "
+                f"somebody else."
+            )
+        run.handoff = self._handoff
+        return f"{target.name} has the conversation now."
+
+
+async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
+    view, spent = RunView(agent.name), run.spent
+    run.handoff = _interrupted(agent, run)
+    if run.handoff is None:
+        async with closing(events):
+            async for event in events:
+                if isinstance(event, TurnStarted) and run.handoff is not None:
+                    break
+                if isinstance(event, _OF_TURNS):
+                    view.feed(event)
+                spent = spent.plus(event)
+                yield event
+            else:
+                return
+    before = tuple(view.messages())
+    target = run.handoff.agent
+    yield HandedOff(agent.name or type(agent).__name__, target.name or "")
+    async with closing(target._events(_run_of_next(agent, run, run.handoff, before, spent))) as next_events:
+        async for event in next_events:
+            yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
+
+
+def _interrupted(agent: RunningAgent, run: Run) -> Handoff | None:
+    """The hand-off on the way to the agent whose calls the conversation ends in, where a paused run goes on."""
+    if not run.resume or not open_calls(run.messages):
+        return None
+    caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
+    known = {id(one) for one in (*run.path, agent)}
+    return next((one for one in agent.handoffs if caller in _names_behind(one.agent, known)), None)
+
+
+def _names_behind(agent: RunningAgent, known: set[int]) -> Iterator[str | None]:
+    if id(agent) not in known:
+        known.add(id(agent))
+        yield agent.name
+        for handoff in agent.handoffs:
+            yield from _names_behind(handoff.agent, known)
+
+
+def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
+    target = handoff.agent
+    history = (*_without_system_text(run.messages, agent.system_message), *before)
+    seen = with_system_text(_seen(handoff, history), target.system_message, first=True)
+    made = target._make_run(seen, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
+    lang = None if run.config is None else run.config.lang
+    return replace(
+        made,
+        id=run.id,
+        limits=run.limits,
+        context=replace(made.context, run_id=run.id),
+        config=(made.config or GenerateConfig()).merged({"lang": lang}) if lang else made.config,
+        approve=run.approve or getattr(agent, "approve", None),
+        resume=run.resume,
+        answers=run.answers,
+        spent=spent,
+        ends_at=run.ends_at,
+        above=run.above,
+        path=(*run.path, agent),
+    )
+
+
+def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:
+    if handoff.history == "all":
+        return history
+    if handoff.history == "question":
+        last = next((message for message in reversed(history) if message.role == USER), None)
+        return (*(message for message in history if message.role == SYSTEM), *([last] if last else []))
+    return tuple(handoff.history(history))
+
+
+def _without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """The history as it was before `with_system_text(history, text, first=True)`."""
+    if not text:
+        return tuple(history)
+    first, *rest = history
+    if isinstance(first.content, str):
+        kept: str | list[ContentItem] = first.content.removeprefix(text).removeprefix("\n\n")
+    else:
+        kept = first.content[1:]
+    return (first.replace(content=kept), *rest) if kept else tuple(rest)
