@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import pytest
 
 from jackfield import sync
-from jackfield.agents import Agent, CancelToken, RunView, create_agent
+from jackfield.agents import Agent, CancelToken, FnCallAgent, RunView, create_agent
 from jackfield.config import Limits
 from jackfield.errors import ModelRequestError, ToolServiceError
 from jackfield.events import (
@@ -205,7 +205,7 @@ class AgentSuite(Suite):
         assert sync.run(fresh().arun([QUESTION])) == expected
         view = RunView(fresh().name)
         for event in self._events(fresh()):
-            view.feed(event.event)
+            view.feed(event)
         assert view.messages() == expected
         assert _end(self._events(fresh())).messages == tuple(expected)
         dicts = fresh().run_nonstream([QUESTION.model_dump()])
@@ -379,6 +379,38 @@ class AgentSuite(Suite):
             agent.run_nonstream([Message("user", text)], lang="zh")
             assert {request.lang for request in _requests(agent)} == {"zh"}
 
+    # --- with other agents ---
+
+    def test_as_a_tool_of_another_agent_it_answers_within_the_limits_of_both(self) -> None:
+        script = [calls(("repeat", {"text": "ha"})), answer("It is ha ha.")]
+        child = self.make_agent(script, [repeat()], name="child", description="Repeats.")
+        above = _asking(child)
+        events = self._events(above)
+        inner = [event for event in events if event.depth == 1]
+        assert {event.agent for event in inner if event.run_id == inner[0].run_id} >= {"child"}
+        assert [event.number for event in inner if event.run_id == inner[0].run_id] == list(
+            range(1, sum(event.run_id == inner[0].run_id for event in inner) + 1)
+        )
+        assert isinstance(inner[0].event, RunStarted)
+        results = [message.content for message in _end(events).messages if message.role == FUNCTION]
+        assert results == ["It is ha ha."]
+        used = sum(event.event.usage.total_tokens for event in events if isinstance(event.event, TurnFinished))
+        assert _end(events).usage.total_tokens == used, "what it used is not counted where it was asked"
+        limited = _asking(self.make_agent(_forever, [repeat()], name="child", description="Repeats."), {"tokens": 7})
+        events = self._events(limited)
+        assert _end(events).stop_reason == "token_limit"
+        assert _turns(events) <= 5, "it goes on when the limit of the agent that asked it is reached"
+
+    def test_agents_are_tools_of_it_and_what_they_use_counts(self) -> None:
+        script = [calls(("below", {"request": "Say it."})), answer("Done.")]
+        below = FnCallAgent(llm=_scripted([answer("Said.")]), name="below", description="Says it.")
+        agent = self.make_agent(script, [below.as_tool()])
+        events = self._events(agent)
+        assert [message.content for message in _end(events).messages if message.role == FUNCTION] == ["Said."]
+        assert max(event.depth for event in events if event.agent == "below") >= 1
+        assert _end(events).usage.total_tokens == 6
+        assert _end(events).messages[-1].content == "Done."
+
     # --- stopping, and several runs ---
 
     def test_a_cancelled_run_ends_with_a_history_that_is_valid(self) -> None:
@@ -517,6 +549,16 @@ def assert_calls_are_answered(messages: Sequence[Message]) -> None:
         else:
             assert not waiting, f"the calls {waiting} have no result before the next message"
     assert not waiting, f"the calls {waiting} have no result"
+
+
+def _scripted(script: Script) -> ScriptedModel:
+    return ScriptedModel(script, processors=[])
+
+
+def _asking(child: Agent, limits: Mapping[str, Any] | None = None) -> FnCallAgent:
+    """An agent that asks another one, and is done."""
+    script = [calls(("child", {"request": "What is said twice?"})), answer("Done.")]
+    return FnCallAgent([child.as_tool()], _scripted(script), name="above", limits=limits)
 
 
 def _forever(request: ChatRequest) -> Sequence[ModelEvent]:

@@ -104,6 +104,16 @@ class CostsNothing(Honest):
         return [replace(event, usage=Usage())] if isinstance(event, RunFinished) else [event]
 
 
+class ForgetsWhoWaits(Honest):
+    def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        return super().astream(*args, **{**options, "above": None})
+
+
+class HidesAgentsBelow(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [] if isinstance(event, RunEvent) else [event]
+
+
 class HidesErrors(Honest):
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         try:
