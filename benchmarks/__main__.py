@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 
-from benchmarks import calls, documents, folder, knowledge, many, search, server, start
+from benchmarks import agents_together, calls, documents, folder, knowledge, many, search, server, start
 from benchmarks.measure import Row
 
 
@@ -29,6 +29,7 @@ def main() -> None:
             "history": lambda: calls.history(servers),
             "parallel": lambda: many.parallel_tools(servers, qwen_python),
             "runs": lambda: many.concurrent_runs(servers),
+            "together": agents_together.agent_as_tool,
             "parse": lambda: documents.parsing(qwen_python),
             "folder": folder.reading_a_folder,
             "index": knowledge.kept_index,

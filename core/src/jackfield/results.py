@@ -17,13 +17,16 @@ from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
     ApprovalNeeded,
+    FunctionCallDelta,
     HandedOff,
     ModelEvent,
     ModelFinished,
     PluginEvent,
+    ReasoningDelta,
     RunEvent,
     RunFinished,
     StopReason,
+    TextDelta,
     ToolFinished,
     TurnFinished,
 )
@@ -188,6 +191,9 @@ def text_of_answer(messages: Sequence[Message]) -> str:
     return "".join(reversed(last))
 
 
+_DELTAS = frozenset((TextDelta, ReasoningDelta, FunctionCallDelta))
+
+
 class ResultFold:
     """Gathers the events of a run into its result.
 
@@ -212,6 +218,8 @@ class ResultFold:
             self._feed(event)
             return
         placed, event = event, event.event
+        if type(event) in _DELTAS:  # most of all
+            return
         if not self._run_id:
             self._run_id, self._path = placed.run_id, [placed.agent]
         if isinstance(event, TurnFinished):
@@ -330,6 +338,7 @@ class RunStream(Generic[T]):
                 if event.run_id != run_id:
                     yield event
                     continue
-                if isinstance(event.event, RunFinished):
+                inner = event.event
+                if isinstance(inner, RunFinished):
                     self._result = fold.result(self._read, run_id=run_id)
-                yield event.event
+                yield inner

@@ -47,7 +47,6 @@ from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 LEFT_TEXT = "the run was abandoned before it ended"
-_PLACED = (RunEvent, HandedOff)  # a union would be made for each event
 
 
 class AgentOptions(TypedDict, total=False):
@@ -220,10 +219,10 @@ class Agent:
             yield self._told(RunEvent(run.id, 1, label, depth, RunStarted(history)))
             async with closing(self._events_ending_in(form, run, attempts)) as events:
                 async for event in events:
-                    if isinstance(event, _PLACED):
-                        if isinstance(event, RunEvent):  # of an agent below: it has its place, and its observers
-                            yield event
-                            continue
+                    if isinstance(event, RunEvent):  # of an agent below: it has its place, and its observers
+                        yield event
+                        continue
+                    if type(event) is HandedOff:
                         label = event.to
                     number += 1
                     numbered = RunEvent(run.id, number, label, depth, event)
