@@ -80,7 +80,7 @@ class Loop:
                         yield event
             except Interrupted:
                 state.history = with_calls_closed(state.history)
-                yield state.finished(run, "cancelled" if run.cancel and run.cancel.cancelled else "time_limit")
+                yield state.finished(run, run.interruption)
                 return
 
     async def _next_action(self, run: Run, state: _State) -> Action:

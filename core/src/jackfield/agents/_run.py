@@ -136,6 +136,11 @@ class Run:
         if self.limits.seconds is not None:
             self.ends_at = asyncio.get_running_loop().time() + self.limits.seconds
 
+    @property
+    def interruption(self) -> StopReason:
+        """Why the run ends where `guarded` raises `Interrupted`."""
+        return "cancelled" if self.cancel and self.cancel.cancelled else "time_limit"
+
     def guarded(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
         """The events, until the time limit or a cancel; without either, the events themselves."""
         if self.ends_at is None and self.cancel is None:
