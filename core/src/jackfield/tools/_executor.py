@@ -155,7 +155,9 @@ class ToolExecutor:
                     yield ToolStarted(planned.index, planned.call_id, planned.call)
                 yield ready
             else:
-                ready_calls.append(self._ready_call(planned, ready, context, turn.reporter(planned), approve, turn))
+                ready_calls.append(
+                    self._ready_call(planned, ready, context, turn, report=turn.reporter(planned), approve=approve)
+                )
         try:
             turn.start(ready_calls)
             while turn.is_open:
@@ -172,7 +174,7 @@ class ToolExecutor:
             return ready
         turn = Turn(self._failed)
         try:
-            turn.start([self._ready_call(planned, ready, context, context.report, approve, turn)])
+            turn.start([self._ready_call(planned, ready, context, turn, report=context.report, approve=approve)])
             while not isinstance(event := await turn.events.get(), ToolFinished):
                 pass
             return event
@@ -218,9 +220,10 @@ class ToolExecutor:
         planned: PlannedCall,
         ready: _Ready,
         context: ToolContext,
+        turn: Turn,
+        *,
         report: Callable[[str], None],
         approve: Approve | None,
-        turn: Turn,
     ) -> ReadyCall:
         files = context.files if ready.safety.file_access else ()
         ask = partial(_allowed, planned, context, approve or self._approve, turn.events.put_nowait)
