@@ -124,7 +124,9 @@ class BaseTool(Configured, ABC):
         needs_approval: A person must agree to each call. Only False means that nobody must.
         effects: Its effects, of `network`, `files`, `processes`.
         file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
-        idempotent: The same call made twice does no more than made once, so that one that failed may be made again.
+        idempotent: The same call made twice, with the same `ToolContext.run_id` and `call_id`, does no more than made
+            once: one that failed, or that a crash interrupted, may be made again. A run that is resumed asks before it
+            repeats calls of other tools, unless they are `read_only`.
         cacheable: The result follows from the arguments and the settings, not from who asks or from files, and may be
             given again for a while.
         params_as_text: True: `call` gets the arguments as JSON text; False: as a dict; None: as text if its

@@ -145,7 +145,9 @@ class ToolSuite(Suite):
             "the first of each pair is the descriptor's, the second the function's; to write it again: "
             f"python -m jackfield_testkit.tool_specs {tool.row.module.partition('.')[0]}"
         )
-        names = ("name", "parameters", "read_only", "concurrent", "timeout_s", "file_access", "raw_argument")
+        names = (
+            "name", "parameters", "read_only", "idempotent", "concurrent", "timeout_s", "file_access", "raw_argument",
+        )  # fmt: skip
         differing = {name: (getattr(tool, name), getattr(made, name)) for name in names}
         differing["parameters"] = (tool.schema()["parameters"], made.schema()["parameters"])
         assert {name: pair for name, pair in differing.items() if pair[0] != pair[1]} == {}, (
