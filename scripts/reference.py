@@ -108,6 +108,7 @@ DISTRIBUTIONS = {
     "tokenizers": "Tokenizers",
     "sandboxes": "Sandboxes",
     "observers": "Observers",
+    "stores": "Stores of runs",
     "commands": "Commands",
     "testing": "For tests",
     "libraries": "Libraries for authors of plugins",

@@ -336,3 +336,7 @@ class SandboxSpec(ComponentSpec):
 
 class ObserverSpec(ComponentSpec):
     """An observer of run events; it is only active if enabled by name."""
+
+
+class StoreSpec(ComponentSpec):
+    """A store of the records of runs: `jackfield.runs.Store`."""

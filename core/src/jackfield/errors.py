@@ -28,6 +28,9 @@ JackfieldError
 │   ├── ToolTimeoutError              do less in one call
 │   └── DocParserError                leave out or replace the named document
 ├── SandboxError                  install what it names, or set `sandbox="none"`
+├── StoreError                    see to the store of runs; what is recorded stays
+│   ├── RunBusyError                  wait until whoever runs it has ended, or leave it to them
+│   └── RunNotFoundError              correct the run's id
 └── LimitReachedError             raise the limit, or ask for less
 ```
 """
@@ -216,6 +219,18 @@ class DocParserError(ToolServiceError):
 
 class SandboxError(JackfieldError):
     """Code cannot be run in a sandbox on this machine; the message names what is missing. None of it was run."""
+
+
+class StoreError(JackfieldError):
+    """The record of a run cannot be written or read; what was recorded before stays."""
+
+
+class RunBusyError(StoreError):
+    """Somebody else runs this run."""
+
+
+class RunNotFoundError(StoreError, LookupError):
+    """The store has no run of this id."""
 
 
 class LimitReachedError(JackfieldError):

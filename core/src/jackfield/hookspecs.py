@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ProcessorSpec,
         SandboxSpec,
         SearcherSpec,
+        StoreSpec,
         TokenizerSpec,
         ToolsetSpec,
         ToolSpec,
@@ -227,6 +228,19 @@ def observers() -> list[ObserverSpec]:
     @hook.observers
     def observers() -> list[ObserverSpec]:
         return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
+    ```
+    """
+    return []
+
+
+@provisional("jackfield.runs:Store")
+def stores() -> list[StoreSpec]:
+    """Offer stores, which keep the records of runs. Called when an agent, or somebody at a terminal, names one of them.
+
+    ```python
+    @hook.stores
+    def stores() -> list[StoreSpec]:
+        return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
     ```
     """
     return []

@@ -1,0 +1,138 @@
+"""Records of runs: the contract of stores, which keep what a run has done."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jackfield.configured import Configured
+from jackfield.errors import ConfigError
+from jackfield.plugins._host import PluginHost
+
+RUNNING = "running"
+"""The state of a run that has not ended. If nobody holds it, it was interrupted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run, as a list of runs shows it.
+
+    Attributes:
+        run_id: Its id.
+        agent: The name of the agent.
+        session: The conversation that it belongs to; '' if it belongs to none.
+        parent: The run that it was forked from; ''.
+        title: The beginning of what was asked.
+        state: `running`; after that, the reason why it ended, as in `RunFinished`, or `failed`.
+        is_held: Somebody runs it now.
+        began, changed: When, in seconds since 1970, UTC, by the clock of the store. For people: clocks are set back.
+        entries: How many entries its record has.
+    """
+
+    run_id: str
+    agent: str = ""
+    session: str = ""
+    parent: str = ""
+    title: str = ""
+    state: str = RUNNING
+    is_held: bool = False
+    began: float = 0.0
+    changed: float = 0.0
+    entries: int = 0
+
+
+class Store(Configured, ABC):
+    """Keeps records of runs: for each, texts in the order in which they were appended, which never change.
+
+    One instance serves many runs, tasks, threads and event loops at once, and any number of processes use what it
+    stands for. A run is *held* by at most one of them: by whoever created it, or took hold of it later. A hold ends
+    with the process at the latest, without waiting for any clock. Each hold has a number, larger than all before it;
+    whoever comes with an older one has lost the run, and changes nothing.
+
+    A store knows nothing of what is in an entry.
+
+    Attributes:
+        content: Whether what is said in runs may be written. Without it, records hold names, times and usage only,
+            and no run can be resumed.
+    """
+
+    content: bool = True
+
+    @abstractmethod
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        """Begin a record with these entries; gives the number of the hold. Times, `is_held` and `entries` are ignored.
+
+        Raises:
+            StoreError: There is a run of this id, or it cannot be written.
+        """
+
+    @abstractmethod
+    async def hold(self, run_id: str) -> int:
+        """Take hold of a run that nobody holds; gives the number of the hold. Its state is `running` from then on.
+
+        Raises:
+            RunNotFoundError: There is none of this id.
+            RunBusyError: Somebody holds it.
+            StoreError: It cannot be written.
+        """
+
+    @abstractmethod
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        """Append entries: all of them, or none. They outlast the process once this returns.
+
+        Any other state than `running` ends the hold, also if this fails.
+
+        Raises:
+            RunBusyError: Somebody else has taken hold of it since.
+            RunNotFoundError: It was deleted.
+            StoreError: It cannot be written.
+        """
+
+    @abstractmethod
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        """A run with its entries, oldest first.
+
+        Raises:
+            RunNotFoundError: There is none of this id.
+            StoreError: It cannot be read.
+        """
+
+    @abstractmethod
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        """The runs that were created last, the newest first; only those of a session, if one is given.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+
+    @abstractmethod
+    async def delete(self, run_id: str) -> None:
+        """Forget a run.
+
+        Raises:
+            RunNotFoundError: There is none of this id.
+            RunBusyError: Somebody holds it.
+            StoreError: It cannot be written.
+        """
+
+    async def aclose(self) -> None:
+        """Close what is open; the next call opens it again."""
+
+
+def load_store(entry: object, host: PluginHost) -> Store:
+    """The store that somebody named: a store, a name, or a dict of `name` and settings.
+
+    Raises:
+        ConfigError: It is none of these, or a setting does not fit.
+        PluginError: It is not installed, or cannot be loaded.
+    """
+    if isinstance(entry, Store):
+        return entry
+    settings = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
+        raise ConfigError("store must be a store, the name of one, or a dict with its `name` and settings")
+    row = host.find("store", settings["name"])
+    given = {key: value for key, value in settings.items() if key != "name"}
+    made: Store = host.make(row, {**host.settings.options_of(row.kind, row.address), **given}, Store)
+    return made
