@@ -51,18 +51,19 @@ class SettingsDict(dict[str, Any]):
 def masked(value: object) -> object:
     """A value of a configuration with asterisks in place of what is named like a secret."""
     if isinstance(value, Mapping):
-        return {key: HIDDEN if _is_secret(key, entry) else masked(entry) for key, entry in value.items()}
+        return {key: HIDDEN if is_secret(key, entry) else masked(entry) for key, entry in value.items()}
     return [masked(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(value: object) -> Any:
     """A value of a configuration without what is named like a secret."""
     if isinstance(value, Mapping):
-        return {key: without_secrets(entry) for key, entry in value.items() if not _is_secret(key, entry)}
+        return {key: without_secrets(entry) for key, entry in value.items() if not is_secret(key, entry)}
     return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _is_secret(name: object, value: object) -> bool:
+def is_secret(name: object, value: object) -> bool:
+    """Whether a setting or a variable is named like a secret, or is an address with a password in it."""
     if isinstance(value, str) and "://" in value:
         return not _shows_no_user(value)
     return value is not None and bool(_NAMED_LIKE_SECRETS.search(str(name)))
@@ -362,6 +363,9 @@ class AgentConfig(Config):
         default=None, description="Overrides the model's own generate_cfg"
     )
     observers: tuple[str, ...] = Field(default=(), description="Names of observers, which receive every event")
+    store: str | ComponentSettings | None = Field(
+        default=None, description="The store that its runs are recorded in: a name, or a dict of `name` and settings"
+    )
     limits: Limits = Limits()
     approve: str | dict[str, Any] | None = Field(
         default=None, description="Which calls need approval: ask, read_only, or {allow: [names of tools]}"

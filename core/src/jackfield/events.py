@@ -211,10 +211,12 @@ class ApprovalNeeded:
     Attributes:
         calls: As the model wrote them.
         call_ids: Their ids, in the same order: `resume={call id: True}` approves a call.
+        in_doubt: The ids of those that were under way when the program ended: they may have been made already.
     """
 
     calls: tuple[FunctionCall, ...]
     call_ids: tuple[str, ...] = ()
+    in_doubt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -444,6 +444,23 @@ def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> t
     return (Message(SYSTEM, text), *history)
 
 
+def without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """The history as it was before `with_system_text(…, text, first=True)`, if that is how it came about."""
+    for index, message in enumerate(history) if text else ():
+        if message.role == SYSTEM:
+            own = _text_before(message.content, text)
+            rest = () if own == "" else (message if own is None else message.replace(content=own),)
+            return (*history[:index], *rest, *history[index + 1 :])
+    return tuple(history)
+
+
+def _text_before(content: str | list[ContentItem], text: str) -> str | list[ContentItem] | None:
+    """Content without a text that was put before it; None if it does not begin with that."""
+    if not isinstance(content, str):
+        return content[1:] if content and content[0].text == text + "\n\n" else None
+    return "" if content == text else content[len(text) + 2 :] if content.startswith(text + "\n\n") else None
+
+
 def _joined(content: str | list[ContentItem], text: str, *, first: bool) -> str | list[ContentItem]:
     if isinstance(content, str):
         parts = [text, content] if first else [content, text]

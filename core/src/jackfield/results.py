@@ -25,12 +25,13 @@ from jackfield.events import (
     ReasoningDelta,
     RunEvent,
     RunFinished,
+    RunStarted,
     StopReason,
     TextDelta,
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import ASSISTANT, FinishReason, FunctionCall, Message, Usage, basename_of
+from jackfield.messages import ASSISTANT, FinishReason, FunctionCall, Message, Usage, basename_of, without_system_text
 from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
@@ -198,11 +199,13 @@ class ResultFold:
     """Gathers the events of a run into its result.
 
     Args:
-        asked: The conversation as the caller gave it.
+        asked: The conversation as the caller gave it; None for what the run began with.
+        system_text: The agent's, which is then taken out of it.
     """
 
-    def __init__(self, asked: Sequence[Message]) -> None:
-        self._asked = tuple(asked)
+    def __init__(self, asked: Sequence[Message] | None, *, system_text: str = "") -> None:
+        self._asked = None if asked is None else tuple(asked)
+        self._system_text = system_text
         self._began = time.monotonic()
         self._sources: dict[Source, None] = {}
         self._finish_reason: FinishReason | None = None
@@ -243,6 +246,8 @@ class ResultFold:
                 self._waiting = dict(zip(event.call_ids, event.calls, strict=False))
             case RunFinished():
                 self._finished = event
+            case RunStarted() if self._asked is None:
+                self._asked = without_system_text(event.messages, self._system_text)
 
     def result(self, read: Callable[[str], T], *, run_id: str = "") -> RunResult[T]:
         """The result of a run that has ended.
@@ -260,7 +265,7 @@ class ResultFold:
         is_there = end.stop_reason == "finished" or read is str
         return RunResult(
             messages=end.messages,
-            history=(*self._asked, *end.messages),
+            history=(*(self._asked or ()), *end.messages),
             usage=end.usage,
             stop_reason=end.stop_reason,
             finish_reason=self._finish_reason,
@@ -289,9 +294,16 @@ class RunStream(Generic[T]):
     `async with` or `aclose`; a plain `for` does so by itself.
     """
 
-    def __init__(self, events: AsyncIterator[RunEvent], asked: Sequence[Message], read: Callable[[str], T]) -> None:
+    def __init__(
+        self,
+        events: AsyncIterator[RunEvent],
+        asked: Sequence[Message] | None,
+        read: Callable[[str], T],
+        *,
+        system_text: str = "",
+    ) -> None:
         self._events = events
-        self._asked = asked
+        self._fold = ResultFold(asked, system_text=system_text)
         self._read = read
         self._result: RunResult[T] | None = None
         self._reading: AsyncGenerator[ModelEvent | AgentEvent | RunEvent] | None = None
@@ -330,7 +342,7 @@ class RunStream(Generic[T]):
         await self.aclose()
 
     async def _events_told(self) -> AsyncGenerator[ModelEvent | AgentEvent | RunEvent]:
-        fold, run_id = ResultFold(self._asked), ""
+        fold, run_id = self._fold, ""
         async with closing(self._events) as events:
             async for event in events:
                 fold.feed(event)

@@ -82,6 +82,10 @@ class Settings:
             return None
         return os.environ.get(variable) or self._secrets.get(variable) or None
 
+    def secret_values(self) -> list[str]:
+        """The values of all keys and tokens in the user's file, to take them out of texts."""
+        return [value for value in self._secrets.values() if value]
+
     def with_secrets(self, variables: Iterable[str]) -> Settings:
         """These settings, which tell no other keys and tokens than these."""
         only = frozenset(variables)

@@ -7,6 +7,7 @@ from jackfield.agents._create import create_agent
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._limits import Spent
+from jackfield.agents._record import events_of, fork, replay
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
@@ -29,8 +30,11 @@ __all__ = [
     "Spent",
     "ToolEntry",
     "create_agent",
+    "events_of",
+    "fork",
     "load_agent_config",
     "open_calls",
+    "replay",
     "run_below",
     "text_of",
     "with_calls_closed",

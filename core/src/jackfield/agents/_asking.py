@@ -32,11 +32,15 @@ class RunOptions(TypedDict, total=False):
     approve: Approve | None
     deps: object
     attempts: int
+    session: str
+    run_id: str | None
     knowledge: object
     """For kinds that work with documents. A kind's own documentation says how its other options are passed."""
 
 
 class _Agent(Protocol):
+    system_message: str
+
     def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]: ...
 
 
@@ -71,10 +75,12 @@ def stream(
     Arguments and errors are those of `ask`.
     """
     asked = (*as_messages(history), *as_messages(messages))
-    if output is None:
-        return RunStream(agent.astream(asked, **options), asked, str)
-    form = form_of(output)
-    return RunStream(agent.astream(asked, output=form, **options), asked, form.read)
+    form = None if output is None else form_of(output)
+    events = agent.astream(asked, **options) if form is None else agent.astream(asked, output=form, **options)
+    read = str if form is None else form.read
+    if options.get("run_id") is None:
+        return RunStream(events, asked, read)
+    return RunStream(events, None, read, system_text=agent.system_message)
 
 
 @overload
@@ -151,3 +157,46 @@ def ask(
         JackfieldError: The run failed.
     """
     return sync.run(aask(agent, messages, output=output, history=history, **options))
+
+
+async def aresume(
+    agent: _Agent,
+    run_id: str,
+    /,
+    *,
+    approvals: Mapping[str, bool] | None = None,
+    output: Output[Any] = None,
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]:
+    """The same as `resume`, for code in an event loop."""
+    options["run_id"], options["resume"] = run_id, approvals or True
+    return await aask(agent, (), output=output, **options)
+
+
+def resume(
+    agent: _Agent,
+    run_id: str,
+    /,
+    *,
+    approvals: Mapping[str, bool] | None = None,
+    output: Output[Any] = None,
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]:
+    """Go on with a run of the agent's store where its record ends, in whichever process that was; give its result.
+
+    What is recorded is not done again. A call that was under way when the program ended is made again if its tool is
+    `read_only` or `idempotent`; otherwise the run pauses, and names it in `ApprovalNeeded.in_doubt`.
+
+    Args:
+        run_id: `RunResult.run_id`, or as `jackfield runs list` shows it.
+        approvals: What somebody has said to the calls that wait, by their ids.
+        output: As for `ask`; a form is not recorded.
+        options: Options of the run, as for `astream`.
+
+    Raises:
+        RunNotFoundError: The store has no such run.
+        RunBusyError: Somebody else runs it.
+        StoreError: Its record cannot be read or written.
+        JackfieldError: The run failed.
+    """
+    return sync.run(aresume(agent, run_id, approvals=approvals, output=output, **options))

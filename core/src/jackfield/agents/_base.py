@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, ClassVar, TypedDict, Unpack
 
 from jackfield import sync
@@ -15,6 +16,7 @@ from jackfield.agents._below import AgentTool
 from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
 from jackfield.agents._output import Wanted, ending_in
+from jackfield.agents._record import Hide, Recording
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -34,6 +36,7 @@ from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output
 from jackfield.runs._observers import Observer, load_observers
+from jackfield.runs._records import Store, load_store
 from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
@@ -61,6 +64,7 @@ class AgentOptions(TypedDict, total=False):
     workspace: Workspace | str | None
     observers: Sequence[str | Observer]
     handoffs: Sequence[Agent | Handoff]
+    store: str | Mapping[str, Any] | Store | None
     host: PluginHost | None
 
 
@@ -89,6 +93,8 @@ class Agent:
         observers: Observers, or names of installed ones, that get every event, in addition to the enabled ones. Events
             of agents that it asks go to the observers of those.
         handoffs: Agents to which its model can hand the conversation over.
+        store: Where its runs are recorded, so that they can be resumed: a store, the name of an installed one, or a
+            dict of `name` and settings. None for no record.
         host: Where names are looked up.
 
     Raises:
@@ -99,6 +105,9 @@ class Agent:
     run_options: ClassVar[Collection[str]] = ()
     """What a run of this kind of agent takes besides the arguments of `astream`; of one that writes `_run`, its own
     parameters count, too."""
+
+    goes_on: ClassVar[bool] = False
+    """Whether `_events` goes on after `Run.done`, as `Loop` does, so that an interrupted run can be resumed."""
 
     def __init__(
         self,
@@ -117,6 +126,7 @@ class Agent:
         workspace: Workspace | str | None = None,
         observers: Sequence[str | Observer] = (),
         handoffs: Sequence[Agent | Handoff] = (),
+        store: str | Mapping[str, Any] | Store | None = None,
         host: PluginHost | None = None,
     ) -> None:
         if type(self)._events is Agent._events and type(self)._run is Agent._run:
@@ -133,6 +143,7 @@ class Agent:
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
+            self.store = None if store is None else load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
             for entry in checked_list(function_list or (), "function_list", "tools"):
@@ -171,6 +182,8 @@ class Agent:
         output: Output[Any] | Form[Any] = None,
         attempts: int = 3,
         above: RunAbove | None = None,
+        session: str = "",
+        run_id: str | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
         """Run, and yield every event as it happens, with its place; `stream` yields plain events, and has the result.
@@ -190,16 +203,20 @@ class Agent:
                 Schema. An answer that does not fit is sent back with the reasons.
             attempts: How often the model may answer until the data fits.
             above: The run that waits for this one, whose limits hold for both; see `run_below`.
+            session: The conversation that the run belongs to in the agent's store.
+            run_id: A run of the agent's store, which goes on where its record ends; `messages` are left empty, and
+                `resume` has the answers to the calls that wait.
             options: Options of the agent kind, which names them in `run_options`.
 
         Raises:
             ConfigError: The agent kind has no such option, or `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: None of the answers is the data that was asked for.
+            StoreError: The run cannot be recorded, or there is no record to go on from, or somebody else runs it.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_run_options(options)
         form = None if output is None else form_of(output)
-        history = with_system_text(as_messages(messages), self.system_message, first=True)
+        history, put_into = await self._begin(messages, run_id)
         own_resources = resources is None
         resources = resources or RunResources()
         run = self._make_run(
@@ -207,11 +224,12 @@ class Agent:
         )
         run.resume, run.approve = resume is not False, approve
         run.answers = resume if isinstance(resume, Mapping) else {}
-        run.above, depth = above, 0 if above is None else above.depth + 1
+        run.above, run.session = above, session
+        put_into(run)
         if lang:  # what a caller says wins; what was only found, a processor may know better
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         run.start_clock()
-        label = self.name or type(self).__name__
+        label, depth = self.name or type(self).__name__, run.depth
         observed = bool(self.observers)
         number = 1
         ended = False
@@ -242,7 +260,21 @@ class Agent:
             if own_resources:
                 await resources.aclose()
 
+    async def _begin(
+        self, messages: Messages, run_id: str | None
+    ) -> tuple[tuple[Message, ...], Callable[[Run], object]]:
+        """What a run begins with, and what puts into it how far it was."""
+        if run_id is None:
+            return with_system_text(as_messages(messages), self.system_message, first=True), bool
+        progress = await self._recording.read(run_id)
+        return progress.messages, progress.put_into
+
     def _events_ending_in(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
+        if self.store is None:
+            return self._events_in_form(form, run, attempts)
+        return self._recording.around(partial(self._events_in_form, form, attempts=attempts), run)
+
+    def _events_in_form(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
         if form is None:
             return self._events(run)
         if attempts < 1:
@@ -304,6 +336,7 @@ class Agent:
 
     # What one holds: functions over `astream`.
     stream, aask, ask = asking.stream, asking.aask, asking.ask
+    aresume, resume = asking.aresume, asking.resume
 
     # For subclasses in Qwen-Agent's way.
     _call_llm, _call_tool, _detect_tool = compat.call_llm, compat.call_tool, compat.detect_tool
@@ -343,6 +376,20 @@ class Agent:
         if lang not in self._schemas:
             self._schemas[lang] = tuple(entry.schema(lang) for entry in self.function_map.values())
         return self._schemas[lang]
+
+    @cached_property
+    def _recording(self) -> Recording:
+        """How its runs are recorded.
+
+        Raises:
+            ConfigError: They are not.
+        """
+        label = self.name or type(self).__name__
+        if self.store is None:
+            raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
+        key = getattr(getattr(self.llm, "config", None), "api_key", None)
+        secrets = [key.get_secret_value()] if key else []
+        return Recording(store=self.store, hide=Hide(self.host.settings, *secrets), agent=label, goes_on=self.goes_on)
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
         """The loop of turns and tool calls, for the agent's model and tools.

@@ -114,6 +114,8 @@ def _handoff(entry: Mapping[str, Any], inside: Callable[[Mapping[str, Any]], Age
 def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
     """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
     wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
+    if config.store is not None:
+        wanted.append(f"store.{config.store if isinstance(config.store, str) else config.store.get('name')}")
     if config.llm is not None:
         wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
     wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry)]

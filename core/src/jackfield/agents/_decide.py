@@ -52,6 +52,8 @@ def decide(
     needs_approval: Container[str] = frozenset(),
     resume: bool = False,
     answered: Container[str] = frozenset(),
+    in_doubt: Container[str] = frozenset(),
+    turns_before: int = 0,
 ) -> Action:
     """Decide what a run does next; do none of it.
 
@@ -63,14 +65,16 @@ def decide(
         resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
             history can write a call.
         answered: Ids of such calls that were approved or refused.
+        in_doubt: Ids of such calls that may have been made already, and must not be made twice unasked.
+        turns_before: The turns that were spent before the run went on.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        if spent.turns:  # its own model's: nobody has answered yet
+        if spent.turns > turns_before:  # its own model's: nobody has answered yet
             waiting = _unanswered(calls, needs_approval, frozenset())
         else:
-            waiting = _unanswered(calls, needs_approval, answered) if resume else calls
+            waiting = _unanswered(calls, needs_approval, answered, in_doubt) if resume else calls
         return Pause(waiting) if waiting else RunTools(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
@@ -79,9 +83,13 @@ def decide(
 
 
 def _unanswered(
-    calls: Sequence[PlannedCall], needs_approval: Container[str], answered: Container[str]
+    calls: Sequence[PlannedCall],
+    needs_approval: Container[str],
+    answered: Container[str],
+    in_doubt: Container[str] = frozenset(),
 ) -> tuple[PlannedCall, ...]:
-    return tuple(one for one in calls if one.call.name in needs_approval and one.call_id not in answered)
+    asked = (one for one in calls if one.call.name in needs_approval or one.call_id in in_doubt)
+    return tuple(one for one in asked if one.call_id not in answered)
 
 
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:

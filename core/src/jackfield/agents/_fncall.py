@@ -12,6 +12,8 @@ from jackfield.agents._run import Event, Run
 class BasicAgent(Agent):
     """Asks its model once, without tools."""
 
+    goes_on = True
+
     def _events(self, run: Run) -> AsyncIterator[Event]:
         return self.make_loop(functions=()).events(run)
 
@@ -19,6 +21,8 @@ class BasicAgent(Agent):
 class FnCallAgent(Agent):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
+    goes_on = True
+
     def _events(self, run: Run) -> AsyncIterator[Event]:
         loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
-        return handed_on(self, run, loop.events(run)) if self.handoffs else loop.events(run)
+        return handed_on(self, run, loop.events(run)) if self.handoffs or run.is_elsewhere else loop.events(run)

@@ -8,13 +8,13 @@ from typing import Any
 
 from jackfield.agents._decide import open_calls
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Handoff, Run, RunAbove, RunningAgent, RunView
+from jackfield.agents._run import HANDED_TO, Event, Handoff, Run, RunAbove, RunningAgent, RunView
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
 from jackfield.messages import SYSTEM, USER, ContentItem, Message, with_system_text
 from jackfield.streams import closing
-from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._base import BaseTool, ToolContext, ToolResult
 from jackfield.tools._schema import check_tool_name
 
 _OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
@@ -64,7 +64,7 @@ class _TransferTool(BaseTool):
         }
         super().__init__()
 
-    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:  # noqa: ARG002
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002
         """Hand over."""
         above = None if context is None else context.run
         if not isinstance(above, RunAbove):
@@ -78,14 +78,18 @@ class _TransferTool(BaseTool):
                 f"somebody else."
             )
         run.handoff = self._handoff
-        return f"{target.name} has the conversation now."
+        return ToolResult(f"{target.name} has the conversation now.", {HANDED_TO: target.name})
 
 
 async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
     view, spent = RunView(agent.name), run.spent
+    before: tuple[Message, ...] = ()
     run.handoff = _interrupted(agent, run)
+    if run.handed:  # it went on with another agent before it was interrupted
+        run.handoff, before = _recorded(agent, run.handed[0][0]), run.done[: run.handed[0][1]]
     if run.handoff is None:
+        run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
         async with closing(events):
             async for event in events:
                 if isinstance(event, TurnStarted) and run.handoff is not None:
@@ -96,7 +100,7 @@ async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event])
                 yield event
             else:
                 return
-    before = tuple(view.messages())
+        before = (*run.done, *view.messages())
     target = run.handoff.agent
     yield HandedOff(agent.name or type(agent).__name__, target.name or "")
     async with closing(target._events(_run_of_next(agent, run, run.handoff, before, spent))) as next_events:
@@ -111,6 +115,15 @@ def _interrupted(agent: RunningAgent, run: Run) -> Handoff | None:
     caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
     known = {id(one) for one in (*run.path, agent)}
     return next((one for one in agent.handoffs if caller in _names_behind(one.agent, known)), None)
+
+
+def _recorded(agent: RunningAgent, name: str) -> Handoff:
+    for handoff in agent.handoffs:
+        if handoff.agent.name == name:
+            return handoff
+    raise ConfigError(
+        f"the run was handed over to agent {name!r}, which {agent.name or 'the agent'!r} does not know now"
+    )
 
 
 def _names_behind(agent: RunningAgent, known: set[int]) -> Iterator[str | None]:
@@ -138,9 +151,19 @@ def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequen
         answers=run.answers,
         spent=spent,
         ends_at=run.ends_at,
+        record=run.record,
+        **_still_to_do(run, len(before)),
         above=run.above,
         path=(*run.path, agent),
     )
+
+
+def _still_to_do(run: Run, before: int) -> dict[str, Any]:
+    """What the next agent goes on with, of a run that was interrupted after the hand-off to it."""
+    if not run.handed:
+        return {}
+    handed = tuple((name, done - before) for name, done in run.handed[1:])
+    return {"done": run.done[before:], "in_doubt": run.in_doubt, "handed": handed, "handing": run.handing}
 
 
 def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -61,13 +61,15 @@ class Loop:
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         """The events of the run from its first turn to `RunFinished`."""
-        state = _State(list(run.messages), run.spent)
+        state = _State([*run.messages, *run.done], run.spent)
         while True:
             try:
                 action = await self._next_action(run, state)
                 if isinstance(action, Pause):
                     waiting = action.calls
-                    yield ApprovalNeeded(tuple(p.call for p in waiting), tuple(p.call_id for p in waiting))
+                    ids = tuple(p.call_id for p in waiting)
+                    in_doubt = tuple(call_id for call_id in ids if call_id in state.in_doubt)
+                    yield ApprovalNeeded(tuple(p.call for p in waiting), ids, in_doubt)
                     yield state.finished(run, "approval_needed")
                     return
                 if isinstance(action, Finish):
@@ -84,11 +86,8 @@ class Loop:
                 return
 
     async def _next_action(self, run: Run, state: _State) -> Action:
-        if self.toolbox is not None:
-            made = await _waited_for(run, self.toolbox.tools())
-            self.executor = self.executor.with_tools(made)
-            self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
-            self.toolbox = None
+        if not state.is_ready:
+            await self._prepare(run, state)
         action = self._decided(run, state)
         if isinstance(action, RunTools) and (run.approve or self.approve) is None:
             if self.executor.must_load(action.calls):  # a class may ask for more than its descriptor
@@ -98,9 +97,27 @@ class Loop:
             return self._decided(run, state, names) if names else action
         return action
 
+    async def _prepare(self, run: Run, state: _State) -> None:
+        """Make the tools of the run, and find out which calls, perhaps of these, must not be made a second time."""
+        state.is_ready = True
+        if self.toolbox is not None:
+            made = await _waited_for(run, self.toolbox.tools())
+            self.executor = self.executor.with_tools(made)
+            self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
+        if run.in_doubt:
+            under_way = [planned for planned in open_calls(state.history) if planned.call_id in run.in_doubt]
+            state.in_doubt = await _waited_for(run, self.executor.not_repeatable(under_way))
+
     def _decided(self, run: Run, state: _State, names: frozenset[str] = frozenset()) -> Action:
         action = decide(
-            state.history, state.spent, run.limits, needs_approval=names, resume=run.resume, answered=run.answers
+            state.history,
+            state.spent,
+            run.limits,
+            needs_approval=names,
+            resume=run.resume,
+            answered=run.answers,
+            in_doubt=state.in_doubt,
+            turns_before=run.spent.turns,
         )
         if run.above is not None and not isinstance(action, Finish):
             reached = run.above.reached(len(action.calls) if isinstance(action, RunTools) else 0)
@@ -144,8 +161,12 @@ class Loop:
         above = RunAbove(run, state.spent)
         context = replace(run.context, messages=tuple(state.history), run=above)
         try:
-            answers = {} if state.spent.turns else run.answers
-            work = self.executor.run(calls, context, approve=run.approve or self.approve, answers=answers)
+            answers = {} if state.spent.turns > run.spent.turns else run.answers
+            if run.record is not None:
+                await run.record.calls_begin(calls)
+            in_doubt, state.in_doubt = state.in_doubt, frozenset()
+            approve = run.approve or self.approve
+            work = self.executor.run(calls, context, approve=approve, answers=answers, in_doubt=in_doubt)
             async with closing(run.guarded(work)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
@@ -192,6 +213,8 @@ class _State:
     def __init__(self, history: list[Message], spent: Spent) -> None:
         self.history = history
         self.spent = spent
+        self.in_doubt: frozenset[str] = frozenset()
+        self.is_ready = False
 
     def finished(self, run: Run, reason: StopReason) -> RunFinished:
         return RunFinished(reason, tuple(self.history[len(run.messages) :]), self.spent.usage)

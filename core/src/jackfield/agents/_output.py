@@ -54,7 +54,8 @@ async def ending_in(
     spent = run.spent
     for attempt in range(1, wanted.attempts + 1):
         end: RunFinished | None = None
-        async with closing(events_of(replace(run, messages=(*run.messages, *said), spent=spent))) as events:
+        asked = replace(run, messages=(*run.messages, *said), spent=spent, done=() if said else run.done)
+        async with closing(events_of(asked)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event
@@ -71,7 +72,10 @@ async def ending_in(
         if attempt == wanted.attempts:
             raise _no_answer(wanted.attempts, problem, end)
         yield RetryScheduled(attempt, 0.0, f"the answer does not fit: {problem}")
-        said += (Message(USER, sent_back_text(problem, run.lang)),)
+        sent_back = Message(USER, sent_back_text(problem, run.lang))
+        said += (sent_back,)
+        if run.record is not None:
+            await run.record.added([sent_back])
     raise AssertionError("the last attempt returns or raises")
 
 

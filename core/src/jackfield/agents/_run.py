@@ -33,12 +33,17 @@ from jackfield.models._fold import Fold
 from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import CallingRun, ToolContext
-from jackfield.tools._executor import Approve
+from jackfield.tools._executor import PlannedCall
+from jackfield.tools._rules import Approve
 from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
 """What an agent's `_events` yields; a `RunEvent` is one of an agent that it has asked."""
+
+
+HANDED_TO = "jackfield/handed_to"
+"""Where the result of a hand-off names the agent, in its metadata."""
 
 
 class RunningAgent(Protocol):
@@ -87,6 +92,16 @@ def new_run_id() -> str:
     return uuid.uuid4().hex
 
 
+class Record(Protocol):
+    """What writes the steps of a run; its events are written without being asked."""
+
+    async def calls_begin(self, calls: Sequence[PlannedCall]) -> None:
+        """Write that calls are about to be made."""
+
+    async def added(self, messages: Sequence[Message]) -> None:
+        """Write messages that neither the model nor a tool made."""
+
+
 @dataclass(kw_only=True)
 class Run:
     """What an agent's `_events` is given.
@@ -104,10 +119,18 @@ class Run:
         resume: Calls without results at the end of `messages` are to be run.
         answers: The decisions about such calls, by their ids.
         spent: What it has already used, if it continues another run.
+        done: The messages that it made before it was interrupted.
+        in_doubt: The ids of calls that were under way then: whether they were made is not known.
+        recorded: How many entries its record had when it went on; 0 for a new run.
+        session: The conversation that it belongs to in the agent's store.
+        record: What writes its steps into a store.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: Other options that the caller passed to `run`, for the agent kind.
         agent: Whose run it is.
         above: The run that waits for this one, if another agent has asked.
+        handed: The agents that got the conversation before the run was interrupted, by name, and how many of `done`
+            there were by then.
+        handing: The agent to which it was about to be handed over then, by name; ''.
         path: The agents that had the conversation before, in this run.
         handoff: Where it goes next.
     """
@@ -124,12 +147,29 @@ class Run:
     resume: bool = False
     answers: Mapping[str, bool] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
+    done: tuple[Message, ...] = ()
+    in_doubt: frozenset[str] = frozenset()
+    recorded: int = 0
+    session: str = ""
+    record: Record | None = None
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     agent: RunningAgent | None = None
     above: RunAbove | None = None
+    handed: tuple[tuple[str, int], ...] = ()
+    handing: str = ""
     path: tuple[RunningAgent, ...] = ()
     handoff: Handoff | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it was interrupted after another agent had got the conversation, or was about to."""
+        return bool(self.handed or self.handing)
+
+    @property
+    def depth(self) -> int:
+        """How many runs wait for it, each for the next."""
+        return 0 if self.above is None else self.above.depth + 1
 
     def start_clock(self) -> None:
         """Begin to count the time limit."""
@@ -163,7 +203,7 @@ class RunAbove(CallingRun):
     @property
     def depth(self) -> int:
         """How deep the run is; 0 for the agent that was asked."""
-        return 0 if self.run.above is None else self.run.above.depth + 1
+        return self.run.depth
 
     def reached(self, calls: int) -> StopReason | None:
         """The limit of this run, or of one above it, that forbids a run below to go on with so many tool calls.

@@ -11,7 +11,7 @@ import copy
 import inspect
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -40,6 +40,9 @@ DEFAULT_MAX_RESULT_CHARS = 60_000
 DEFAULT_MAX_MEDIA_CHARS = 20_000_000
 CANCELLED_TEXT = "The call was cancelled before it was done."
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
+IN_DOUBT_TEXT = (
+    "The program ended while this call was being made. Whether it was done is not known, and it was not repeated."
+)
 NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
 FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
@@ -118,6 +121,23 @@ class ToolExecutor:
         """The effect for which calls are not made, or ''."""
         return min(safety.effects & self.rules.forbid, default="")
 
+    async def not_repeatable(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
+        """The ids of calls that must not be made twice unless somebody agrees: see `BaseTool.idempotent`."""
+        return frozenset([planned.call_id for planned in calls if not await self._is_repeatable(planned.call.name)])
+
+    async def _is_repeatable(self, name: str) -> bool:
+        tool = self._tools.get(name)
+        if tool is None:
+            return True  # there is nothing that could have been done
+        try:
+            if not tool.is_loaded:
+                await self._loaded(tool)
+            safety = said(tool.safety)
+        except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
+            _log.debug("tool %s cannot be prepared", name, exc_info=True)
+            return False
+        return safety.read_only or safety.idempotent
+
     async def _loaded(self, tool: BaseTool) -> BaseTool:
         return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
 
@@ -130,6 +150,7 @@ class ToolExecutor:
         *,
         approve: Approve | None = None,
         answers: Mapping[str, bool] = NO_ANSWERS,
+        in_doubt: Container[str] = frozenset(),
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
         """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
 
@@ -140,13 +161,18 @@ class ToolExecutor:
             context: Of the run.
             approve: Replaces the executor's own.
             answers: Decisions that were already made about these calls, by their ids.
+            in_doubt: The ids of those that may have been made already: of these, only approved ones are made.
         """
         turn = Turn(self._failed)
         if context.run is not None:
             context.run.emit = turn.events.put_nowait
         ready_calls = []
         for planned in calls:
-            prepared = await self._prepare(planned, context, approve or self._approve, answers.get(planned.call_id))
+            answer = answers.get(planned.call_id)
+            if planned.call_id in in_doubt and answer is not True:
+                yield not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED)
+                continue
+            prepared = await self._prepare(planned, context, approve or self._approve, answer)
             ready = prepared.outcome
             if prepared.decision:
                 yield prepared.decision

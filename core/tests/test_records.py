@@ -1,0 +1,545 @@
+"""Records of runs: what was done is not done again, and what may have been done is not done twice unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from jackfield import Agent, FnCallAgent, sync, tool
+from jackfield.agents import Event, Run, RunView, events_of, fork, replay
+from jackfield.errors import ConfigError, ModelRequestError, RunBusyError, RunNotFoundError, StoreError
+from jackfield.events import ApprovalNeeded, RunEvent, RunFinished, RunStarted, ToolFinished, TurnFinished
+from jackfield.messages import Message, Usage
+from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield.streams import CancelToken
+from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield.tools import BaseTool
+
+
+class KilledError(BaseException):
+    """The process ended here."""
+
+
+@dataclass
+class Kept:
+    run: StoredRun
+    entries: list[str]
+    hold: int = 1
+    is_held: bool = True
+
+
+class Memory(Store):
+    """Keeps runs while the test lasts.
+
+    Attributes:
+        writes_left: After so many writes, the process ends: before (`early`) or after the last of them.
+    """
+
+    name = "memory"
+
+    def __init__(self, *, content: bool = True) -> None:
+        super().__init__()
+        self.content = content
+        self.kept: dict[str, Kept] = {}
+        self.writes_left = 1_000_000
+        self.early = False
+        self.refuses: StoreError | None = None
+
+    def _write(self, write: Callable[[], None]) -> None:
+        self.writes_left -= 1
+        if self.writes_left < 0 or (self.early and not self.writes_left):
+            raise KilledError
+        if self.refuses:
+            raise self.refuses
+        write()
+        if not self.writes_left:
+            raise KilledError
+
+    def restarted(self) -> None:
+        """As after the process has ended, and another one has begun."""
+        self.writes_left = 1_000_000
+        for kept in self.kept.values():
+            kept.is_held = False
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        self._write(lambda: self.kept.update({run.run_id: Kept(replace(run, state=RUNNING), list(entries))}))
+        return 1
+
+    async def hold(self, run_id: str) -> int:
+        kept = self._of(run_id)
+        if kept.is_held:
+            raise RunBusyError(f"run {run_id} is running")
+        kept.hold += 1
+        kept.is_held = True
+        return kept.hold
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        kept = self._of(run_id)
+        if kept.hold != hold:
+            raise RunBusyError("somebody else has it")
+        kept.is_held = state == RUNNING
+
+        def write() -> None:
+            kept.entries += entries
+            kept.run = replace(kept.run, state=state)
+
+        self._write(write)
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        kept = self._of(run_id)
+        return replace(kept.run, is_held=kept.is_held, entries=len(kept.entries)), list(kept.entries)
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        found = [one.run for one in self.kept.values() if session in (None, one.run.session)]
+        return found[::-1][:limit]
+
+    async def delete(self, run_id: str) -> None:
+        del self.kept[run_id]
+
+    def _of(self, run_id: str) -> Kept:
+        if run_id not in self.kept:
+            raise RunNotFoundError(f"there is no run {run_id!r}")
+        return self.kept[run_id]
+
+
+@dataclass
+class World:
+    """What tools have done, and how often models were asked, whatever processes that were."""
+
+    done: list[str] = field(default_factory=list)
+    asked: int = 0
+
+    def tools(self, **flags: Any) -> list[BaseTool]:
+        async def pay(to: str) -> str:
+            """Pay somebody."""
+            self.done.append(to)
+            return f"paid {to}"
+
+        return [tool(pay, **flags) if flags else tool(pay)]
+
+    def model(self, asked_before: int = 0) -> ScriptedModel:
+        """It answers as one that has been asked so often before."""
+        script: list[Any] = [
+            calls(("pay", {"to": "Ada"}), ("pay", {"to": "Bob"})),
+            calls(("pay", {"to": "Cleo"})),
+            answer("All are paid."),
+        ]
+        return ScriptedModel(script[asked_before:])
+
+
+def turns_in(store: Memory) -> int:
+    [kept] = store.kept.values()
+    return sum(json.loads(entry)["event"] == "TurnFinished" for entry in kept.entries)
+
+
+def the_run(store: Memory) -> str:
+    [run_id] = store.kept
+    return run_id
+
+
+UNBROKEN = ["Ada", "Bob", "Cleo"]
+POINTS = 10  # create; (turn, began, result, result); (turn, began, result); turn, end
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["after it", "before it"])
+@pytest.mark.parametrize("point", range(1, POINTS + 1))
+def test_a_run_that_ended_at_any_write_goes_on_and_repeats_nothing_that_is_recorded(point: int, early: bool) -> None:
+    world, store = World(), Memory()
+    store.writes_left, store.early = point, early
+    with pytest.raises(KilledError):
+        FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
+    store.restarted()
+    if not store.kept:
+        assert (point, early) == (1, True)
+        assert world.done == []
+        return
+    run_id = the_run(store)
+    before = list(world.done)
+    agent = FnCallAgent(world.tools(), world.model(turns_in(store)), store=store)
+    result = agent.resume(run_id)
+    if result.stop_reason == "approval_needed":
+        # Whoever is asked sees what is known: these may have been made, and are not made again.
+        assert world.done == before
+        needed = [
+            one.event for one in events_of(*sync.run(store.read(run_id))) if isinstance(one.event, ApprovalNeeded)
+        ]
+        assert needed[-1].in_doubt == tuple(result.waiting)
+        in_doubt = {call_id: json.loads(call.arguments)["to"] for call_id, call in result.waiting.items()}
+        approvals = {call_id: to not in world.done for call_id, to in in_doubt.items()}
+        agent = FnCallAgent(world.tools(), world.model(turns_in(store)), store=store)
+        result = agent.resume(run_id, approvals=approvals)
+    assert result.stop_reason == "finished"
+    assert result.text == "All are paid."
+    assert sorted(world.done) == UNBROKEN, "nothing is done twice, and nothing is left out"
+    assert turns_in(store) == 3
+    assert result.run_id == run_id
+    assert [call.function_call.arguments for call in result.messages if call.function_call] == [
+        json.dumps({"to": name}) for name in UNBROKEN
+    ]
+    assert result.usage.total_tokens == 6, "what was used before is counted, once"
+    assert store.kept[run_id].run.state == "finished"
+
+
+@pytest.mark.parametrize("flag", ["read_only", "idempotent"])
+def test_a_call_that_was_under_way_is_made_again_if_its_tool_allows_it(flag: str) -> None:
+    world, store = World(), Memory()
+    store.writes_left = 3  # until the calls have begun
+    with pytest.raises(KilledError):
+        FnCallAgent(world.tools(**{flag: True}), world.model(), store=store).ask("Pay them.")
+    store.restarted()
+    result = FnCallAgent(world.tools(**{flag: True}), world.model(1), store=store).resume(the_run(store))
+    assert result.stop_reason == "finished"
+    assert sorted(world.done) == UNBROKEN
+
+
+def test_nobody_is_asked_in_place_whether_a_call_in_doubt_is_made_again() -> None:
+    # Whoever allows all calls of a tool has not thought of one that may be made twice.
+    world, store = World(), Memory()
+    store.writes_left = 3
+    with pytest.raises(KilledError):
+        FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
+    store.restarted()
+    agent = FnCallAgent(world.tools(), world.model(1), store=store, approve=lambda _call, _context: True)
+    assert agent.resume(the_run(store)).stop_reason == "approval_needed"
+    assert world.done == []
+
+
+def test_a_call_in_doubt_that_is_refused_gets_a_result_that_says_what_is_known() -> None:
+    world, store = World(), Memory()
+    store.writes_left = 3
+    with pytest.raises(KilledError):
+        FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
+    store.restarted()
+    agent = FnCallAgent(world.tools(), world.model(1), store=store)
+    waiting = agent.resume(the_run(store)).waiting
+    result = agent.resume(the_run(store), approvals=dict.fromkeys(waiting, False))
+    assert world.done == ["Cleo"]
+    told = [m.get_text_content() for m in result.messages if m.role == "function"]
+    assert ["not known" in text for text in told] == [True, True, False]
+
+
+def test_a_run_that_waits_for_approval_is_approved_by_another_program() -> None:
+    world, store = World(), Memory()
+    flags = {"needs_approval": True}
+    paused = FnCallAgent(world.tools(**flags), world.model(), store=store).ask("Pay them.")
+    assert (paused.stop_reason, world.done) == ("approval_needed", [])
+    store.restarted()
+    agent = FnCallAgent(world.tools(**flags), world.model(1), store=store)
+    assert agent.resume(paused.run_id).waiting == paused.waiting, "nobody has answered"
+    again = agent.resume(paused.run_id, approvals=dict.fromkeys(paused.waiting, True))
+    assert again.stop_reason == "approval_needed", "an answer is for the calls that it was given for"
+    assert world.done == ["Ada", "Bob"]
+    last = agent.resume(paused.run_id, approvals=dict.fromkeys(again.waiting, True))
+    assert (last.text, world.done) == ("All are paid.", UNBROKEN)
+
+
+def test_a_resumed_run_has_the_result_of_one_that_was_never_interrupted() -> None:
+    world, store = World(), Memory()
+    options: dict[str, Any] = {"system_message": "Be kind."}
+    asked = [Message("system", "Pay in euros."), Message("user", "Pay them.")]
+    whole = FnCallAgent(world.tools(), world.model(), **options).ask(asked)
+    store.writes_left = 5
+    with pytest.raises(KilledError):
+        FnCallAgent(world.tools(), world.model(), **options, store=store).ask(asked)
+    store.restarted()
+    result = FnCallAgent(world.tools(), world.model(1), **options, store=store).resume(the_run(store))
+    assert [m.model_dump() for m in result.history] == [m.model_dump() for m in whole.history]
+    assert result.usage == whole.usage
+
+
+def test_the_growing_lists_of_a_resumed_run_begin_with_what_was_done() -> None:
+    world, store = World(), Memory()
+    store.writes_left = 5
+    with pytest.raises(KilledError):
+        FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
+    store.restarted()
+    agent = FnCallAgent(world.tools(), world.model(1), store=store)
+    view = RunView()
+    events = sync.iterate(agent.astream((), run_id=the_run(store), resume=True))
+    lengths = [len(view.messages()) for event in events if view.feed(event.event)]
+    assert lengths[0] == 4, "two calls and their results"
+    assert lengths == sorted(lengths)
+
+
+def test_limits_count_what_was_spent_before() -> None:
+    world, store = World(), Memory()
+    limits = {"turns": 1}
+    first = FnCallAgent(world.tools(), world.model(), limits=limits, store=store).ask("Pay them.")
+    assert first.stop_reason == "turn_limit"
+    again = FnCallAgent(world.tools(), world.model(1), limits=limits, store=store).resume(first.run_id)
+    assert (again.stop_reason, world.done) == ("turn_limit", ["Ada", "Bob"])
+    more = FnCallAgent(world.tools(), world.model(1), limits={"turns": 3}, store=store).resume(first.run_id)
+    assert (more.stop_reason, world.done) == ("finished", UNBROKEN)
+
+
+def test_a_run_that_failed_goes_on_after_what_it_had_done() -> None:
+    world, store = World(), Memory()
+    script: Script = [calls(("pay", {"to": "Ada"})), [ModelRequestError("no")]]
+    with pytest.raises(ModelRequestError):
+        FnCallAgent(world.tools(), ScriptedModel(script), store=store).ask("Pay.")
+    assert store.kept[the_run(store)].run.state == "failed"
+    result = FnCallAgent(world.tools(), ScriptedModel([answer("Paid.")]), store=store).resume(the_run(store))
+    assert (result.text, world.done) == ("Paid.", ["Ada"])
+
+
+def test_a_cancelled_run_keeps_the_results_of_its_open_calls() -> None:
+    store, token = Memory(), CancelToken()
+
+    @tool
+    def stop() -> str:
+        """Stop the run."""
+        token.cancel()
+        return "stopped"
+
+    script = [calls(("stop", {})), answer("Never.")]
+    ended = FnCallAgent([stop], ScriptedModel(script), store=store).ask("Stop.", cancel=token)
+    assert ended.stop_reason == "cancelled"
+    result = FnCallAgent([stop], ScriptedModel([answer("On we go.")]), store=store).resume(ended.run_id)
+    assert result.messages[: len(ended.messages)] == ended.messages
+    assert result.text == "On we go."
+
+
+def test_an_answer_that_was_sent_back_is_still_sent_back_after_a_crash() -> None:
+    class Sum(BaseModel):
+        total: int
+
+    store = Memory()
+    store.writes_left = 4  # create, turn, what was sent back, turn
+    wrong, right = answer("about three"), answer('{"total": 3}')
+    with pytest.raises(KilledError):
+        FnCallAgent(llm=ScriptedModel([wrong, right]), store=store).ask("1 + 2?", output=Sum)
+    store.restarted()
+    result = FnCallAgent(llm=ScriptedModel([]), store=store).resume(the_run(store), output=Sum)
+    assert result.output == Sum(total=3)
+    assert [m.role for m in result.messages] == ["assistant", "user", "assistant"]
+
+
+def test_two_that_resume_one_run_do_not_both_go_on() -> None:
+    world, store = World(), Memory()
+    paused = FnCallAgent(world.tools(needs_approval=True), world.model(), store=store).ask("Pay them.")
+    approvals = dict.fromkeys(paused.waiting, True)
+
+    async def both() -> Sequence[object]:
+        agents = [FnCallAgent(world.tools(needs_approval=True), world.model(1), store=store) for _ in range(2)]
+        going = (agent.aresume(paused.run_id, approvals=approvals) for agent in agents)
+        return list(await asyncio.gather(*going, return_exceptions=True))
+
+    results = asyncio.run(both())
+    assert sum(isinstance(one, RunBusyError) for one in results) == 1
+    assert world.done == ["Ada", "Bob"]
+
+
+def test_a_step_that_cannot_be_recorded_ends_the_run_before_the_next_one() -> None:
+    store = Memory()
+
+    @tool
+    def fill() -> str:
+        """Fill the disk."""
+        store.refuses = StoreError("the disk is full")
+        return "full"
+
+    model = ScriptedModel([calls(("fill", {})), answer("Never.")])
+    with pytest.raises(StoreError, match="the disk is full"):
+        FnCallAgent([fill], model, store=store).ask("Fill it.")
+    assert len(model.requests) == 1
+    assert not store.kept[the_run(store)].is_held
+    store.refuses = None
+    result = FnCallAgent([fill], ScriptedModel([]), store=store).resume(the_run(store))
+    assert result.stop_reason == "approval_needed", "it ran, and nothing says so"
+
+
+def test_without_a_store_a_run_cannot_be_resumed() -> None:
+    with pytest.raises(ConfigError, match=r"not recorded: give it a store"):
+        FnCallAgent(llm=ScriptedModel([])).resume("x")
+    with pytest.raises(RunNotFoundError):
+        FnCallAgent(llm=ScriptedModel([]), store=Memory()).resume("x")
+
+
+def test_a_kind_that_would_begin_again_does_not_resume() -> None:
+    class Twice(Agent):
+        async def _events(self, run: Run) -> AsyncIterator[Event]:
+            message = Message("assistant", "Hello.")
+            yield TurnFinished(1, (message,), Usage())
+            yield RunFinished("finished", (message,), Usage())
+
+    store = Memory()
+    run_id = Twice(name="twice", store=store).ask("Hi").run_id
+    with pytest.raises(ConfigError, match="agent 'twice' cannot resume a run: it would begin again"):
+        Twice(name="twice", store=store).resume(run_id)
+
+
+def test_a_replay_has_the_steps_of_the_run_and_asks_nobody() -> None:
+    world, store = World(), Memory()
+    agent = FnCallAgent(world.tools(), world.model(), store=store)
+    seen = list(sync.iterate(agent.astream("Pay them.")))
+    steps = (RunStarted, TurnFinished, ToolFinished, RunFinished)
+
+    async def again() -> list[RunEvent]:
+        return [event async for event in replay(store, the_run(store))]
+
+    replayed = sync.run(again())
+    assert [one.event for one in replayed if isinstance(one.event, steps)] == [
+        one.event for one in seen if isinstance(one.event, steps)
+    ]
+    live, later = RunView(agent.name), RunView(agent.name)
+    for event in seen:
+        live.feed(event.event)
+    for event in replayed:
+        later.feed(event.event)
+    assert later.messages() == live.messages()
+    assert world.done == UNBROKEN
+
+
+def test_a_fork_goes_its_own_way_from_any_entry() -> None:
+    world, store = World(), Memory()
+    whole = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
+    before = list(store.kept[whole.run_id].entries)
+    other = sync.run(fork(store, whole.run_id, at=5))
+    assert store.kept[other].run.parent == whole.run_id
+    result = FnCallAgent(world.tools(), ScriptedModel([answer("Two are enough.")]), store=store).resume(other)
+    assert (result.text, world.done) == ("Two are enough.", UNBROKEN)
+    assert store.kept[whole.run_id].entries == before
+    with pytest.raises(StoreError, match="it cannot be forked at 99"):
+        sync.run(fork(store, whole.run_id, at=99))
+
+
+def test_no_secret_is_in_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", 'sk-"acme"-é1234')
+    world, store = World(), Memory()
+
+    @tool
+    def show() -> str:
+        """Show the environment."""
+        return 'key: sk-"acme"-é1234'
+
+    FnCallAgent([show], ScriptedModel([calls(("show", {})), answer("It is known.")]), store=store).ask(
+        'Is sk-"acme"-é1234 the key?'
+    )
+    kept = store.kept[the_run(store)]
+    assert "acme" not in "".join(kept.entries)
+    assert kept.run.title == "Is [key] the key?"
+    assert world.done == []
+
+
+def test_without_content_a_record_has_names_and_usage_and_cannot_be_resumed() -> None:
+    world, store = World(), Memory(content=False)
+    result = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them, quietly.")
+    kept = store.kept[result.run_id]
+    text = "".join(kept.entries)
+    assert kept.run.title == ""
+    assert not any(word in text for word in ("quietly", "Ada", "paid"))
+    assert "pay" in text
+    assert "total_tokens" in text
+    with pytest.raises(StoreError, match="content is off"):
+        FnCallAgent(world.tools(), world.model(), store=store).resume(result.run_id)
+
+
+@pytest.mark.parametrize("text", ["\0", "half \ud83d", "🙂", "\x1b[31m", 'a "b" \\'])
+def test_any_text_comes_back_as_it_was(text: str) -> None:
+    store = Memory()
+    paused = FnCallAgent(llm=ScriptedModel([answer(text)]), store=store).ask(text)
+    [first, *_, last] = events_of(*sync.run(store.read(paused.run_id)))
+    assert isinstance(first.event, RunStarted)
+    assert isinstance(last.event, RunFinished)
+    assert first.event.messages[-1].get_text_content() == text
+    assert last.event.messages == paused.messages
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["", "{", "[]", "{}", '{"event": "OfTomorrow"}', '{"event": "TurnFinished"}', '{"event": "Added", "messages": 3}'],
+)
+def test_an_entry_that_cannot_be_read_is_an_error_of_the_store(entry: str) -> None:
+    store = Memory()
+    run_id = FnCallAgent(llm=ScriptedModel([answer("Hi.")]), store=store).ask("Hi").run_id
+    store.kept[run_id].entries.insert(1, entry)
+    with pytest.raises(StoreError, match="the record cannot be read"):
+        FnCallAgent(llm=ScriptedModel([]), store=store).resume(run_id)
+
+
+def test_a_run_that_its_reader_leaves_is_let_go() -> None:
+    world, store = World(), Memory()
+    agent = FnCallAgent(world.tools(), world.model(), store=store)
+
+    async def leave() -> None:
+        async with agent.stream("Pay them.") as events:
+            async for event in events:
+                if isinstance(event, TurnFinished):
+                    return
+
+    asyncio.run(leave())
+    assert not store.kept[the_run(store)].is_held
+    result = FnCallAgent(world.tools(), world.model(1), store=store).resume(the_run(store))
+    assert (result.stop_reason, world.done) == ("finished", UNBROKEN)
+
+
+@pytest.mark.parametrize("wrong", [3, {"path": "x"}, ["sqlite"]])
+def test_what_is_not_a_store_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="store must be a store, the name of one"):
+        FnCallAgent(llm=ScriptedModel([]), store=wrong)
+
+
+# --- hand-offs ---
+
+
+def handing_over(world: World, store: Memory, asked_before: Mapping[str, int]) -> FnCallAgent:
+    """A front desk that hands over to a cashier, who pays and hands over to a clerk."""
+    clerk = FnCallAgent(
+        [], ScriptedModel([answer("Filed.")][asked_before["clerk"] :]), name="clerk", description="Files."
+    )
+    paying: list[Any] = [calls(("pay", {"to": "Ada"})), calls(("transfer_to_clerk", {}))]
+    cashier = FnCallAgent(
+        world.tools(),
+        ScriptedModel(paying[asked_before["cashier"] :]),
+        name="cashier",
+        description="Pays.",
+        handoffs=[clerk],
+    )
+    desk = ScriptedModel([calls(("transfer_to_cashier", {}))][asked_before["desk"] :])
+    return FnCallAgent([], desk, name="desk", handoffs=[cashier], store=store)
+
+
+def asked_in(store: Memory) -> Counter[str]:
+    """How often the model of each agent has answered, by the record."""
+    [kept] = store.kept.values()
+    entries = [json.loads(entry) for entry in kept.entries]
+    return Counter(entry["messages"][-1]["name"] for entry in entries if entry["event"] == "TurnFinished")
+
+
+# create; (turn, began, result), hand-off; (turn, began, result), (turn, began, result), hand-off; turn, end
+@pytest.mark.parametrize("point", range(1, 15))
+def test_a_run_that_was_handed_over_goes_on_with_the_agent_that_has_it(point: int) -> None:
+    world, store = World(), Memory()
+    store.writes_left = point
+    with pytest.raises(KilledError):
+        handing_over(world, store, Counter()).ask("Pay and file.")
+    store.restarted()
+    run_id = the_run(store)
+    result = handing_over(world, store, asked_in(store)).resume(run_id)
+    if result.waiting:
+        done = dict.fromkeys(result.waiting, "Ada" not in world.done)
+        result = handing_over(world, store, asked_in(store)).resume(run_id, approvals=done)
+    assert (result.stop_reason, result.text, world.done) == ("finished", "Filed.", ["Ada"])
+    assert asked_in(store) == {"desk": 1, "cashier": 2, "clerk": 1}
+    assert result.path == ("desk", "cashier", "clerk")
+    replayed = [(one.agent, type(one.event).__name__) for one in events_of(*sync.run(store.read(run_id)))]
+    assert [agent for agent, event in replayed if event == "TurnFinished"] == ["desk", "cashier", "cashier", "clerk"]
+    assert [event for _, event in replayed].count("HandedOff") == 2
+
+
+def test_a_run_whose_next_agent_is_gone_is_not_begun_again() -> None:
+    world, store = World(), Memory()
+    store.writes_left = 5
+    with pytest.raises(KilledError):
+        handing_over(world, store, Counter()).ask("Pay and file.")
+    store.restarted()
+    alone = FnCallAgent([], ScriptedModel([]), name="desk", handoffs=[], store=store)
+    with pytest.raises(ConfigError, match="'cashier'"):
+        alone.resume(the_run(store))
