@@ -145,7 +145,7 @@ def the_run(store: Memory) -> str:
 
 
 UNBROKEN = ["Ada", "Bob", "Cleo"]
-POINTS = 10  # create; (turn, began, result, result); (turn, began, result); turn, end
+POINTS = 7  # create; turn, result, result; turn, result; turn and end
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["after it", "before it"])
@@ -190,7 +190,7 @@ def test_a_run_that_ended_at_any_write_goes_on_and_repeats_nothing_that_is_recor
 @pytest.mark.parametrize("flag", ["read_only", "idempotent"])
 def test_a_call_that_was_under_way_is_made_again_if_its_tool_allows_it(flag: str) -> None:
     world, store = World(), Memory()
-    store.writes_left = 3  # until the calls have begun
+    store.writes_left = 2  # until the calls may begin
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(**{flag: True}), world.model(), store=store).ask("Pay them.")
     store.restarted()
@@ -202,7 +202,7 @@ def test_a_call_that_was_under_way_is_made_again_if_its_tool_allows_it(flag: str
 def test_nobody_is_asked_in_place_whether_a_call_in_doubt_is_made_again() -> None:
     # Whoever allows all calls of a tool has not thought of one that may be made twice.
     world, store = World(), Memory()
-    store.writes_left = 3
+    store.writes_left = 2
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
     store.restarted()
@@ -213,7 +213,7 @@ def test_nobody_is_asked_in_place_whether_a_call_in_doubt_is_made_again() -> Non
 
 def test_a_call_in_doubt_that_is_refused_gets_a_result_that_says_what_is_known() -> None:
     world, store = World(), Memory()
-    store.writes_left = 3
+    store.writes_left = 2
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
     store.restarted()
@@ -245,7 +245,7 @@ def test_a_resumed_run_has_the_result_of_one_that_was_never_interrupted() -> Non
     options: dict[str, Any] = {"system_message": "Be kind."}
     asked = [Message("system", "Pay in euros."), Message("user", "Pay them.")]
     whole = FnCallAgent(world.tools(), world.model(), **options).ask(asked)
-    store.writes_left = 5
+    store.writes_left = 4
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), **options, store=store).ask(asked)
     store.restarted()
@@ -256,7 +256,7 @@ def test_a_resumed_run_has_the_result_of_one_that_was_never_interrupted() -> Non
 
 def test_the_growing_lists_of_a_resumed_run_begin_with_what_was_done() -> None:
     world, store = World(), Memory()
-    store.writes_left = 5
+    store.writes_left = 4
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
     store.restarted()
@@ -311,12 +311,12 @@ def test_an_answer_that_was_sent_back_is_still_sent_back_after_a_crash() -> None
         total: int
 
     store = Memory()
-    store.writes_left = 4  # create, turn, what was sent back, turn
-    wrong, right = answer("about three"), answer('{"total": 3}')
+    store.writes_left = 3  # create, answer, what was sent back
     with pytest.raises(KilledError):
-        FnCallAgent(llm=ScriptedModel([wrong, right]), store=store).ask("1 + 2?", output=Sum)
+        FnCallAgent(llm=ScriptedModel([answer("about three")]), store=store).ask("1 + 2?", output=Sum)
     store.restarted()
-    result = FnCallAgent(llm=ScriptedModel([]), store=store).resume(the_run(store), output=Sum)
+    model = ScriptedModel([answer('{"total": 3}')])
+    result = FnCallAgent(llm=model, store=store).resume(the_run(store), output=Sum)
     assert result.output == Sum(total=3)
     assert [m.role for m in result.messages] == ["assistant", "user", "assistant"]
 
@@ -401,7 +401,7 @@ def test_a_fork_goes_its_own_way_from_any_entry() -> None:
     world, store = World(), Memory()
     whole = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
     before = list(store.kept[whole.run_id].entries)
-    other = sync.run(fork(store, whole.run_id, at=5))
+    other = sync.run(fork(store, whole.run_id, at=4))
     assert store.kept[other].run.parent == whole.run_id
     result = FnCallAgent(world.tools(), ScriptedModel([answer("Two are enough.")]), store=store).resume(other)
     assert (result.text, world.done) == ("Two are enough.", UNBROKEN)
@@ -477,7 +477,7 @@ def test_a_run_that_its_reader_leaves_is_let_go() -> None:
     asyncio.run(leave())
     assert not store.kept[the_run(store)].is_held
     result = FnCallAgent(world.tools(), world.model(1), store=store).resume(the_run(store))
-    assert (result.stop_reason, world.done) == ("finished", UNBROKEN)
+    assert (result.stop_reason, world.done) == ("approval_needed", []), "the calls may have begun"
 
 
 @pytest.mark.parametrize("wrong", [3, {"path": "x"}, ["sqlite"]])
@@ -513,8 +513,8 @@ def asked_in(store: Memory) -> Counter[str]:
     return Counter(entry["messages"][-1]["name"] for entry in entries if entry["event"] == "TurnFinished")
 
 
-# create; (turn, began, result), hand-off; (turn, began, result), (turn, began, result), hand-off; turn, end
-@pytest.mark.parametrize("point", range(1, 15))
+# create; (turn, result), hand-off; (turn, result), (turn, result), hand-off; turn and end
+@pytest.mark.parametrize("point", range(1, 11))
 def test_a_run_that_was_handed_over_goes_on_with_the_agent_that_has_it(point: int) -> None:
     world, store = World(), Memory()
     store.writes_left = point

@@ -27,7 +27,7 @@ from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
 from jackfield.request import FunctionSchema
 from jackfield.streams import Interrupted, closing
-from jackfield.tools._executor import Approve, PlannedCall, ToolExecutor, not_run
+from jackfield.tools._executor import CUT_OFF, Approve, PlannedCall, ToolExecutor, not_run
 from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ class Loop:
         if answer.finished is not None and answer.finished.is_cut_off:
             for planned in open_calls(messages):
                 if not is_json(planned.call.arguments):
-                    result = not_run(planned, CUT_OFF_TEXT, "CutOff")
+                    result = not_run(planned, CUT_OFF_TEXT, CUT_OFF)
                     state.history.append(result.message)
                     yield result
 
@@ -162,8 +162,6 @@ class Loop:
         context = replace(run.context, messages=tuple(state.history), run=above)
         try:
             answers = {} if state.spent.turns > run.spent.turns else run.answers
-            if run.record is not None:
-                await run.record.calls_begin(calls)
             in_doubt, state.in_doubt = state.in_doubt, frozenset()
             approve = run.approve or self.approve
             work = self.executor.run(calls, context, approve=approve, answers=answers, in_doubt=in_doubt)

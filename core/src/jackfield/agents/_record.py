@@ -1,7 +1,8 @@
 """The record of a run: what is written of it into a store, step by step, and what a run that goes on learns from it.
 
 An entry is JSON: an event of the run as `eventjson` has it, without what it has in common with the whole run; or one of
-two of its own: `CallsBegan`, written before tools run, and `Added`, a message that no model and no tool made.
+two of its own: `Resumed`, where the run goes on after an interruption or a pause, and `Added`, a message that no model
+and no tool made.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from jackfield.agents._decide import open_calls
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import HANDED_TO, Event, Run, new_run_id
 from jackfield.config import is_secret
@@ -46,7 +48,7 @@ from jackfield.messages import USER, FunctionCall, Message
 from jackfield.runs._records import RUNNING, Store, StoredRun
 from jackfield.settings import Settings
 from jackfield.streams import closing
-from jackfield.tools._executor import PlannedCall
+from jackfield.tools._executor import CUT_OFF
 
 _log = logging.getLogger(__name__)
 Step: TypeAlias = ModelEvent | AgentEvent
@@ -54,7 +56,7 @@ Step: TypeAlias = ModelEvent | AgentEvent
 
 _NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
 _KEPT = (TurnFinished, ToolFinished, HandedOff, ApprovalNeeded, RunFinished, RunFailed, *_NOTES)
-_BEGAN, _ADDED = "CallsBegan", "Added"
+_RESUMED, _ADDED = "Resumed", "Added"
 _LONGEST_TITLE = 100
 _SHORTEST_SECRET = 8
 _HIDDEN = "[key]"
@@ -68,7 +70,7 @@ class Progress:
         messages: What it began with.
         done: The messages that it has made, in the order of its history.
         spent: What it has used.
-        began: The ids of calls that were under way, and have no result.
+        began: The ids of calls that may have been made, and have no result.
         handed: The agents to which the conversation was handed over, and how many messages there were by then.
         handing: The agent to which it is about to be handed over; ''.
         run_id, entries: Which run, and how many entries its record has; for a run that goes on.
@@ -81,6 +83,7 @@ class Progress:
     began: set[str] = field(default_factory=set)
     handed: list[tuple[str, int]] = field(default_factory=list)
     handing: str = ""
+    _in_doubt: set[str] = field(default_factory=set)
     run_id: str = ""
     entries: int = 0
     end: RunFinished | RunFailed | None = None
@@ -92,27 +95,31 @@ class Progress:
             case TurnFinished():
                 self._settle()
                 self.done += event.messages
-                self.began.clear()  # a call without a result is no call any more: the model was asked again
+                # Tools run once this is written: until there is a result, nobody knows.
+                self.began, self._in_doubt = _open_ids(event.messages), set()
                 self.spent = self.spent.plus_turn(event.usage)
             case ToolFinished():
                 self._results[event.index] = event
                 self.handing = event.metadata.get(HANDED_TO, self.handing)
-                if event.call_id in self.began:
-                    self.began.discard(event.call_id)
+                if event.call_id in self.began and event.error != CUT_OFF:
                     self.spent = self.spent.plus_calls(1)
+                self.began.discard(event.call_id)
+                self._in_doubt.discard(event.call_id)
             case HandedOff():
                 self.handed.append((event.to, len(self.now())))
                 self.handing = ""
+            case ApprovalNeeded():  # where one call waits, none of the turn is made
+                self.began = set(self._in_doubt)
             case RunFinished() | RunFailed():
                 self.end = event
                 self._settle()
             case RunStarted():
-                self.messages = event.messages
+                self.messages, self.began = event.messages, _open_ids(event.messages)
 
-    def calls_began(self, ids: Iterable[str]) -> None:
-        """Calls are made from now on."""
+    def resumed(self) -> None:
+        """It goes on: calls that wait are made from now on."""
         self._settle()
-        self.began.update(ids)
+        self._in_doubt, self.began = self.began, _open_ids([*self.messages, *self.done])
 
     def added(self, messages: Iterable[Message], *, instead: bool = False) -> None:
         """Messages that nobody made in the run: after the others, or instead of them."""
@@ -154,52 +161,81 @@ class Recorder:
         self._hide = hide
         self._notes: list[str] = []
         self._known_handoffs = len(progress.handed)  # a run that goes on says again who has the conversation
+        self._waiting: list[Step] = []
 
-    async def keep(self, event: Step) -> None:
-        """Write a step; a note, together with the next one."""
-        if isinstance(event, _NOTES):
-            self._notes += self._written(event)
-            return
-        if isinstance(event, HandedOff) and self._known_handoffs:
-            self._known_handoffs -= 1
-            return
-        state, kept = RUNNING, event
+    @property
+    def waits(self) -> bool:
+        """Whether an answer waits for the next event, to be written together with that."""
+        return bool(self._waiting)
+
+    async def keep(self, event: Step) -> list[Step]:
+        """Write an event, if it is to be kept; gives the events that may be shown now.
+
+        An answer without calls waits: if the run ends with it, that is one write.
+        """
+        waiting, self._waiting = self._waiting, []
+        if waiting and not isinstance(event, RunFinished):
+            await self._write(waiting)
+        if isinstance(event, TurnFinished) and not any(message.function_call for message in event.messages):
+            self._waiting = [event]
+            return waiting
         if isinstance(event, RunFinished):
-            state, kept = event.stop_reason, replace(event, messages=self._beyond(event.messages))
-        elif isinstance(event, RunFailed):
-            state = "failed"
-        self._progress.feed(event)
-        await self._append(self._written(kept), state=state)
+            await self._write([*waiting, event])
+        elif isinstance(event, _KEPT):
+            await self._write([event])
+        return [*waiting, event]
 
-    async def give_up(self, error: BaseException) -> None:
-        """Write that the run has failed, unless it had ended, and let go of it."""
-        if self._progress.end is None:
-            text = str(error) if isinstance(error, Exception) else ""
-            try:
-                await self.keep(RunFailed(text, type(error).__name__))
-            except StoreError:
-                # The error that ends the run is the one to be raised.
-                _log.warning("the end of run %s is not recorded", self._run_id, exc_info=True)
+    async def give_up(self, error: BaseException) -> list[Step]:
+        """Write that the run has failed, unless it had ended, and let go of it; gives what may be shown before."""
+        if self._progress.end is not None:
+            return []
+        text = str(error) if isinstance(error, Exception) else ""
+        waiting, self._waiting = self._waiting, []
+        try:
+            await self._write([*waiting, RunFailed(text, type(error).__name__)])
+        except StoreError:
+            # The error that ends the run is the one to be raised.
+            _log.warning("the end of run %s is not recorded", self._run_id, exc_info=True)
+        return waiting
 
-    async def calls_begin(self, calls: Sequence[PlannedCall]) -> None:
-        """Write that calls are about to be made."""
-        ids = [planned.call_id for planned in calls]
-        self._progress.calls_began(ids)
-        await self._append([self._hide(json.dumps({"event": _BEGAN, "ids": ids}))])
+    async def _write(self, events: Sequence[Step]) -> None:
+        entries, state = self._notes, RUNNING
+        self._notes = []
+        for event in events:
+            if isinstance(event, _NOTES):
+                self._notes += self._written(event)
+                continue
+            if isinstance(event, HandedOff) and self._known_handoffs:
+                self._known_handoffs -= 1
+                continue
+            if isinstance(event, RunFinished):
+                state = event.stop_reason
+                entries += self._end(event)
+            else:
+                state = "failed" if isinstance(event, RunFailed) else RUNNING
+                entries += self._written(event)
+            self._progress.feed(event)
+        if entries:
+            await self._store.append(self._run_id, self._hold, entries, state=state)
+
+    async def resumed(self, approvals: Mapping[str, bool]) -> None:
+        """Write that the run goes on, and what somebody has said to calls that wait."""
+        self._progress.resumed()
+        await self._append(json.dumps({"event": _RESUMED, "approvals": dict(approvals)}))
 
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""
         self._progress.added(messages)
         listed = _listed(messages, whole=self._store.content)
-        await self._append([self._hide(f'{{"event": "{_ADDED}", "messages": {listed}}}')])
+        await self._append(f'{{"event": "{_ADDED}", "messages": {listed}}}')
 
-    def _beyond(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """What a run that ends has made besides what is recorded: the part of an answer, results of cancelled calls."""
+    def _end(self, event: RunFinished) -> list[str]:
+        """The end, with what the run has made besides its steps: a part of an answer, results of cancelled calls."""
         known = self._progress.now()
-        if messages[: len(known)] == known:
-            return messages[len(known) :]
-        self._notes.append(f'{{"event": "{_ADDED}", "instead": true, "messages": []}}')
-        return messages
+        if event.messages[: len(known)] == known:
+            return self._written(replace(event, messages=event.messages[len(known) :]))
+        instead = f'{{"event": "{_ADDED}", "instead": true, "messages": []}}'
+        return [instead, *self._written(event)]
 
     def _written(self, event: Step) -> list[str]:
         try:
@@ -211,9 +247,9 @@ class Recorder:
                 return self._written(replace(event, metadata={}))
             raise
 
-    async def _append(self, entries: list[str], *, state: str = RUNNING) -> None:
+    async def _append(self, entry: str) -> None:
         notes, self._notes = self._notes, []
-        await self._store.append(self._run_id, self._hold, [*notes, *entries], state=state)
+        await self._store.append(self._run_id, self._hold, [*notes, self._hide(entry)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,9 +280,15 @@ class Recording:
                 yield ResponseReplaced(run.done)
             async with closing(events_of(run)) as events:
                 async for event in events:
-                    if isinstance(event, _KEPT):
-                        await record.keep(event)
-                    yield event
+                    if isinstance(event, RunEvent) or not (record.waits or isinstance(event, _KEPT)):
+                        yield event
+                    else:
+                        for written in await record.keep(event):
+                            yield written
+        except Exception as error:
+            for written in await record.give_up(error):
+                yield written
+            raise
         except BaseException as error:
             await record.give_up(error)
             raise
@@ -274,6 +316,7 @@ class Recording:
             recorder = Recorder(self.store, run.id, hold, progress, self.hide)
             try:
                 await self._check_unchanged(run)
+                await recorder.resumed(run.answers)
             except BaseException:
                 await self.store.append(run.id, hold, [], state="failed")
                 raise
@@ -361,8 +404,8 @@ def _steps(entries: Iterable[str], progress: Progress) -> Iterator[Step]:
     """The events among the entries, each after the progress has taken it, as it takes the others."""
     for told in map(_read, entries):
         match told.pop("event", None):
-            case "CallsBegan":
-                progress.calls_began(told.get("ids", ()))
+            case "Resumed":
+                progress.resumed()
             case "Added":
                 progress.added(_messages_in(told), instead=told.get("instead") is True)
             case name:
@@ -429,6 +472,10 @@ def _deltas(turn: TurnFinished) -> list[Step]:
             events.append(FunctionCallDelta(calls, message.function_id or "", call.name, call.arguments))
             calls += 1
     return [*events, UsageReported(turn.usage), ModelFinished("tool_calls" if calls else "stop")]
+
+
+def _open_ids(messages: Sequence[Message]) -> set[str]:
+    return {planned.call_id for planned in open_calls(messages)}
 
 
 def _call_of(event: ToolFinished, done: Sequence[Message]) -> FunctionCall:

@@ -33,7 +33,6 @@ from jackfield.models._fold import Fold
 from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import CallingRun, ToolContext
-from jackfield.tools._executor import PlannedCall
 from jackfield.tools._rules import Approve
 from jackfield.tools._toolbox import Toolbox
 
@@ -94,9 +93,6 @@ def new_run_id() -> str:
 
 class Record(Protocol):
     """What writes the steps of a run; its events are written without being asked."""
-
-    async def calls_begin(self, calls: Sequence[PlannedCall]) -> None:
-        """Write that calls are about to be made."""
 
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""

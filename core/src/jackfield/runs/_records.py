@@ -26,7 +26,8 @@ class StoredRun:
         title: The beginning of what was asked.
         state: `running`; after that, the reason why it ended, as in `RunFinished`, or `failed`.
         is_held: Somebody runs it now.
-        began, changed: When, in seconds since 1970, UTC, by the clock of the store. For people: clocks are set back.
+        began, changed: When it began, and when its state changed last, in seconds since 1970, UTC, by the clock of the
+            store. For people: clocks are set back.
         entries: How many entries its record has.
     """
 

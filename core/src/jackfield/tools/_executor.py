@@ -49,6 +49,7 @@ NOT_ALLOWED = "NotAllowed"
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
     {"still_running": True, "note": "a tool could not be stopped when its time was over, and still runs"}
 )
+CUT_OFF = "CutOff"
 NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 
