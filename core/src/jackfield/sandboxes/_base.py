@@ -61,6 +61,8 @@ class Program:
         env: Its whole environment.
         limits: What it may use.
         network: Whether it may use the network.
+        leftovers: A folder that is removed at the end if the process that started it is gone, where the sandbox can;
+            '' for none.
     """
 
     argv: tuple[str, ...]
@@ -70,6 +72,7 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
     network: bool = False
+    leftovers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
