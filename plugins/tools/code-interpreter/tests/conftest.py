@@ -12,8 +12,9 @@ import pytest
 
 from jackfield import sync
 from jackfield.tools import ToolContext, ToolResult
-from jackfield_code_interpreter import barriers, launch
+from jackfield_code_interpreter import launch
 from jackfield_code_interpreter.tool import CodeInterpreter
+from jackfield_confine import barriers
 
 Run = Callable[..., "Answer"]
 
@@ -53,7 +54,8 @@ class Interpreter:
     """A tool, used as a program without an event loop uses it."""
 
     def __init__(self, **cfg: Any) -> None:
-        self.tool = CodeInterpreter(cfg)
+        # Most of what is tested here is the same in a sandbox: `test_sandboxed` shows that it is.
+        self.tool = CodeInterpreter({"sandbox": "none", **cfg})
 
     def run(self, code: str, *, context: ToolContext | None = None) -> Answer:
         return Answer(sync.run(self.tool.call({"code": code}, context=context)))

@@ -41,10 +41,10 @@ print("started")
 """
 
 HOST = """
-import sys
+import os, sys
 from jackfield import sync
 from jackfield_code_interpreter.tool import CodeInterpreter
-tool = CodeInterpreter()
+tool = CodeInterpreter({"sandbox": os.environ.get("SANDBOX", "none")})
 def run(code):
     return sync.run(tool.call({"code": code})).content
 """
@@ -88,11 +88,14 @@ def test_a_kernel_that_ends_itself_leaves_no_descendant(
     wait_until(lambda: not any(map(is_running, pids)))
 
 
+@pytest.mark.parametrize("sandbox", ["none", "auto"])
 def test_a_host_that_is_killed_takes_its_kernels_along(
-    is_running: IsRunning, wait_until: WaitUntil, processes_below: Callable[[int], list[int]]
+    sandbox: str, is_running: IsRunning, wait_until: WaitUntil, processes_below: Callable[[int], list[int]]
 ) -> None:
     process = host(
-        f"run({START_CHILDREN!r})\nprint(tool._own.work_dir, flush=True)\nsys.stdin.read()", stdin=subprocess.PIPE
+        f"run({START_CHILDREN!r})\nprint(tool._own.work_dir, flush=True)\nsys.stdin.read()",
+        stdin=subprocess.PIPE,
+        env={**os.environ, "SANDBOX": sandbox},
     )
     assert process.stdout is not None
     work_dir = process.stdout.readline().strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import re
 import sys
@@ -20,8 +19,9 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
-from jackfield_code_interpreter import barriers, launch
-from jackfield_code_interpreter.tool import CodeInterpreter, _warn_of_no_isolation
+from jackfield_code_interpreter import launch
+from jackfield_code_interpreter.tool import CodeInterpreter
+from jackfield_confine import barriers
 
 Make = Callable[..., Any]
 SHOW_PNG = "from IPython.display import display\ndisplay({'image/png': 'iVBORw0KGgo=', 'text/plain': '<A>'}, raw=True)"
@@ -160,15 +160,6 @@ def test_code_that_is_no_text_is_refused() -> None:
 def test_keys_of_the_host_are_not_in_the_environment_and_what_was_set_is(interpreter: Any) -> None:
     said = interpreter.run("import os; print(os.environ.get('OPENAI_API_KEY'), os.environ['MINE'])")
     assert said.stdout == "None yes"
-
-
-def test_the_warning_comes_once_and_in_plain_words(caplog: pytest.LogCaptureFixture, interpreter: Any) -> None:
-    _warn_of_no_isolation.cache_clear()  # another test may have used up the one of this process
-    with caplog.at_level(logging.WARNING):
-        interpreter.run("1")
-        interpreter.run("2")
-    warnings = [record.message for record in caplog.records if "does not isolate" in record.message]
-    assert len(warnings) == 1
 
 
 # --- folders and files ---
@@ -324,7 +315,7 @@ def test_two_runs_have_two_kernels_and_each_ends_with_its_run(
     before = _guards()
 
     async def processes() -> list[int]:
-        tool = CodeInterpreter()
+        tool = CodeInterpreter(sandbox="none")
         said = []
         async with RunResources() as one, RunResources() as two:
             for resources, code in ((one, "x = 1"), (two, "x = 2"), (one, "print(x)")):
@@ -405,7 +396,7 @@ def test_an_interpreter_without_ipykernel_is_an_error_that_says_what_to_do(
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_start_that_is_cancelled_leaves_no_process(wait_until: Callable[[Callable[[], bool]], None]) -> None:
     async def cancel_early(delay_s: float) -> None:
-        tool = CodeInterpreter()
+        tool = CodeInterpreter(sandbox="none")
         with suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await tool.call({"code": "1"})
@@ -423,7 +414,7 @@ def _guards() -> set[int]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             status = (process / "stat").read_text().rpartition(")")[2].split()
-            if b"limits_shim" in (process / "cmdline").read_bytes() and int(status[1]) == os.getpid():
+            if b"guard.py" in (process / "cmdline").read_bytes() and int(status[1]) == os.getpid():
                 found.add(int(process.name))
     return found
 

@@ -20,10 +20,18 @@ class CodeInterpreterConfig(Config):
     python: str | None = Field(
         default=None, description="The Python interpreter, which must have ipykernel; None: this one"
     )
+    sandbox: str = Field(
+        default="auto", description="What keeps the code apart: auto (the best one that works here), a name, or none"
+    )
+    network: bool = Field(default=False, description="Whether code in a sandbox may use the network")
+    readable: list[str] = Field(default_factory=list, description="Files and folders that code in a sandbox may read")
+    warm_kernels: int = Field(
+        default=0, ge=0, le=32, description="Kernels that are started ahead, for runs to come; each is used by one run"
+    )
     env: dict[str, str] = Field(default_factory=dict, repr=False, description="Environment variables the code may see")
     memory_mb: int | None = Field(default=2048, ge=256, description="Address space of each process")
     cpu_s: int | None = Field(default=600, ge=1, description="CPU seconds of each process, over all calls")
-    processes: int | None = Field(default=128, ge=16, description="Processes and threads; not enforced for root")
+    processes: int | None = Field(default=128, ge=16, description="Processes and threads; for root in bubblewrap only")
     file_mb: int | None = Field(default=256, ge=1, description="The largest file that can be written")
     brought_files: int | None = Field(default=200, ge=0, description="Files of a conversation copied to the code")
     brought_mb: int | None = Field(

@@ -113,6 +113,7 @@ class BroughtFiles:
             try:
                 try:
                     self._copied_bytes += _copy_bytes(file, target, most)
+                    _give_to_owner(target, folder)
                 finally:
                     os.close(target)
                 os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -210,6 +211,13 @@ def _copy_bytes(source: int, target: int, most: int | None) -> int:
         while piece:
             piece = piece[os.write(target, piece) :]
     return copied
+
+
+def _give_to_owner(file: int, folder: int) -> None:
+    """Where root copies, the file is whose folder it is in: code in a sandbox is not root there."""
+    owner = os.fstat(folder).st_uid
+    if os.geteuid() == 0 and owner != 0:
+        os.fchown(file, owner, owner)
 
 
 def _may_be_copied(path: Path) -> bool:

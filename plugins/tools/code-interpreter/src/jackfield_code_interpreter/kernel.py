@@ -22,9 +22,9 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from jackfield.errors import ToolServiceError
-from jackfield_code_interpreter.barriers import NONE
 from jackfield_code_interpreter.launch import MARK, KernelFolders, KernelLaunch
-from jackfield_code_interpreter.strays import end_marked
+from jackfield_confine.barriers import NONE
+from jackfield_confine.strays import end_marked
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Kernel:
     """
 
     def __init__(self, manager: AsyncKernelManager, folders: KernelFolders) -> None:
-        self.barrier = NONE  # which one keeps the code from other processes
+        self.barrier = NONE  # the sandbox, or what keeps the code from other processes
         self._folders = folders
         self.process: subprocess.Popen[bytes] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None  # whose the channels are; None if they must be opened anew
@@ -87,7 +87,8 @@ class Kernel:
         try:
             await kernel._launch(launch)
             await kernel.connect(timeout_s=timeout_s)
-            kernel.barrier = launch.folders.report.read_text(encoding="ascii")  # later, code could have changed it
+            # Read now: later, code could have changed it.
+            kernel.barrier = launch.layer or launch.folders.report.read_text(encoding="ascii")
         except (OSError, RuntimeError) as error:
             await kernel.aclose()
             raise _not_started(launch, str(error)) from error

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import site
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
-from jackfield_code_interpreter.barriers import LANDLOCK, NAMESPACES
+from jackfield.sandboxes import Limits, Program, ProgramSandbox
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import FileLimits
+from jackfield_code_interpreter.fonts import write_matplotlibrc
+from jackfield_confine.barriers import LANDLOCK, NAMESPACES
+from jackfield_confine.guarding import guarded
 
-SHIM = Path(__file__).with_name("limits_shim.py")
+START_KERNEL = Path(__file__).with_name("start_kernel.py")
 
 BARRIERS: tuple[str, ...] = (NAMESPACES, LANDLOCK)
-"""What may keep the code from other processes, the best first; the first that works on the machine is used."""
+"""What may keep the code from other processes without a sandbox, the best first; the first that works is used."""
 
 _ISOLATION = {
     NAMESPACES: "processes only: the code sees and signals its own; your files and network are open to it",
     LANDLOCK: "processes only: the code signals and looks into its own; your files and network are open to it",
 }
 _NO_ISOLATION = "none: limits only"
-IS_ISOLATED = False  # whether what the code does stays inside: until it does, each call needs a yes
+_PYTHON_ANSWERS_S = 30
 
 # Where things are, and how text is written; never a key, a token, or what changes how Python itself works.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -70,42 +74,71 @@ class KernelFolders:
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """A command, in which `{connection_file}` stands for that file, and the whole environment it gets."""
+    """A command, the whole environment it gets, and its folders; `layer` of the sandbox, '' without one."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     folders: KernelFolders
+    layer: str = ""
 
 
 def kernel_launch(
     config: CodeInterpreterConfig,
     folders: KernelFolders,
+    sandbox: ProgramSandbox | None = None,
     *,
-    prefix: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
 ) -> KernelLaunch:
     """Decide how to start a kernel.
 
     Args:
-        prefix: A command that runs the rest of its arguments apart from the host; it needs to hand on signals to
-            nobody, but to end what it runs when it ends.
+        sandbox: Where it runs; None for limits only.
         environ: In place of `os.environ`.
     """
     kernel = (
         config.python or sys.executable,
-        str(SHIM),
-        json.dumps(limits_of(config)),
-        ",".join(BARRIERS),
-        str(folders.private),
-        str(folders.report),
-        *("-f", "{connection_file}"),
+        str(START_KERNEL),
+        *("-f", str(folders.connection_file)),
         "--InteractiveShell.colors=NoColor",
         "--InteractiveShell.xmode=Plain",  # the short traceback: the model wrote the code and knows it
         "--HistoryManager.enabled=False",
     )
-    return KernelLaunch(
-        (*prefix, *kernel), _environment(config, folders, os.environ if environ is None else environ), folders
+    env = _environment(config, folders, os.environ if environ is None else environ)
+    write_matplotlibrc(Path(env["MPLCONFIGDIR"]))
+    limits = limits_of(config)
+    if sandbox is None:
+        command = guarded(
+            kernel, limits=limits, barriers=BARRIERS, report=folders.report, leftovers=str(folders.private)
+        )
+        return KernelLaunch(tuple(command), env, folders)
+    program = Program(
+        argv=kernel,
+        work_dir=str(folders.work),
+        writable=(str(folders.home), str(folders.connection)),
+        readable=(str(START_KERNEL), *config.readable, *_folders_of_packages(config.python)),
+        env=env,
+        limits=limits,
+        network=config.network,
+        leftovers=str(folders.private),
     )
+    return KernelLaunch(tuple(sandbox.command(program)), env, folders, sandbox.protection().layer)
+
+
+@cache
+def _folders_of_packages(python: str | None) -> tuple[str, ...]:
+    """Where an interpreter's packages are, as far as a sandbox does not know of them."""
+    if python is None:
+        user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
+        return (user,) if user and Path(user).is_dir() else ()
+    asked = "import sys; print(sys.prefix, sys.base_prefix, sep='\\n')"
+    try:
+        said = subprocess.run(  # noqa: S603 - the interpreter of the settings
+            [python, "-I", "-S", "-c", asked], capture_output=True, text=True, timeout=_PYTHON_ANSWERS_S, check=False
+        ).stdout
+    except OSError:
+        return ()  # starting the kernel says so
+    prefixes = said.splitlines()
+    return tuple(dict.fromkeys(path for one in prefixes for path in (one, os.path.realpath(one)) if one != "/usr"))
 
 
 def isolation(barrier: str) -> str:
@@ -113,15 +146,14 @@ def isolation(barrier: str) -> str:
     return _ISOLATION.get(barrier, _NO_ISOLATION)
 
 
-def limits_of(config: CodeInterpreterConfig) -> dict[str, int]:
-    """The limits as the shim takes them; what is missing is unlimited."""
-    limits = {
-        "memory_bytes": config.memory_mb and config.memory_mb * _MB,
-        "cpu_s": config.cpu_s,
-        "processes": config.processes,
-        "file_bytes": config.file_mb and config.file_mb * _MB,
-    }
-    return {name: value for name, value in limits.items() if value}
+def limits_of(config: CodeInterpreterConfig) -> Limits:
+    """The limits of each process of the code."""
+    return Limits(
+        memory_bytes=config.memory_mb and config.memory_mb * _MB,
+        cpu_s=config.cpu_s,
+        processes=config.processes,
+        file_bytes=config.file_mb and config.file_mb * _MB,
+    )
 
 
 def file_limits(config: CodeInterpreterConfig) -> FileLimits:
@@ -133,10 +165,12 @@ def file_limits(config: CodeInterpreterConfig) -> FileLimits:
     )
 
 
-def stated_limits(config: CodeInterpreterConfig) -> dict[str, int | str]:
+def stated_limits(config: CodeInterpreterConfig, sandbox: ProgramSandbox | None = None) -> dict[str, int | str]:
     """The limits for people to read, those that this system does not enforce marked."""
-    stated: dict[str, int | str] = dict(limits_of(config))
-    if "processes" in stated and os.getuid() == 0:
+    limits = asdict(limits_of(config))
+    stated: dict[str, int | str] = {name: value for name, value in limits.items() if value is not None}
+    counts = "process_count" in sandbox.protection().covers if sandbox else os.getuid() != 0
+    if "processes" in stated and not counts:
         stated["processes"] = "not enforced for root"
     if "memory_bytes" in stated and sys.platform == "darwin":
         stated["memory_bytes"] = "not enforced on macOS"

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from jackfield import sync
-from jackfield.errors import ToolServiceError
-from jackfield_code_interpreter.barriers import NONE
+from jackfield.errors import SandboxError, ToolServiceError
+from jackfield.sandboxes import ProgramSandbox
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import BroughtFiles, remove_folder
 from jackfield_code_interpreter.kernel import FloodError, Kernel, KernelDiedError, signal_name
 from jackfield_code_interpreter.launch import KernelFolders, file_limits, kernel_launch
 from jackfield_code_interpreter.made import FolderWatch
 from jackfield_code_interpreter.output import TIMED_OUT, Output
+from jackfield_confine.barriers import NONE
 
 _GRACE_S = 2.0  # for interrupted code to stop
 _FLOOD_BYTES = 50_000_000
@@ -65,8 +66,9 @@ class KernelSession:
     It may be used from one event loop after another, but not from two at once. A forked child starts a new kernel.
     """
 
-    def __init__(self, config: CodeInterpreterConfig) -> None:
+    def __init__(self, config: CodeInterpreterConfig, sandbox: ProgramSandbox | None = None) -> None:
         self._config = config
+        self._sandbox = sandbox
         self._begin()
 
     def _begin(self) -> None:
@@ -100,6 +102,20 @@ class KernelSession:
             execution = await self._execute(kernel, code)
             made = await sync.in_worker(self._watch.changed)
             return replace(execution, notes=(*lost, *notes, *execution.notes), barrier=kernel.barrier, made=made)
+
+    async def warm_up(self) -> None:
+        """Start the kernel before there is code.
+
+        Raises:
+            ToolServiceError: It does not start.
+        """
+        async with self._turn():
+            await self._running_kernel()
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel runs that has not been lost, in this process."""
+        return self._pid == os.getpid() and self._kernel is not None and self._kernel.is_alive
 
     async def aclose(self) -> None:
         """End the kernel and remove the private folder."""
@@ -158,7 +174,11 @@ class KernelSession:
                 "was run. A new run gets a new folder.",
                 code="folder_lost",
             ) from error
-        launch = kernel_launch(self._config, KernelFolders(self.work_dir, private, connection))
+        folders = KernelFolders(self.work_dir, private, connection)
+        try:
+            launch = await sync.in_worker(lambda: kernel_launch(self._config, folders, self._sandbox))
+        except SandboxError as error:
+            raise ToolServiceError(f"The code cannot be run in its sandbox: {error}", code="no_sandbox") from error
         self._kernel = await Kernel.start(launch, timeout_s=self._config.start_timeout)
         self._holdings.kernel = self._kernel
         return self._kernel

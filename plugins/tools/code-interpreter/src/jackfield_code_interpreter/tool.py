@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from jackfield.errors import ToolArgumentError
+from jackfield import sync
+from jackfield.errors import PluginError, SandboxError, ToolArgumentError, ToolServiceError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.sandboxes import NONE, ProgramSandbox, choose_sandbox
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
-from jackfield_code_interpreter.launch import IS_ISOLATED, isolation, stated_limits
+from jackfield_code_interpreter.launch import isolation, stated_limits
 from jackfield_code_interpreter.plugin import DESCRIPTION, EFFECTS, NAME, PARAMETERS, TIMEOUT_S
 
 if TYPE_CHECKING:
     from jackfield_code_interpreter.session import KernelSession
-
-_log = logging.getLogger(__name__)
+    from jackfield_code_interpreter.warm import WarmSessions
 
 WORK_DIR_VARIABLE = "M6_CODE_INTERPRETER_WORK_DIR"
 """Where code runs if the settings do not say; the name that people who come from Qwen-Agent have set."""
@@ -28,8 +28,11 @@ WORK_DIR_VARIABLE = "M6_CODE_INTERPRETER_WORK_DIR"
 class CodeInterpreter(BaseTool):
     """Runs Python in a Jupyter kernel.
 
-    Inside a run the kernel is the run's, and is closed with it. Outside of one it is the tool's, until `aclose`. While
-    nothing isolates the code, an agent asks before each call, unless the tool's settings say `approval: never`.
+    Inside a run the kernel is the run's, and is closed with it. Outside of one it is the tool's, until `aclose`.
+    Without a sandbox, an agent asks before each call, unless the tool's settings say `approval: never`.
+
+    Args:
+        host: Where sandboxes are looked up; by default the plugins that are installed.
     """
 
     name = NAME
@@ -38,19 +41,28 @@ class CodeInterpreter(BaseTool):
     concurrent = False
     timeout_s = TIMEOUT_S
     effects = EFFECTS
-    needs_approval = not IS_ISOLATED
     file_access = True
     raw_argument = "code"
 
     config_class = CodeInterpreterConfig
     config: CodeInterpreterConfig
 
-    def __init__(self, cfg: CodeInterpreterConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        cfg: CodeInterpreterConfig | Mapping[str, object] | None = None,
+        *,
+        host: PluginHost | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(cfg, **settings)
+        self._host = host
+        self.needs_approval = self.config.sandbox == NONE
         if self.config.work_dir is None and os.environ.get(WORK_DIR_VARIABLE):
             self.config = self.config.model_copy(update={"work_dir": os.environ[WORK_DIR_VARIABLE]})
         self._key = f"{NAME}:{uuid4().hex}"  # two tools in one run have two kernels
         self._own: KernelSession | None = None
+        self._sandbox: ProgramSandbox | None = None
+        self._warm: WarmSessions | None = None
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult | str:
@@ -62,18 +74,18 @@ class CodeInterpreter(BaseTool):
 
         Raises:
             ToolArgumentError: The code is not a text.
-            ToolServiceError: The kernel does not start; the message says what to do.
+            ToolServiceError: The kernel does not start, or no sandbox works here; the message says what to do.
         """
         code = self._code(params)
         if not code.strip():
             return ""
-        _warn_of_no_isolation()
         session = await self._session(context)
         done = await session.run(code, files=context.files if context else ())
         missing = _how_to_install(done.output.missing)
         metadata = {
-            "isolation": isolation(done.barrier),
-            "limits": stated_limits(self.config),
+            "sandbox": NONE if self._sandbox is None else done.barrier,
+            "isolation": isolation(done.barrier) if self._sandbox is None else str(self._sandbox.protection()),
+            "limits": stated_limits(self.config, self._sandbox),
             "state": done.state,
             "files": done.made,
             "files_are_temporary": self.config.work_dir is None,
@@ -88,10 +100,23 @@ class CodeInterpreter(BaseTool):
         return super().parse_arguments(params)
 
     async def aclose(self) -> None:
-        """End the tool's own kernel; the next call starts another. Kernels of runs are closed by their runs."""
-        session, self._own = self._own, None
+        """End the tool's own kernel and those that wait; the next call starts anew. A run closes its kernel itself."""
+        (session, self._own), (warm, self._warm) = (self._own, None), (self._warm, None)
         if session is not None:
             await session.aclose()
+        if warm is not None:
+            await warm.aclose()
+
+    async def warm_up(self) -> None:
+        """Start as many kernels ahead as `warm_kernels` says, and wait for them: at most as long as one may take.
+
+        Raises:
+            ToolServiceError: No sandbox works here.
+        """
+        warm = await self._warm_sessions()
+        if warm is not None:
+            warm.refill()
+            await sync.in_worker(lambda: warm.wait_until_full(self.config.start_timeout))
 
     def _code(self, params: str | Mapping[str, object]) -> str:
         code = self.parse_arguments(params)["code"]
@@ -112,7 +137,35 @@ class CodeInterpreter(BaseTool):
         # Here, because it brings jupyter_client with it.
         from jackfield_code_interpreter.session import KernelSession
 
-        return KernelSession(self.config)
+        warm = await self._warm_sessions()
+        return (warm and warm.take()) or KernelSession(self.config, await self._chosen_sandbox())
+
+    async def _warm_sessions(self) -> WarmSessions | None:
+        """The kernels that are started ahead; a folder of the user's is for one kernel at a time, so there are none."""
+        if not self.config.warm_kernels or self.config.work_dir is not None:
+            return None
+        sandbox = await self._chosen_sandbox()
+        if self._warm is None:
+            from jackfield_code_interpreter.session import KernelSession
+            from jackfield_code_interpreter.warm import WarmSessions
+
+            config = self.config  # and not this tool, which the sessions would keep
+            self._warm = WarmSessions(config.warm_kernels, lambda: KernelSession(config, sandbox))
+        return self._warm
+
+    async def _chosen_sandbox(self) -> ProgramSandbox | None:
+        if self._sandbox is None:
+            host, name = self._host or default_host(), self.config.sandbox
+            try:
+                self._sandbox = await sync.in_worker(
+                    lambda: choose_sandbox(name, ProgramSandbox, host=host)  # type: ignore[type-abstract]
+                )
+            except (SandboxError, PluginError) as error:
+                raise ToolServiceError(
+                    f"No code was run, because there is no sandbox for it, and trying again will not help: {error}",
+                    code="no_sandbox",
+                ) from error
+        return self._sandbox
 
 
 def _how_to_install(module: str) -> str:
@@ -120,13 +173,3 @@ def _how_to_install(module: str) -> str:
     if not module:
         return ""
     return f'{module} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'
-
-
-@cache  # once in a process is enough
-def _warn_of_no_isolation() -> None:
-    _log.warning(
-        "code_interpreter runs code that a model wrote, with your own rights. It limits memory, CPU time, file size "
-        "and the time of each call, and hides your environment variables; it does not isolate: the code can read and "
-        "change your files and use your network. Where results do not say 'processes only', it can also see and end "
-        "your processes."
-    )

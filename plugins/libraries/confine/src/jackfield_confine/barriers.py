@@ -1,16 +1,19 @@
-"""What keeps a process from seeing and signalling others: namespaces, Landlock, fewer rights. Linux; no package needed.
+"""What keeps a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux.
 
-Only the standard library is used, and nothing of this package: `limits_shim` runs under whichever interpreter has
-ipykernel. Every function that fails raises `OSError`.
+Only the standard library is used, and nothing of this package: `guard` runs without site-packages. Every function that
+fails raises `OSError`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
+import socket
+import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,15 +23,22 @@ NONE = "none"
 
 _LINUX = sys.platform == "linux"
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+_CLONE_NEWIPC, _CLONE_NEWNET = 0x08000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION = 0x20080522
 # Of root's rights those that concern files and users: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID.
 _KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 3, 4, 6, 7))
-_LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446  # the same on every architecture
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446  # on every architecture
 _LANDLOCK_VERSION_FLAG = 1
-_LANDLOCK_SCOPE_SIGNAL = 2
-_LANDLOCK_ABI_WITH_SIGNALS = 6
+_LANDLOCK_SCOPE_ABSTRACT_SOCKET, _LANDLOCK_SCOPE_SIGNAL = 1, 2
+_LANDLOCK_ABI_WITH_TRUNCATE, _LANDLOCK_ABI_WITH_NETWORK, _LANDLOCK_ABI_WITH_SIGNALS = 3, 4, 6
+_LANDLOCK_CONNECT_TCP = 2
+_LANDLOCK_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL  # the rest is about folders
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
 class _CapabilityHeader(ctypes.Structure):
@@ -45,17 +55,28 @@ def best_barrier(allowed: list[str]) -> str:
     return next((name for name in allowed if _LINUX and name in works and works[name]()), NONE)
 
 
-def enter_namespaces() -> bool:
+def enter_namespaces(*, leave_network: bool = False) -> bool:
     """Give the next child process numbers of its own: it is 1, and it and its children see no others.
+
+    Args:
+        leave_network: Have this process and its children in a network of their own, with a loopback device only.
 
     Returns:
         Whether a user namespace was needed for it, as it is for everybody but root.
     """
+    new = _CLONE_NEWPID | (_CLONE_NEWNET | _CLONE_NEWIPC if leave_network else 0)
+    was_needed = _enter(new)
+    if leave_network:
+        _start_loopback()
+    return was_needed
+
+
+def _enter(new: int) -> bool:
     try:
-        _unshare(_CLONE_NEWPID)
+        _unshare(new)
     except PermissionError:
         user, group = os.geteuid(), os.getegid()
-        _unshare(_CLONE_NEWUSER | _CLONE_NEWPID)
+        _unshare(_CLONE_NEWUSER | new)
         own = Path("/proc/self")
         with suppress(FileNotFoundError):  # Linux before 3.19
             (own / "setgroups").write_text("deny", encoding="ascii")
@@ -63,6 +84,13 @@ def enter_namespaces() -> bool:
         (own / "gid_map").write_text(f"{group} {group} 1", encoding="ascii")
         return True
     return False
+
+
+def _start_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[1]
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
 
 
 def show_own_processes_only() -> None:
@@ -74,12 +102,46 @@ def show_own_processes_only() -> None:
 
 def forbid_signals_outward() -> None:
     """From now on this process and its children can signal and inspect (`/proc/…/environ`) only each other."""
-    ruleset = _LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL)
+    _restrict(_LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL), [])
+
+
+def restricts_files() -> bool:
+    """Whether the system can keep a process from files: Landlock since Linux 6.2."""
+    return _LINUX and _landlock_abi() >= _LANDLOCK_ABI_WITH_TRUNCATE
+
+
+def restrict_files(*, readable: Sequence[str], writable: Sequence[str], network: bool) -> None:
+    """From now on this process and its children can use the files below these paths only; paths that miss are left out.
+
+    Where the system can, they connect to no TCP port unless `network`, and reach no abstract socket and no process that
+    is not restricted as they are.
+    """
+    abi = _landlock_abi()
+    every = (1 << min(16, 13 + (abi >= 2) + (abi >= 3) + (abi >= 5))) - 1
+    tcp = 0 if network or abi < _LANDLOCK_ABI_WITH_NETWORK else _LANDLOCK_CONNECT_TCP
+    scopes = _LANDLOCK_SCOPE_ABSTRACT_SOCKET | _LANDLOCK_SCOPE_SIGNAL if abi >= _LANDLOCK_ABI_WITH_SIGNALS else 0
+    rules = [(path, _READ) for path in readable] + [(path, every) for path in writable]
+    _restrict(_LandlockRuleset(every, tcp, scopes), rules)
+
+
+def _restrict(ruleset: _LandlockRuleset, rules: Sequence[tuple[str, int]]) -> None:
     opened = _checked(_syscall(_LANDLOCK_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0))
     try:
+        for path, rights in rules:
+            with suppress(FileNotFoundError):
+                _allow(opened, path, rights & ruleset.files)
         _checked(_syscall(_LANDLOCK_RESTRICT_SELF, opened, 0))
     finally:
         os.close(opened)
+
+
+def _allow(opened: int, path: str, rights: int) -> None:
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        rule = struct.pack("=Qi", rights if os.path.isdir(path) else rights & _OF_FILES, place)  # noqa: PTH112 - light
+        _checked(_syscall(_LANDLOCK_ADD_RULE, opened, _LANDLOCK_BENEATH, rule, 0))
+    finally:
+        os.close(place)
 
 
 def give_up_rights() -> None:
@@ -131,8 +193,11 @@ def _succeeds(attempt: Callable[[], None]) -> bool:
 
 
 def _landlock_works() -> bool:
-    abi = _syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG)
-    return abi >= _LANDLOCK_ABI_WITH_SIGNALS
+    return _landlock_abi() >= _LANDLOCK_ABI_WITH_SIGNALS
+
+
+def _landlock_abi() -> int:
+    return _syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG)
 
 
 def _unshare(flags: int) -> None:

@@ -1,0 +1,257 @@
+"""Run a program inside limits, and end whatever it started. Run as a script, by any Python, with `-I -S`.
+
+    python -I -S guard.py '{"limits": {"memory_bytes": …}, "barriers": […], …}' program argument …
+
+Two processes come of it. One gets the limits and then becomes the program. The other, its guard, waits: when the host
+process is gone, asks it to stop (SIGTERM), or the program ends, it kills the program and all descendants, also those
+that made a session of their own. It ends with the program's exit code, or 128 and the number of the signal.
+
+The plan, as JSON, has what `guarding.guarded` was given. With namespaces there is a third process between the two, the
+first of its namespace: the program cannot signal it, does not see the guard at all, and nothing in the namespace
+outlives it.
+
+Only the standard library is used, and nothing of this package but `barriers`, which is the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jackfield_confine import barriers
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as -I leaves it out
+    import barriers
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LINUX = sys.platform == "linux"
+_NOT_STARTED = 126
+_MOST_GIVEN = 20_000
+
+
+def main() -> None:
+    """Become the guard of a program."""
+    plan: dict[str, Any] = json.loads(sys.argv[1])
+    argv = sys.argv[2:]
+    host = os.getppid()
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    barrier = barriers.best_barrier(plan["barriers"])
+    if plan["report"]:
+        Path(plan["report"]).write_text(barrier, encoding="ascii")
+    if plan["gift"]:
+        for folder in plan["gift"]["folders"]:
+            give_away(folder, plan["gift"]["user"])
+    # Of this user: counted here, where all are seen.
+    others = running_threads() if "processes" in plan["limits"] and os.getuid() != 0 else 0
+    if barrier == barriers.NAMESPACES:
+        files = plan["files"]
+        was_needed = barriers.enter_namespaces(leave_network=files is not None and not files["network"])
+        if was_needed and barriers.counts_processes_by_namespace():
+            others = 0
+        program = _fork_first(lambda: _fork_program(barrier, plan, argv, others))
+    else:
+        program = _fork_program(barrier, plan, argv, others)
+    code = _guard(program, host)
+    if os.getppid() != host and plan["leftovers"]:
+        import shutil  # its imports cost more than the rest of this script
+
+        shutil.rmtree(plan["leftovers"], ignore_errors=True)
+    os._exit(code)
+
+
+def give_away(folder: str, user: int) -> None:
+    """Make a folder of root's, and what of root's is below it, another user's."""
+    entries = 0
+    for _, folders, files, opened in os.fwalk(folder, follow_symlinks=False):
+        if os.fstat(opened).st_uid == 0:
+            os.fchown(opened, user, user)
+        for name in (*folders, *files):
+            entries += 1
+            facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
+            # A file with several names may be somebody's elsewhere.
+            if facts.st_uid == 0 and not (facts.st_nlink > 1 and not stat.S_ISDIR(facts.st_mode)):
+                os.chown(name, user, user, dir_fd=opened, follow_symlinks=False)
+        if entries > _MOST_GIVEN:
+            break
+
+
+# --- the first process of a namespace ---
+
+
+def _fork_first(fork_program: Callable[[], int]) -> int:
+    """Fork the process that holds a namespace together; when it ends, the system kills all others in it."""
+    readable, writable = os.pipe()
+    first = os.fork()
+    if first:
+        os.close(readable)  # the other end stays open for as long as this process lives
+        return first
+    os.close(writable)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if select.select([readable], [], [], 0)[0]:  # the guard died before the line above; its number is not seen here
+        os._exit(1)
+    os.close(readable)
+    barriers.show_own_processes_only()
+    program = fork_program()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == program:
+            os._exit(_exit_code(status))
+
+
+# --- the program ---
+
+
+def _fork_program(barrier: str, plan: dict[str, Any], argv: list[str], others: int) -> int:
+    parent = os.getpid()
+    program = os.fork()
+    if program == 0:
+        try:
+            _become(barrier, plan, argv, parent=parent, others=others)
+        except OSError as error:
+            sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(_NOT_STARTED)
+    return program
+
+
+def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int, others: int) -> None:
+    os.setsid()  # its own process group: an interrupt reaches what it started, and not the guard
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the line above
+        return
+    if _LINUX:
+        with suppress(OSError):  # where memory runs out, it goes first
+            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    apply_limits(plan["limits"], others=others)
+    if plan["keeps_rights"]:  # of a program that gives them up itself
+        os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
+    barriers.give_up_rights()
+    if plan["files"] is not None:
+        barriers.restrict_files(**plan["files"])
+    elif barrier == barriers.LANDLOCK:
+        barriers.forbid_signals_outward()
+    os.execvp(argv[0], argv)  # noqa: S606 - as above
+
+
+def apply_limits(limits: dict[str, int], *, others: int) -> None:
+    """Lower the limits of this process and of all it will start; `others` are the threads the user has beside them."""
+    _lower(resource.RLIMIT_CORE, 0)
+    if "memory_bytes" in limits:
+        _lower(resource.RLIMIT_AS, limits["memory_bytes"])
+    if "cpu_s" in limits:
+        _lower(resource.RLIMIT_CPU, limits["cpu_s"], grace=5)
+    if "file_bytes" in limits:
+        _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
+    if "processes" in limits and os.getuid() != 0:  # the system does not count root's
+        # It counts all processes of the user, not those of the program alone.
+        _lower(resource.RLIMIT_NPROC, limits["processes"] + others)
+
+
+def _lower(which: int, value: int, *, grace: int = 0) -> None:
+    """Set a limit; after `grace` more (of CPU time, the signal having been caught) the system kills."""
+    _, hard = resource.getrlimit(which)
+    ceiling = value + grace if hard == resource.RLIM_INFINITY else min(value + grace, hard)
+    with suppress(ValueError, OSError):  # macOS knows limits that it does not let be set
+        resource.setrlimit(which, (min(value, ceiling), ceiling))
+
+
+def running_threads() -> int:
+    """How many threads the user has; 0 where this cannot be known."""
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may have ended meanwhile
+            if process.stat().st_uid == os.getuid():
+                count += sum(1 for _ in (process / "task").iterdir())
+    return count
+
+
+# --- the guard ---
+
+
+def _guard(program: int, host: int) -> int:
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: asked.append(number))
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    status = None
+    while status is None and not asked and os.getppid() == host:
+        select.select([readable], [], [], 0.5)
+        with suppress(BlockingIOError):
+            os.read(readable, 512)
+        status = _reap(program)
+    with suppress(ProcessLookupError, PermissionError):
+        if status is None:
+            os.kill(program, signal.SIGKILL)
+        os.killpg(program, signal.SIGKILL)
+    left = _end_descendants(program)
+    return _exit_code(left if status is None else status)
+
+
+def _reap(program: int) -> int | None:
+    """The program's wait status if it ended. Orphans that came to us and ended are reaped on the way."""
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == program:
+            return status
+        if pid == 0:
+            return None
+
+
+def _end_descendants(program: int) -> int:
+    """Kill until no child is left; those of killed ones become ours. The program's wait status, if it was one."""
+    status = 0
+    give_up = time.monotonic() + 5
+    while time.monotonic() < give_up:
+        for child in _children():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            pid, ended = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == program:
+            status = ended
+        elif pid == 0:
+            time.sleep(0.005)
+    return status
+
+
+def _children() -> list[int]:
+    """The children of this process; [] where only the process group can be known."""
+    try:
+        return list(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()))
+    except OSError:
+        return []
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _prctl(option: int, value: int) -> None:
+    if _LINUX:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The command that runs a program under its guard."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jackfield.sandboxes import Limits
+
+GUARD = Path(__file__).with_name("guard.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Gift:
+    """Folders that root gives to the user who runs the program, with everything of root's in them.
+
+    Attributes:
+        user: The number of the user, and of its group.
+        folders: Links in them are not followed, and files with several names stay as they are.
+    """
+
+    user: int
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRules:
+    """What a program may reach. Where there are no namespaces, only TCP is kept from it, and not UDP.
+
+    Attributes:
+        readable, writable: Paths; whatever is below them, too.
+        network: Whether it may use the network.
+    """
+
+    readable: tuple[str, ...]
+    writable: tuple[str, ...]
+    network: bool = False
+
+
+def guarded(
+    argv: Sequence[str],
+    *,
+    limits: Limits,
+    barriers: Sequence[str] = (),
+    files: FileRules | None = None,
+    gift: Gift | None = None,
+    keeps_rights: bool = False,
+    report: Path | None = None,
+    leftovers: str = "",
+) -> list[str]:
+    """The command for a program in its limits, which ends with the process that starts it, and all it started with it.
+
+    Args:
+        barriers: What may keep it from other processes, the best first: `NAMESPACES`, `LANDLOCK`.
+        files: What it may reach; None leaves files and network open.
+        gift: What another user gets before the program starts.
+        keeps_rights: It gives up root's rights itself. Nothing but the limits is then done here.
+        report: The file into which the barrier that works is written.
+        leftovers: A folder that is removed if the starting process ends first; '' for none.
+    """
+    plan = {
+        "limits": {name: value for name, value in asdict(limits).items() if value is not None and name != "wall_s"},
+        "barriers": list(barriers),
+        "files": None if files is None else asdict(files),
+        "gift": None if gift is None else asdict(gift),
+        "keeps_rights": keeps_rights,
+        "report": str(report or ""),
+        "leftovers": leftovers,
+    }
+    return [sys.executable, "-I", "-S", str(GUARD), json.dumps(plan), *argv]

@@ -1,0 +1,105 @@
+"""A program under its guard: its limits, what ends it, and what is given to it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jackfield.sandboxes import Limits
+from jackfield_confine import guard
+from jackfield_confine.barriers import LANDLOCK, NAMESPACES, NONE, best_barrier, restricts_files
+from jackfield_confine.guarding import GUARD, FileRules, guarded
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are Linux's")
+
+FORK_UNTIL_STOPPED = """
+import json, os, resource, signal, sys, time
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import guard
+if os.getuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+guard.apply_limits({"processes": 20}, others=guard.running_threads())
+children = []
+try:
+    for _ in range(60):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(60); os._exit(0)
+        children.append(pid)
+    print("never stopped")
+except BlockingIOError:
+    print(len(children))
+finally:
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_an_ordinary_user_cannot_fork_beyond_the_limit() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", FORK_UNTIL_STOPPED, str(GUARD)], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert int(said) <= 20
+
+
+def run(argv: list[str], **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        guarded(argv, limits=Limits(), **more),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,  # type: ignore[arg-type]
+    )
+
+
+def test_a_program_that_is_not_there_is_said_so() -> None:
+    done = run(["/no/such/program"])
+    assert (done.returncode, done.stderr) == (126, "/no/such/program: No such file or directory\n")
+
+
+def test_its_exit_code_is_that_of_the_program_or_of_its_signal() -> None:
+    assert run(["sh", "-c", "exit 7"]).returncode == 7
+    assert run(["sh", "-c", "kill -9 $$"]).returncode == 137
+
+
+@pytest.mark.parametrize("barrier", [NAMESPACES, LANDLOCK, NONE])
+def test_the_barrier_that_was_found_is_reported(tmp_path: Path, barrier: str) -> None:
+    if best_barrier([barrier]) != barrier:
+        pytest.skip(f"no {barrier} on this machine")
+    run(["true"], barriers=[barrier], report=tmp_path / "report")
+    assert (tmp_path / "report").read_text() == barrier
+
+
+@pytest.mark.skipif(not restricts_files(), reason="needs Landlock")
+def test_rules_for_files_hold_without_namespaces(tmp_path: Path) -> None:
+    for name in ("mine", "seen", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "note").write_text(name)
+    rules = FileRules(
+        readable=("/usr", "/bin", "/lib", "/lib64", str(tmp_path / "seen")), writable=(str(tmp_path / "mine"),)
+    )
+    script = "cat mine/note; cat seen/note; cat other/note; echo x > seen/note; echo new > mine/note; ls mine"
+    done = subprocess.run(
+        guarded(["sh", "-c", script], limits=Limits(), files=rules),
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "mineseennote\n"
+    assert [(tmp_path / name / "note").read_text() for name in ("mine", "seen", "other")] == ["new\n", "seen", "other"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_what_root_gives_away_is_what_is_in_the_folder_and_nothing_through_links(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.write_text("x")
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "file").write_text("x")
+    (folder / "link").symlink_to(outside)
+    (folder / "second-name").hardlink_to(outside)
+    guard.give_away(str(folder), 12345)
+    owners = {path.name: path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+    assert owners == {"folder": 12345, "inner": 12345, "file": 12345, "link": 12345, "second-name": 0}
+    assert outside.stat().st_uid == 0

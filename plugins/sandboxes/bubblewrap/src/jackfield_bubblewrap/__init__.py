@@ -1,0 +1,1 @@
+"""Sandboxes for programs on Linux: bubblewrap, and Landlock where that is missing. No daemon, no root."""

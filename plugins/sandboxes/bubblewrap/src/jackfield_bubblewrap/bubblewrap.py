@@ -1,0 +1,151 @@
+"""The sandbox `bubblewrap`: user, mount, process, IPC and network namespaces of a program's own.
+
+Root's programs run as a user of their own, because the system does not count root's processes; and in a chroot, from
+which no further user namespace can be made. For everybody else bubblewrap forbids those by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from jackfield.errors import SandboxError
+from jackfield.sandboxes import RISKS, Limits, Program, ProgramSandbox, Protection
+from jackfield_bubblewrap.config import BubblewrapConfig
+from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, parents, program_of_system
+from jackfield_confine.guarding import Gift, guarded
+
+LAYER = "bubblewrap"
+_JAIL = "/jail"  # in root's sandboxes; what is outside of it there has nothing to be found
+_APART = ("pid", "ipc", "uts", "cgroup-try")
+_PROBE_S = 30
+_NOBODY = 65534
+_OWN_USERS = (1_879_048_192, 1_946_157_056)  # numbers that no user database gives to anybody
+_MB = 1 << 20
+
+
+class Bubblewrap(ProgramSandbox):
+    """Runs programs with `bwrap`, which needs neither a daemon nor root."""
+
+    config_class = BubblewrapConfig
+    config: BubblewrapConfig
+
+    def protection(self) -> Protection:
+        """All risks, if it works here."""
+        problem = _problem()
+        if problem:
+            raise SandboxError(problem)
+        return Protection(LAYER, frozenset(RISKS))
+
+    def command(self, program: Program) -> list[str]:
+        """The command: the guard, bubblewrap, limits, and the program.
+
+        Where root runs it, the folders that it may write are given to the user it runs as, with what is in them: the
+        owner of `work_dir` if that is not root, else one that nobody else is.
+        """
+        limited = _limited(program.limits)
+        if not _is_root():
+            inside = [*limited, *program.argv]
+            own = ["--unshare-user", *(["--disable-userns"] if _can_disable_namespaces() else [])]
+            argv = [*_bwrap(), *own, *self._world("", program), "--chdir", program.work_dir, "--", *inside]
+            return guarded(argv, limits=program.limits, leftovers=program.leftovers)
+        user = _user_for(program.work_dir)
+        chroot = [program_of_system("chroot"), f"--userspec={user}:{user}", "--groups=", _JAIL]
+        inside = [*chroot, *limited, program_of_system("env"), "-C", program.work_dir, *program.argv]
+        rights = [word for name in ("SETUID", "SETGID", "SYS_CHROOT") for word in ("--cap-add", f"CAP_{name}")]
+        outside = list(_bound(*SYSTEM, prefix=""))
+        argv = [*_bwrap(), "--cap-drop", "ALL", *rights, *outside, "--tmpfs", _JAIL]
+        argv += [*self._world(_JAIL, program), "--chdir", "/", "--", *inside]
+        gift = Gift(user, (program.work_dir, *program.writable))
+        return guarded(argv, limits=program.limits, gift=gift, keeps_rights=True, leftovers=program.leftovers)
+
+    def _world(self, prefix: str, program: Program) -> Iterator[str]:
+        """The options that make what a program sees, below a prefix."""
+        if not program.network:
+            yield "--unshare-net"
+        yield from _bound(*SYSTEM, prefix=prefix)
+        yield from ("--proc", f"{prefix}/proc", "--dev", f"{prefix}/dev")
+        for folder, size_mb in (("/dev/shm", self.config.shm_mb), ("/tmp", self.config.tmp_mb)):  # noqa: S108 - its own
+            yield from ("--perms", "1777", "--size", str(size_mb * _MB), "--tmpfs", prefix + folder)
+        yield from ("--remount-ro", f"{prefix}/dev")
+        reads = [*files_of_etc(network=program.network), *folders_of_python(), *program.readable]
+        writes = (program.work_dir, *program.writable)
+        binds = dict.fromkeys(reads, "--ro-bind") | dict.fromkeys(writes, "--bind")
+        for parent in parents(list(binds)):
+            yield from ("--perms", "0755", "--dir", prefix + parent)
+        # The inner ones last, so that they are what is seen: Python stays read-only below a folder that is not.
+        for path in sorted(binds, key=lambda path: len(Path(path).parts)):
+            yield from (binds[path], os.path.realpath(path), prefix + path)
+        yield from ("--remount-ro", prefix or "/")
+
+
+def _bwrap() -> list[str]:
+    apart = [f"--unshare-{name}" for name in _APART]
+    return [program_of_system("bwrap"), *apart, "--die-with-parent", "--new-session"]
+
+
+def _bound(*folders: str, prefix: str) -> Iterator[str]:
+    for folder in folders:
+        if os.path.islink(folder):  # noqa: PTH114 - beside readlink, for its text as it is
+            yield from ("--symlink", os.readlink(folder).lstrip("/"), prefix + folder)  # noqa: PTH115 - as above
+        elif Path(folder).is_dir():
+            yield from ("--ro-bind", folder, prefix + folder)
+
+
+def _limited(limits: Limits) -> list[str]:
+    """The limit that has to be set inside: of other namespaces' processes none are counted there."""
+    return [] if limits.processes is None else [program_of_system("prlimit"), f"--nproc={limits.processes}", "--"]
+
+
+def _is_root() -> bool:
+    """Whether programs can run as another user; in a container root may be the only one that there is."""
+    return os.geteuid() == 0 and _is_mapped(_NOBODY)
+
+
+def _user_for(folder: str) -> int:
+    owner = Path(folder).stat().st_uid
+    own = random.randrange(*_OWN_USERS)  # noqa: S311 - it need not be secret
+    return owner or (own if _is_mapped(own) else _NOBODY)
+
+
+@cache
+def _is_mapped(user: int) -> bool:
+    """Whether a user of this number can exist here."""
+    ranges = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
+    return any(int(first) <= user < int(first) + int(count) for first, _, count in ranges)
+
+
+@cache
+def _can_disable_namespaces() -> bool:
+    """Whether bubblewrap can keep a program from making further user namespaces: since 0.8."""
+    asked = subprocess.run([program_of_system("bwrap"), "--help"], capture_output=True, text=True, check=False)  # noqa: S603
+    return "--disable-userns" in asked.stdout + asked.stderr
+
+
+@cache
+def _problem() -> str:
+    """What keeps it from being used on this machine, found out by running this Python in it; '' for nothing."""
+    if sys.platform != "linux":
+        return "bubblewrap runs on Linux only"
+    try:
+        program_of_system("bwrap")
+    except SandboxError as error:
+        return f"{error}: install your system's package bubblewrap (apt-get install bubblewrap)"
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program(
+            argv=(sys.executable, "-I", "-S", "-c", "print('works')"), work_dir=folder, limits=Limits(processes=20)
+        )
+        try:
+            done = subprocess.run(  # noqa: S603 - our own command
+                Bubblewrap().command(program), env={}, capture_output=True, text=True, timeout=_PROBE_S, check=False
+            )
+        except (SandboxError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap does not work here: {error}"
+    said = done.stderr.strip() or f"exit code {done.returncode}"
+    return "" if done.stdout == "works\n" else f"bubblewrap does not work here: {said:.300}"

@@ -1,0 +1,14 @@
+"""The settings of the sandbox `bubblewrap`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from jackfield.config import Config
+
+
+class BubblewrapConfig(Config):
+    """What a program finds in its sandbox."""
+
+    tmp_mb: int = Field(default=64, ge=1, le=4096, description="The size of /tmp, which is in memory, for each program")
+    shm_mb: int = Field(default=64, ge=1, le=4096, description="The size of /dev/shm, which is in memory, too")

@@ -1,0 +1,29 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import SandboxSpec, hook
+
+EFFECTS = frozenset({"files", "processes"})
+
+
+@hook.sandboxes
+def sandboxes() -> list[SandboxSpec]:
+    """Bubblewrap, and what can be had without it."""
+    return [
+        SandboxSpec(
+            name="bubblewrap",
+            target="jackfield_bubblewrap.bubblewrap:Bubblewrap",
+            config="jackfield_bubblewrap.config:BubblewrapConfig",
+            summary="Programs in namespaces of their own: only their folders can be written, and there is no network.",
+            check="jackfield_bubblewrap.checks:problems_of_bubblewrap",
+            effects=EFFECTS,
+        ),
+        SandboxSpec(
+            name="landlock",
+            target="jackfield_bubblewrap.landlock:LandlockSandbox",
+            summary="Programs kept from files by the kernel alone, and from the rest where it has user namespaces.",
+            check="jackfield_bubblewrap.checks:problems_of_landlock",
+            effects=EFFECTS,
+        ),
+    ]

@@ -1,0 +1,52 @@
+"""What every program may read: the system's programs, this Python, a few files of /etc; nothing of anybody's home."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from jackfield.errors import SandboxError
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Folders of programs and libraries. All but the first are often links into it."""
+
+_ETC = ("ld.so.cache", "alternatives", "fonts", "localtime", "timezone", "mime.types", "ssl/certs", "matplotlibrc")
+_ETC_OF_NETWORKS = ("resolv.conf", "hosts", "nsswitch.conf", "services", "protocols")
+_SBIN = "/usr/bin:/usr/sbin:/bin:/sbin"
+
+
+def files_of_etc(*, network: bool) -> list[str]:
+    """Those files below /etc that a program needs, as far as they exist."""
+    return [path for name in (*_ETC, *(_ETC_OF_NETWORKS if network else ())) if Path(path := f"/etc/{name}").exists()]
+
+
+def folders_of_python() -> list[str]:
+    """Where this Python and its packages are; the folder of a virtual environment and that of what it was made with."""
+    found = {sys.prefix, sys.base_prefix, *map(os.path.realpath, (sys.prefix, sys.base_prefix))}
+    return sorted(folder for folder in found if not _is_below(folder, SYSTEM[0]))
+
+
+def program_of_system(name: str) -> str:
+    """The path of a program that is seen in a sandbox, too.
+
+    Raises:
+        SandboxError: It is not there.
+    """
+    from shutil import which
+
+    found = which(name, path=_SBIN)
+    if found is None:
+        raise SandboxError(f"the program {name!r} is not installed")
+    return found
+
+
+def parents(paths: list[str]) -> Iterator[str]:
+    """The folders above some paths, the outermost first, each once."""
+    above = {str(parent) for path in paths for parent in Path(path).parents}
+    return iter(sorted(above - {"/"}))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")

@@ -1,0 +1,46 @@
+"""Fonts for plots with Chinese in them: matplotlib's own have no such characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+FOLDERS = tuple(map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts")))
+
+# How the file of a font begins, and the name by which matplotlib finds it: that of the first font in the file.
+_FAMILIES = {
+    "NotoSansCJKsc": "Noto Sans CJK SC",
+    "NotoSansCJK-": "Noto Sans CJK JP",
+    "NotoSansSC": "Noto Sans SC",
+    "SourceHanSansSC": "Source Han Sans SC",
+    "SourceHanSansCN": "Source Han Sans CN",
+    "wqy-microhei": "WenQuanYi Micro Hei",
+    "wqy-zenhei": "WenQuanYi Zen Hei",
+    "DroidSansFallback": "Droid Sans Fallback",
+    "PingFang": "PingFang HK",
+    "Hiragino Sans GB": "Hiragino Sans GB",
+    "STHeiti": "Heiti TC",
+    "simhei": "SimHei",
+    "SimHei": "SimHei",
+    "msyh": "Microsoft YaHei",
+    "uming": "AR PL UMing CN",
+}
+
+
+def write_matplotlibrc(folder: Path) -> None:
+    """Have plots show Chinese if the machine has a font for it; other letters stay as they are."""
+    families = chinese_families(FOLDERS)
+    if not families:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    # Of each character the first font is taken that has it.
+    (folder / "matplotlibrc").write_text(f"font.family: {', '.join(['DejaVu Sans', *families])}\n", encoding="utf-8")
+
+
+@cache
+def chinese_families(folders: Sequence[Path]) -> tuple[str, ...]:
+    """The first family of those below some folders that has Chinese characters; () if there is none."""
+    files = [file.name for folder in folders for file in folder.rglob("*.[to]t[fc]")]
+    found = (family for start, family in _FAMILIES.items() if any(name.startswith(start) for name in files))
+    return tuple(family for family in [next(found, "")] if family)

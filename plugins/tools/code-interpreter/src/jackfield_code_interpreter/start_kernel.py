@@ -1,0 +1,55 @@
+"""Become a Jupyter kernel. Run as a script, by the interpreter that has ipykernel, with the kernel's own arguments.
+
+Only the standard library and ipykernel are used: the interpreter may be another one than that of this package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_MESSAGE_CHARS = 1_000_000
+
+
+def main() -> None:
+    """Start the kernel; this returns when it has ended."""
+    if os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)  # an interrupt of the kernel reaches what it started, and nobody else
+    # ipykernel leaves when this process is not its parent; it was told the host's, which is not.
+    os.environ["JPY_PARENT_PID"] = str(os.getppid())
+    # The script's folder: modules beside it must not hide those of the code.
+    del sys.path[0]
+    from ipykernel.kernelapp import launch_new_instance
+
+    _send_output_in_small_messages()
+    launch_new_instance()
+
+
+def _send_output_in_small_messages() -> None:
+    """Make printing wait for the sending of what was printed.
+
+    ipykernel collects for a fifth of a second and sends that as one message: a loop that prints could fill the memory
+    of the kernel, and of the host, with it.
+    """
+    from ipykernel.iostream import OutStream
+
+    write = OutStream.write
+    waiting: dict[int, int] = {}
+
+    def write_and_wait(stream: OutStream, text: str) -> int | None:
+        if not isinstance(text, str):
+            return write(stream, text)  # which refuses it
+        for start in range(0, len(text), _MESSAGE_CHARS):
+            part = text[start : start + _MESSAGE_CHARS]
+            write(stream, part)
+            waiting[id(stream)] = waiting.get(id(stream), 0) + len(part)
+            if waiting[id(stream)] >= _MESSAGE_CHARS:
+                waiting[id(stream)] = 0
+                stream.flush()  # type: ignore[no-untyped-call]
+        return len(text)
+
+    OutStream.write = write_and_wait  # type: ignore[method-assign,assignment]
+
+
+if __name__ == "__main__":
+    main()

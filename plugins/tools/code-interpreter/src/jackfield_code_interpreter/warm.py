@@ -1,0 +1,91 @@
+"""Kernels that are started ahead, so that a run need not wait for one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from jackfield import sync
+from jackfield.errors import JackfieldError
+from jackfield_code_interpreter.session import KernelSession
+
+_log = logging.getLogger(__name__)
+
+
+class WarmSessions:
+    """Sessions whose kernels run and have run no code. Each is handed out once; what a run has used never comes back.
+
+    They are started in the background, on the loop that outlives all runs.
+
+    Args:
+        most: How many are kept.
+        make: Makes a session whose kernel does not run yet.
+    """
+
+    def __init__(self, most: int, make: Callable[[], KernelSession]) -> None:
+        self._most = most
+        self._make = make
+        self._ready: deque[KernelSession] = deque()
+        self._starting = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._is_closed = False
+        self._pid = os.getpid()
+
+    def take(self) -> KernelSession | None:
+        """One that is ready, None if none is; in its place another is started."""
+        with self._lock:
+            if self._pid != os.getpid():  # a forked child: these are its parent's
+                return None
+            taken = next((one for one in self._popped() if one.is_warm), None)
+        self.refill()
+        return taken
+
+    def _popped(self) -> list[KernelSession]:
+        """The sessions up to the first that runs; those before it have died, and their folders go with them."""
+        popped = []
+        while self._ready:
+            popped.append(self._ready.popleft())
+            if popped[-1].is_warm:
+                break
+        return popped
+
+    def refill(self) -> None:
+        """Start what is missing, without waiting for it."""
+        with self._lock:
+            missing = 0 if self._is_closed else self._most - len(self._ready) - self._starting
+            self._starting += missing
+        for _ in range(missing):
+            threading.Thread(target=self._start, name="jackfield-warm-kernel", daemon=True).start()
+
+    def wait_until_full(self, timeout_s: float) -> bool:
+        """Whether as many run as are kept, within a time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._ready) >= self._most, timeout_s)
+
+    def _start(self) -> None:
+        session = self._make()
+        try:
+            sync.run(session.warm_up())
+        except (JackfieldError, OSError, RuntimeError):  # whoever needs a kernel starts one, and gets the error
+            _log.info("a kernel could not be started ahead", exc_info=True)
+        with self._changed:
+            self._starting -= 1
+            is_kept = session.is_warm and not self._is_closed
+            if is_kept:
+                self._ready.append(session)
+            self._changed.notify_all()
+        if not is_kept:
+            sync.run(session.aclose())
+
+    async def aclose(self) -> None:
+        """End those that wait; those that are being started end when they have."""
+        with self._lock:
+            self._is_closed = True
+            ready, self._ready = [*self._ready], deque()
+        if self._pid == os.getpid():
+            for session in ready:
+                await session.aclose()
