@@ -24,7 +24,9 @@ NONE = "none"
 _LINUX = sys.platform == "linux"
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _CLONE_NEWIPC, _CLONE_NEWNET = 0x08000000, 0x40000000
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
+_MNT_DETACH = 2
+_OLD_ROOT = ".old-root"
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION = 0x20080522
 # Of root's rights those that concern files and users: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID.
@@ -38,6 +40,8 @@ _LANDLOCK_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL  # the rest is about folders
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_KEYCTL_JOIN_SESSION = 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
@@ -100,6 +104,43 @@ def show_own_processes_only() -> None:
     _checked(_libc().mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
 
+def see_only(paths: Sequence[str]) -> None:
+    """In a mount namespace of its own: make a root folder with these files and folders only, and own processes' /proc.
+
+    The working directory stays the same, if it is among them.
+    """
+    here = os.getcwd()  # noqa: PTH109 - light
+    # Links are as they are in the system's root (/bin), and followed anywhere else.
+    sources = {path: os.path.realpath(path) for path in paths if os.path.exists(path)}  # noqa: PTH110 - light
+    links = {path: os.readlink(path) for path in sources if path.count("/") == 1 and os.path.islink(path)}  # noqa: PTH114, PTH115
+    libc = _libc()
+    _checked(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", _MS_NOSUID | _MS_NODEV, b"size=1m,mode=755"))
+    old = f"/{_OLD_ROOT}"
+    os.mkdir(f"/tmp{old}")  # noqa: PTH102, S108
+    _checked(libc.pivot_root(b"/tmp", f"/tmp{old}".encode()))  # noqa: S108
+    os.chdir("/")
+    os.mkdir("/proc")  # noqa: PTH102
+    _checked(libc.mount(f"{old}/proc".encode(), b"/proc", None, _MS_BIND | _MS_REC, None))
+    for path in sorted(sources, key=lambda path: path.count("/")):
+        if path in links:
+            os.symlink(links[path], path)  # noqa: PTH211
+        elif path != "/proc":
+            _bind(old + sources[path], path)
+    _checked(libc.umount2(old.encode(), _MNT_DETACH))
+    os.rmdir(old)  # noqa: PTH106
+    with suppress(FileNotFoundError):
+        os.chdir(here)
+
+
+def _bind(source: str, target: str) -> None:
+    if os.path.isdir(source):  # noqa: PTH112 - light
+        os.makedirs(target, exist_ok=True)  # noqa: PTH103
+    elif not os.path.lexists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+    _checked(_libc().mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND | _MS_REC, None))
+
+
 def forbid_signals_outward() -> None:
     """From now on this process and its children can signal and inspect (`/proc/…/environ`) only each other."""
     _restrict(_LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL), [])
@@ -159,6 +200,13 @@ def give_up_rights() -> None:
     kept = _KEPT_CAPABILITIES if os.geteuid() == 0 else 0
     sets[:] = [sets[0] & kept, sets[1] & kept, 0, 0, 0, 0]
     _checked(_libc().capset(ctypes.byref(header), sets))
+
+
+def leave_keyring() -> None:
+    """Have the keys that the kernel keeps for the host's session out of reach, where it keeps any."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:
+        _syscall(number, _KEYCTL_JOIN_SESSION, None)  # it fails where the kernel has no keys
 
 
 def counts_processes_by_namespace() -> bool:

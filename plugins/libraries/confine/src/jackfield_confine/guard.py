@@ -61,7 +61,7 @@ def main() -> None:
         was_needed = barriers.enter_namespaces(leave_network=files is not None and not files["network"])
         if was_needed and barriers.counts_processes_by_namespace():
             others = 0
-        program = _fork_first(lambda: _fork_program(barrier, plan, argv, others))
+        program = _fork_first(lambda: _fork_program(barrier, plan, argv, others), files)
     else:
         program = _fork_program(barrier, plan, argv, others)
     code = _guard(program, host)
@@ -91,7 +91,7 @@ def give_away(folder: str, user: int) -> None:
 # --- the first process of a namespace ---
 
 
-def _fork_first(fork_program: Callable[[], int]) -> int:
+def _fork_first(fork_program: Callable[[], int], files: dict[str, Any] | None) -> int:
     """Fork the process that holds a namespace together; when it ends, the system kills all others in it."""
     readable, writable = os.pipe()
     first = os.fork()
@@ -104,6 +104,8 @@ def _fork_first(fork_program: Callable[[], int]) -> int:
         os._exit(1)
     os.close(readable)
     barriers.show_own_processes_only()
+    if files is not None:
+        barriers.see_only([*files["readable"], *files["writable"]])
     program = fork_program()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
@@ -137,6 +139,7 @@ def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int,
     if _LINUX:
         with suppress(OSError):  # where memory runs out, it goes first
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+        barriers.leave_keyring()
     apply_limits(plan["limits"], others=others)
     if plan["keeps_rights"]:  # of a program that gives them up itself
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
