@@ -20,10 +20,12 @@ _PREVENTED: Mapping[Risk, str] = {
     "files": "reach files other than its own",
     "network": "use the network",
     "processes": "see or signal other processes",
-    "memory": "exceed the memory of each process",
-    "cpu": "exceed the CPU time of each process",
-    "process_count": "exceed the number of processes",
-    "file_size": "exceed the size of each file",
+}
+_LIMITED: Mapping[Risk, str] = {
+    "memory": "memory",
+    "cpu": "CPU time",
+    "process_count": "the number of processes",
+    "file_size": "the size of files",
 }
 _END_S = 5.0  # for what a sandbox started to end
 _PIECE_BYTES = 1 << 16
@@ -94,15 +96,22 @@ class Protection:
 
     def __str__(self) -> str:
         """One sentence for people."""
-        covered = _listed([_PREVENTED[risk] for risk in RISKS if risk in self.covers])
-        remaining = _listed([_PREVENTED[risk] for risk in self.open_risks])
-        facts = [f"the code cannot {covered}"] if covered else []
-        facts += [f"it can {remaining}"] if remaining else []
-        return f"{self.layer}: {'; '.join(facts)}"
+        facts = [
+            ("the code cannot {}", _PREVENTED, True, "or"),
+            ("it can {}", _PREVENTED, False, "and"),
+            ("limited: {}", _LIMITED, True, "and"),
+            ("not limited: {}", _LIMITED, False, "and"),
+        ]
+        said = [
+            text.format(listed)
+            for text, words, covered, last in facts
+            if (listed := _listed([word for risk, word in words.items() if (risk in self.covers) is covered], last))
+        ]
+        return f"{self.layer}: {'; '.join(said)}"
 
 
-def _listed(parts: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+def _listed(parts: list[str], last: str) -> str:
+    return f" {last} ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 @dataclass(frozen=True, slots=True)
