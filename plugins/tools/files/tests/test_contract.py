@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from jackfield_testkit.suites import PluginSuite, ToolSuite
+from jackfield_testkit.suites import PluginSuite, ToolsetSuite, ToolSuite
 from jackfield_testkit.suites.tool import Bench
 
 TEXT = "# Tides\n\nHigh water comes twice a day.\n"
@@ -91,3 +91,8 @@ class TestSearchFiles(_WithFiles):
         ({"query": "HIGH.*DAY", "regex": True, "ignore_case": True, "context": 1}, "2- \n3: High water"),
     ]
     failures: ClassVar = [{"query": "(", "regex": True}, {"query": "x", "path": "gone"}, {"query": "a\nb"}]
+
+
+class TestFiles(ToolsetSuite):
+    component = "jackfield-files/files"
+    tools = ("read_file", "write_file", "edit_file", "list_files", "search_files")

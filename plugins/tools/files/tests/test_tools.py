@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield import FnCallAgent, call_tool
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.plugins import ToolSpec, default_host
 from jackfield.tools import BaseTool, ToolContext, Workspace
@@ -503,6 +504,16 @@ def test_only_what_changes_files_asks_and_stands_alone() -> None:
         "edit_file": (True, False, False),
     }
     assert {spec.effects for spec in specs.values()} == {frozenset({"files"})}
+
+
+def test_all_of_them_are_one_set_whose_settings_go_to_each(root: Path) -> None:
+    agent = FnCallAgent([{"name": "files", "approval": "never", "max_lines": 1}], workspace=Workspace(root))
+    assert sorted(agent.function_map) == sorted(NAMES)
+    assert not any(tool.safety().needs_approval for tool in agent.function_map.values())
+    (root / "a").write_text("1\n2\n")
+    assert call_tool(
+        agent.function_map["read_file"], {"path": "a"}, context=ToolContext(workspace=agent.workspace)
+    ) == ("1\t1\n[lines 1 to 1 of a; it goes on at start_line=2]")
 
 
 NAMES = ("read_file", "list_files", "search_files", "write_file", "edit_file")

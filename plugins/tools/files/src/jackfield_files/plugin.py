@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jackfield.plugins import ToolSpec, hook
+from jackfield.plugins import ToolsetSpec, ToolSpec, hook
 
 _CONFIG = "jackfield_files.config:FilesConfig"
 _EFFECTS = frozenset({"files"})
@@ -29,6 +29,13 @@ _GLOB = {
 def tools() -> list[ToolSpec]:
     """The tools `read_file`, `write_file`, `edit_file`, `list_files` and `search_files`."""
     return [_read(), _write(), _edit(), _list(), _search()]
+
+
+@hook.toolsets
+def toolsets() -> list[ToolsetSpec]:
+    """All of them as `files`."""
+    names = tuple(spec.name for spec in tools())
+    return [ToolsetSpec(name="files", tools=names, summary="All tools for the files of the workspace.")]
 
 
 def _read() -> ToolSpec:
