@@ -310,6 +310,25 @@ def test_looking_deep_checks_the_class(site: Any, heavy: str, told: str) -> None
     assert told in found.why
 
 
+TOOLSET = SOUND.replace("ToolSpec", "ToolsetSpec").replace("tools", "toolsets", 1).replace("def tools", "def toolsets")
+SET_CLASS = "from jackfield.tools import {0}\nclass T({0}):\n  async def tools_of_run(self, context): return []"
+
+
+@pytest.mark.parametrize(
+    ("said", "heavy", "status"),
+    [
+        ("tools=('a', 'b')", "", "ok"),
+        ("target='acme_heavy:T'", SET_CLASS.format("Toolset"), "ok"),
+        ("target='acme_heavy:T'", SET_CLASS.format("BaseTool"), "broken"),
+    ],
+)
+def test_looking_deep_knows_sets_of_tools(site: Any, said: str, heavy: str, status: str) -> None:
+    add(site, TOOLSET.format(f"name='x', {said}"), heavy)
+    found = look(site, deep=True)["acme"]
+    assert found.status == status
+    assert status == "ok" or "is not a subclass of jackfield.tools.Toolset" in found.why
+
+
 def test_findings_come_as_they_are_found(site: Any) -> None:
     add(site, TOOL.format(""))
     site.add("slow", {"tool.y": "slow_light"}, modules={"slow_light": "import time; time.sleep(600)"})

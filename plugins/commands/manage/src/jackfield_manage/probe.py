@@ -19,7 +19,7 @@ from typing import Any
 
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, fault_of  # noqa: F401 - paid once by all, so not counted for this one
+from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, ToolsetSpec, fault_of  # noqa: F401 - paid once by all, so not counted for this one
 from jackfield_manage.answers import answer_to, failed
 from jackfield_manage.watch import Watch
 
@@ -130,6 +130,7 @@ BASES = {
     "processor": "jackfield.processors:Processor",
     "searcher": "jackfield.retrieval:Searcher",
     "tool": "jackfield.tools:BaseTool",
+    "toolset": "jackfield.tools:Toolset",
 }
 """What a component of a kind must be a subclass of."""
 
@@ -150,7 +151,8 @@ def _fault_of_class(kind: str, loaded: object) -> str:
 
 def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:
     try:
-        if fault := _fault_of_class(row.kind, host.load_row(row)):
+        wanted = "toolset" if isinstance(spec, ToolsetSpec) else row.kind
+        if spec.target and (fault := _fault_of_class(wanted, host.load_row(row))):
             answer["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
         if spec.config:
             host.load_target(row, spec.config)

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import PluginHost
+from jackfield.plugins import ComponentSpec, PluginHost
 from jackfield.settings import Settings
 
 THREADS = 8
@@ -38,7 +38,8 @@ def load_all(distribution: str, host: PluginHost) -> dict[str, object]:
     for row in host.catalog.rows:
         if row.distribution == distribution and row.kind in KINDS and not row.is_source:
             try:
-                loaded[row.id] = host.load_row(row)
+                spec = host.spec_of(row, ComponentSpec)
+                loaded[row.id] = host.load_row(row) if spec.target else None  # a set that names its tools
             except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
                 loaded[row.id] = f"{type(error).__name__}: {error}"
     return loaded

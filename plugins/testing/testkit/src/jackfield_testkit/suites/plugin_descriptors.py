@@ -50,8 +50,9 @@ def _names(spec: ComponentSpec) -> Iterator[str]:
 def _addresses(spec: ComponentSpec) -> Iterator[str]:
     """What is wrong with where it says that things are."""
     named = {"target": spec.target, "config": spec.config, "check": spec.check}
+    needed = "" if getattr(spec, "tools", ()) else "target"  # a set of tools may name them instead
     for what, target in named.items():
-        if (target or what == "target") and not _TARGET.fullmatch(target):
+        if (target or what == needed) and not _TARGET.fullmatch(target):
             yield f"its {what} {target!r} is not module:name"
     for address in (*spec.requires, *_required_by(spec)):
         kind, dot, name = address.partition(".")
