@@ -1,0 +1,1 @@
+"""The tool `shell`: runs commands in a sandbox, in the workspace of a run."""

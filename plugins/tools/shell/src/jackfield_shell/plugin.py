@@ -1,0 +1,47 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ToolSpec, hook
+
+# The tool ends its commands itself; this must only be longer than any time that its settings allow.
+TIMEOUT_S = 4000.0
+MOST_COMMAND = 100_000  # bytes; a system takes about 128 KiB in one argument
+
+
+@hook.tools
+def tools() -> list[ToolSpec]:
+    """The tool `shell`."""
+    return [
+        ToolSpec(
+            name="shell",
+            target="jackfield_shell.tool:Shell",
+            summary="Runs shell commands in a sandbox, in the workspace.",
+            description={
+                "en": "Run a command in a shell, in the workspace. You get its output (standard output and errors "
+                "together, of a long one the beginning and the end) and its exit code if that is not 0. Only files "
+                "stay for the next call: no variables, no working directory, no programs in the background. There is "
+                "no input.",
+                "zh": "在工作区中用 shell 执行命令。返回输出（标准输出和错误合在一起，过长时保留开头和结尾）"
+                "以及非 0 的退出码。只有文件会保留到下一次调用：变量、当前目录和后台程序都不保留。没有输入。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string", "minLength": 1, "description": "The command, as for sh -c"},
+                    "timeout_s": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "Seconds after which it is ended, if that should not be the usual time",
+                    },
+                },
+                "required": ["command"],
+                "additionalProperties": False,
+            },
+            config="jackfield_shell.config:ShellConfig",
+            effects=frozenset({"files", "network", "processes"}),
+            needs_approval=True,
+            concurrent=False,
+            timeout_s=TIMEOUT_S,
+        )
+    ]

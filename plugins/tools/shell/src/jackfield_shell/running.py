@@ -1,0 +1,102 @@
+"""Run one command to its end, with what it prints kept within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+_PIECE_BYTES = 1 << 16
+_END_S = 5.0  # for a sandbox to end what it has started
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit code as a shell has it, what it printed, and whether its time was over."""
+
+    exit_code: int
+    output: Output
+    timed_out: bool
+
+
+class Output:
+    """The beginning and the end of what is printed, half of the bytes each."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._half = most_bytes // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        """Take a piece."""
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        surplus = len(self._tail) - self._half
+        if surplus > 0:
+            self._left_out += surplus
+            del self._tail[:surplus]
+
+    @property
+    def text(self) -> str:
+        """As a text, with a note of what is missing."""
+        if not self._left_out:
+            return bytes(self._head + self._tail).decode(errors="replace")
+        head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
+        return f"{head}\n[… {self._left_out:,} bytes left out …]\n{tail}"
+
+
+async def run(
+    command: Sequence[str], *, env: Mapping[str, str], folder: str, timeout_s: float, output_bytes: int
+) -> Ended:
+    """Run a command that ends all it has started when it ends itself. Cancelling ends it.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=dict(env),
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,  # Ctrl-C in a terminal is not for it
+    )
+    output = Output(output_bytes)
+    reading = asyncio.create_task(_read(process.stdout, output))
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            await process.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        await _end(process)
+        await asyncio.wait([reading], timeout=_END_S)  # what the command has printed last
+        reading.cancel()
+    code = process.returncode or 0
+    return Ended(code if code >= 0 else 128 - code, output, timed_out)
+
+
+async def _read(stream: asyncio.StreamReader | None, output: Output) -> None:
+    while stream is not None and (piece := await stream.read(_PIECE_BYTES)):
+        output.add(piece)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process if it still runs: first so that it can end what it has started, then at once."""
+    try:
+        for stop in (process.terminate, process.kill):
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    stop()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_END_S):
+                        await process.wait()
+    finally:
+        if process.returncode is None:  # this waiting was cancelled, too
+            with suppress(ProcessLookupError):
+                process.kill()

@@ -1,0 +1,199 @@
+"""What a command gives, what it may use, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield import call_tool
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.plugins import PluginHost
+from jackfield.settings import Settings
+from jackfield.tools import ToolContext, Workspace
+from jackfield_shell.running import Output
+from jackfield_shell.tool import Shell
+
+PATIENCE_S = 60  # for what hangs; nothing waits for its end
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "workspace"
+
+
+def ran(root: Path, command: str, *, cfg: dict[str, Any] | None = None, **more: Any) -> str:
+    tool = Shell({"sandbox": "none", **(cfg or {})})
+    result = call_tool(tool, {"command": command, **more}, context=ToolContext(workspace=Workspace(root)))
+    assert isinstance(result.content, str)
+    return result.content
+
+
+def test_output_and_errors_come_in_their_order_with_the_exit_code(root: Path) -> None:
+    assert ran(root, "echo 1; echo 2 >&2; echo 3") == "1\n2\n3"
+    assert ran(root, "false") == "[exit code 1]"
+    assert ran(root, "true") == "[no output]"
+    assert ran(root, "kill -9 $$") == "[exit code 137]"
+    assert "not found" in ran(root, "no-such-program")
+    assert ran(root, "if").endswith("[exit code 2]")
+
+
+def test_only_files_stay_for_the_next_command(root: Path) -> None:
+    assert ran(root, "pwd") == str(root)
+    ran(root, "mkdir a; cd a; x=1; export x; echo text > file")
+    assert ran(root, "pwd; echo $x; cat a/file") == f"{root}\n\ntext"
+
+
+def test_there_is_no_input_and_no_secret(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "SECRET-OF-THE-HOST")
+    assert ran(root, "cat") == "[no output]"
+    shown = ran(root, "env; set", cfg={"env": {"MINE": "yes"}})
+    assert "MINE=yes" in shown
+    assert "SECRET-OF-THE-HOST" not in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("-rf; echo on", "on"),
+        ("--help; echo on", "on"),
+        ("echo \"$0\" '$x' `echo b`", "$x b"),
+        ("# nothing", "[no out"),
+    ],
+)
+def test_a_command_is_one_text_whatever_it_looks_like(root: Path, command: str, output: str) -> None:
+    assert output in ran(root, command)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("a\0b", "null character"),
+        ("echo \ud83d", "half a character"),
+        ("echo " + "x" * 10_000_000, "at most 100,000 bytes, and this one has 10,000,005"),
+    ],
+)
+def test_a_command_that_cannot_be_passed_on_is_refused(root: Path, command: str, says: str) -> None:
+    with pytest.raises(ToolArgumentError, match=says):
+        ran(root, command)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"command": "true", "timeout_s": NaN}',
+        '{"command": "true", "timeout_s": -1}',
+        '{"command": "true", "timeout_s": 1e999}',
+        '{"command": ["true"]}',
+        '{"command": ' + "[" * 50_000 + "]" * 50_000 + "}",
+        '{"command": ""}',
+    ],
+    ids=["NaN", "negative", "infinite", "list", "deep", "empty"],
+)
+def test_arguments_that_do_not_fit_are_refused(root: Path, arguments: str) -> None:
+    with pytest.raises(ToolArgumentError):
+        call_tool(Shell(sandbox="none"), arguments, context=ToolContext(workspace=Workspace(root)))
+    assert not root.exists()
+
+
+def test_of_ten_megabytes_the_beginning_and_the_end_are_kept(root: Path) -> None:
+    shown = ran(
+        root, "echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last", cfg={"max_output_bytes": 200}
+    )
+    assert shown.startswith("first\nxxx")
+    assert shown.endswith("xxx\nlast")
+    assert "[… 9,999,812 bytes left out …]" in shown
+
+
+@given(st.lists(st.binary(max_size=9), max_size=9), st.integers(2, 20))
+def test_what_is_kept_of_an_output_does_not_depend_on_its_pieces(pieces: list[bytes], most: int) -> None:
+    in_pieces, at_once = Output(most), Output(most)
+    for piece in pieces:
+        in_pieces.add(piece)
+    at_once.add(b"".join(pieces))
+    assert in_pieces.text == at_once.text
+
+
+def test_the_size_of_a_file_is_limited(root: Path) -> None:
+    ran(root, "head -c 3000000 /dev/zero > big", cfg={"file_mb": 1})
+    assert (root / "big").stat().st_size <= 1 << 20
+
+
+# --- its end ---
+
+
+@pytest.fixture
+def alive(root: Path) -> Iterator[int]:
+    """The reading end of a named pipe `alive` in the workspace: it ends when all processes that hold it have."""
+    root.mkdir()
+    os.mkfifo(root / "alive")
+    reading = os.open(root / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+    yield reading
+    os.close(reading)
+
+
+FAMILY = "exec 3> alive; sleep 600 & setsid sleep 600 & (setsid sleep 600 & ); echo started >&3; echo on; "
+
+
+def test_what_a_command_leaves_behind_ends_with_it(root: Path, alive: int) -> None:
+    assert ran(root, FAMILY) == "on"
+    assert os.read(alive, 100) == b"started\n"
+    assert os.read(alive, 100) == b"", "something still holds the pipe"
+
+
+def test_a_command_whose_time_is_over_ends_with_all_it_has_started(root: Path, alive: int) -> None:
+    shown = ran(root, f"{FAMILY} sleep 600", timeout_s=1)
+    assert shown.endswith("[ended after 1 s, with all that it had started]")
+    while os.read(alive, 100):  # on a slow machine it may not have come that far
+        pass
+
+
+def test_a_model_may_not_ask_for_more_time_than_the_settings_allow(root: Path) -> None:
+    assert "ended after 0.3 s" in ran(root, "sleep 600", cfg={"max_timeout": 0.3}, timeout_s=3000)
+
+
+def test_a_cancelled_command_ends_with_all_it_has_started(root: Path, alive: int) -> None:
+    async def cancelled() -> None:
+        tool = Shell(sandbox="none")
+        context = ToolContext(workspace=Workspace(root))
+        task = asyncio.ensure_future(tool.call({"command": f"{FAMILY} sleep 600"}, context=context))
+        await asyncio.to_thread(select.select, [alive], [], [], PATIENCE_S)
+        assert os.read(alive, 100) == b"started\n"
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(os.read, alive, 100) == b""
+
+    asyncio.run(cancelled())
+
+
+# --- sandboxes ---
+
+
+def test_without_a_sandbox_nothing_is_run_and_the_model_learns_why(root: Path) -> None:
+    tool = Shell()
+    tool.host = PluginHost(Settings(allow=frozenset({"jackfield-shell"})))
+    with pytest.raises(ToolServiceError, match="commands cannot be run: no sandbox can be used"):
+        call_tool(tool, {"command": "touch made"}, context=ToolContext(workspace=Workspace(root)))
+    assert not (root / "made").exists()
+
+
+def test_each_command_needs_a_yes_unless_the_settings_say_otherwise() -> None:
+    assert Shell().safety().needs_approval
+    assert not Shell(approval="never").safety().needs_approval
+    assert Shell().safety().effects == {"files", "network", "processes"}
+
+
+def test_the_result_names_the_sandbox(root: Path) -> None:
+    context = ToolContext(workspace=Workspace(root))
+    result = call_tool(Shell(sandbox="none"), json.dumps({"command": "exit 4"}), context=context)
+    assert result.metadata == {"sandbox": "none", "exit_code": 4}
