@@ -19,3 +19,12 @@ class TestCodeInterpreter(ToolSuite):
         ({"code": "print(open('data.csv').read())"}, "a,b"),
         ({"code": "'grün 数据'"}, "grün 数据"),
     ]
+
+
+class TestPythonExecutor(ToolSuite):
+    component = "jackfield-code-interpreter/python_executor"
+    config: ClassVar = {"sandbox": "monty"}  # each program is one of many; this one starts at once
+    examples: ClassVar = [
+        ({"code": "print(6 * 7)"}, "42"),
+        ({"code": "sum(range(5))"}, "10"),
+    ]

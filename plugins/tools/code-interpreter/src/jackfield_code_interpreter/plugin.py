@@ -25,6 +25,16 @@ PARAMETERS: dict[str, object] = {
     "required": ["code"],
 }
 
+EXECUTOR = "python_executor"
+
+EXECUTOR_DESCRIPTION = {
+    "en": (
+        "Runs a Python program to its end and returns what it prints and the value of its last line. Nothing is kept "
+        "for the next program. input() does not work."
+    ),
+    "zh": "运行一段 Python 程序，返回其打印的内容和最后一行的值。不会为下一段程序保留任何内容；不能使用 input()。",
+}
+
 # The tool ends its calls itself, after `timeout` seconds of its settings; this must only be longer than any of those.
 TIMEOUT_S = 4000.0
 
@@ -48,5 +58,16 @@ def tools() -> list[ToolSpec]:
             file_access=True,
             raw_argument="code",
             effects=EFFECTS,
-        )
+        ),
+        ToolSpec(
+            name=EXECUTOR,
+            target="jackfield_code_interpreter.python_executor:PythonExecutor",
+            config="jackfield_code_interpreter.python_executor:PythonExecutorConfig",
+            summary="Runs a Python program in a sandbox, and keeps nothing.",
+            description=EXECUTOR_DESCRIPTION,
+            parameters=PARAMETERS,
+            timeout_s=TIMEOUT_S,
+            raw_argument="code",
+            effects=EFFECTS,
+        ),
     ]

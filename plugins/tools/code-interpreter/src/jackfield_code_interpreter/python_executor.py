@@ -1,0 +1,207 @@
+"""The tool `python_executor`: one short program, run to its end and forgotten."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import Field
+
+from jackfield import sync
+from jackfield.config import Config
+from jackfield.errors import SandboxError, ToolArgumentError, ToolServiceError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.sandboxes import (
+    AUTO,
+    NONE,
+    CodeResult,
+    CodeSandbox,
+    Finished,
+    Limits,
+    Program,
+    ProgramSandbox,
+    Protection,
+    Sandbox,
+    choose_sandbox,
+)
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
+from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRIPTION, PARAMETERS, TIMEOUT_S
+from jackfield_confine.barriers import LANDLOCK, NAMESPACES
+from jackfield_confine.guarding import guarded
+
+S = TypeVar("S", ProgramSandbox, CodeSandbox)
+
+_DONE = "Done"
+_READ_BYTES = 1 << 20  # of what a program prints; `max_output_chars` of them are shown
+
+# Reads a program from its input, so that there is none left for the program, and runs it as a Python prompt would.
+_RUNNER = """
+import ast, sys, traceback
+code, sys.stdin = sys.stdin.buffer.read().decode(), None
+names = {"__name__": "__main__"}
+try:
+    tree = ast.parse(code, "<code>")
+    last = tree.body.pop().value if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<code>", "exec"), names)
+    value = None if last is None else eval(compile(ast.Expression(last), "<code>", "eval"), names)
+    if value is not None:
+        print(repr(value))
+except Exception as error:
+    own = None if isinstance(error, SyntaxError) else error.__traceback__.tb_next
+    sys.stderr.writelines(traceback.format_exception(type(error), error, own))
+    sys.exit(1)
+"""
+
+
+class PythonExecutorConfig(Config):
+    """How one program is run. A limit of None means unlimited."""
+
+    sandbox: str = Field(
+        default=AUTO, min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"
+    )
+    timeout: float = Field(default=20, gt=0, le=3600, description="Seconds a program may take")
+    memory_mb: int | None = Field(default=1024, ge=64, description="Memory of a program")
+    max_output_chars: int = Field(default=4000, ge=20, description="Longer output is cut in the middle")
+
+
+class PythonExecutor(BaseTool):
+    """Runs a Python program in a sandbox, and gives what it prints and the value of its last line.
+
+    Nothing is kept for the next program. In a sandbox that runs programs, it is one of this Python, with its packages.
+    One that runs code by itself (`monty`) has what it has, and starts faster.
+    """
+
+    name = EXECUTOR
+    description = EXECUTOR_DESCRIPTION
+    parameters = PARAMETERS
+    effects = EFFECTS
+    timeout_s = TIMEOUT_S
+    raw_argument = "code"
+
+    config_class = PythonExecutorConfig
+    config: PythonExecutorConfig
+
+    def __init__(self, cfg: PythonExecutorConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self.needs_approval = self.config.sandbox == NONE
+        self._chosen: tuple[ProgramSandbox | CodeSandbox, str] | None = None
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002
+        """Run a program.
+
+        Args:
+            params: `{"code": …}`, the same as JSON text, or the code itself, in a Markdown fence or not.
+            context: Not used: a program sees nothing of the run.
+
+        Raises:
+            ToolArgumentError: The code is not a text.
+            ToolServiceError: No sandbox can be used; the message says what to install.
+        """
+        code = self._code(params)
+        limits = Limits(memory_bytes=_bytes(self.config.memory_mb), wall_s=self.config.timeout)
+        try:
+            sandbox, layer = await sync.in_worker(self._sandbox)
+            if isinstance(sandbox, CodeSandbox):
+                done = await sandbox.run_code(code, limits=limits)
+            else:
+                done = await _run_program(sandbox, code, limits)
+        except SandboxError as error:
+            raise ToolServiceError(f"the code cannot be run: {error}") from error
+        report = done.error.strip().rpartition("\n")[2] or _DONE
+        return ToolResult(_text(done, self.config.max_output_chars), {"report": report, "sandbox": layer})
+
+    def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
+        """As every tool's, but bare code is taken as well: models leave the JSON away."""
+        if isinstance(params, str):
+            return {"code": code_of(params)}
+        return super().parse_arguments(params)
+
+    def _code(self, params: str | Mapping[str, object]) -> str:
+        code = self.parse_arguments(params)["code"]
+        if not isinstance(code, str):
+            raise ToolArgumentError(f"{EXECUTOR}: 'code' must be a text")
+        if not is_utf8(code):
+            raise ToolArgumentError(f"{EXECUTOR}: 'code' has half a character (a lone surrogate): write the whole one")
+        return without_fence(code)
+
+    def _sandbox(self) -> tuple[ProgramSandbox | CodeSandbox, str]:
+        if self._chosen is None:
+            made = _chosen(self.config.sandbox, self.host or default_host())
+            self._chosen = (made, str(made.protection()))
+        return self._chosen
+
+
+class _Unprotected(ProgramSandbox):
+    """None: a program has the rights of this process, within limits, and ends with all it has started."""
+
+    def protection(self) -> Protection:
+        return Protection(NONE, frozenset({"memory", "cpu", "file_size"}))
+
+    def command(self, program: Program) -> list[str]:
+        return guarded(
+            program.argv,
+            limits=program.limits,
+            barriers=(NAMESPACES, LANDLOCK),
+            leftovers=program.leftovers,
+        )
+
+
+def _chosen(name: str, host: PluginHost) -> ProgramSandbox | CodeSandbox:
+    """The sandbox of a setting; it may block for a second. `auto` takes one that runs code if none runs programs."""
+    if name == AUTO:
+        try:
+            return _best(ProgramSandbox, host)  # type: ignore[type-abstract]
+        except SandboxError as error:
+            try:
+                return _best(CodeSandbox, host)  # type: ignore[type-abstract]
+            except SandboxError:
+                raise error from None
+    made: Sandbox | None = choose_sandbox(name, Sandbox, host=host)  # type: ignore[type-abstract]
+    return made if isinstance(made, ProgramSandbox | CodeSandbox) else _Unprotected()
+
+
+def _best(ability: type[S], host: PluginHost) -> S:
+    made = choose_sandbox(AUTO, ability, host=host)
+    assert made is not None  # noqa: S101 - only `none` gives None
+    return made
+
+
+async def _run_program(sandbox: ProgramSandbox, code: str, limits: Limits) -> CodeResult:
+    with tempfile.TemporaryDirectory(prefix="jackfield-") as folder:
+        program = Program(
+            argv=(sys.executable, "-I", "-c", _RUNNER),
+            work_dir=folder,
+            env={"HOME": folder, "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"},
+            limits=limits,
+            leftovers=folder,
+        )
+        return _result(await sandbox.run(program, stdin=code.encode(), output_bytes=_READ_BYTES), limits)
+
+
+def _result(done: Finished, limits: Limits) -> CodeResult:
+    error = ""
+    if done.timed_out:
+        error = f"TimeoutError: the code was ended after {limits.wall_s:g} s"
+    elif done.exit_code:
+        error = done.stderr.decode(errors="replace").strip() or f"the program ended with exit code {done.exit_code}"
+    return CodeResult(None, done.stdout.decode(errors="replace"), error)
+
+
+def _text(done: CodeResult, most_chars: int) -> str:
+    value = "" if done.value is None else repr(done.value)
+    parts = (done.stdout.rstrip("\n"), value, done.error.strip())
+    return "\n".join(_cut(part, most_chars) for part in parts if part)
+
+
+def _cut(text: str, most_chars: int) -> str:
+    half = most_chars // 2
+    left_out = len(text) - most_chars
+    return text if left_out <= 0 else f"{text[:half]}\n[… {left_out:,} characters left out …]\n{text[-half:]}"
+
+
+def _bytes(megabytes: int | None) -> int | None:
+    return None if megabytes is None else megabytes << 20
