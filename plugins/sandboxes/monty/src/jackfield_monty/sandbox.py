@@ -45,7 +45,7 @@ class MontySandbox(CodeSandbox):
         """All risks: what the interpreter cannot do at all needs no barrier.
 
         Raises:
-            SandboxError: Monty is not there for this system.
+            SandboxError: Monty is missing, or has no build for this system.
         """
         _client()
         return Protection("monty", frozenset(RISKS))

@@ -61,7 +61,7 @@ def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, i
     """A file to read from, and its size in bytes.
 
     Raises:
-        ToolArgumentError: It is not there, not a regular file, outside of the workspace, or may not be read.
+        ToolArgumentError: It does not exist, is not a regular file, is outside of the workspace, or may not be read.
     """
     root, parts = _place(workspace, name)
     with _explained(name, root, parts), _folder(root, parts[:-1]) as folder:

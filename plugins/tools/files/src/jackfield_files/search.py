@@ -16,7 +16,7 @@ _AROUND = 300  # bytes of a line that are shown before and after a match
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that is shown: its number from 1, its text, and whether it matches or stands beside one that does."""
+    """A line that is shown: its number from 1, its text, and whether it matches or is near one that does."""
 
     number: int
     text: str
