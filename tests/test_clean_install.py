@@ -634,6 +634,24 @@ print(call_tool("search_files", {"query": "TWICE", "ignore_case": True}))
 """,
         "notes/tides.md\n1: twice a day",
     ),
+    "jackfield-monty": Job(
+        """
+import asyncio
+from jackfield.plugins import default_host
+from jackfield.sandboxes import CodeSandbox, choose_sandbox
+sandbox = choose_sandbox("monty", CodeSandbox, host=default_host())
+print(asyncio.run(sandbox.run_code("sum(numbers)", values={"numbers": [20, 22]})).value)
+""",
+        "42",
+    ),
+    "jackfield-shell": Job(
+        """
+from jackfield import call_tool
+shell = {"name": "shell", "sandbox": "none"}
+print(call_tool(shell, {"command": "mkdir a; echo twice > a/tides; cat a/*; exit 3"}).content)
+""",
+        "twice\n[exit code 3]",
+    ),
     "jackfield-storage": Job(
         """
 from jackfield.plugins import default_host
