@@ -1,0 +1,191 @@
+"""Access to servers by OAuth: tokens kept for the user, and a browser for who has none yet."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import webbrowser
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+from pydantic import AnyUrl, ValidationError
+
+from jackfield import sync
+from jackfield.errors import ToolServiceError
+from jackfield_mcp.listing import write_private
+from jackfield_mcp.servers import OAuth, ServerConfig
+
+_log = logging.getLogger(__name__)
+
+_PAGE = b"<!doctype html><title>Done</title><p>You can close this page and go back to the program."
+_HEAD = b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+_MOST_LINE = 8192
+
+
+def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
+    """What puts tokens on the requests to a server, and gets them where there are none."""
+    oauth = server.oauth
+    assert oauth is not None  # noqa: S101 - it is asked for only then
+    kept = KeptTokens(server.url, oauth)
+    if oauth.grant == "client_credentials":
+        assert oauth.client_secret is not None  # noqa: S101 - checked with the configuration
+        return ClientCredentialsOAuthProvider(
+            server.url,
+            kept,
+            client_id=oauth.client_id,
+            client_secret=oauth.client_secret.get_secret_value(),
+            scope=oauth.scope,
+            issuer=oauth.issuer,
+        )
+    browser = _Browser(name, oauth)
+    return OAuthClientProvider(
+        server.url,
+        OAuthClientMetadata(
+            client_name="Jackfield",
+            redirect_uris=[AnyUrl(browser.address)],
+            grant_types=["authorization_code", "refresh_token"],
+            scope=oauth.scope,
+        ),
+        kept,
+        redirect_handler=browser.open,
+        callback_handler=browser.answer,
+    )
+
+
+class KeptTokens:
+    """The tokens for one server in a file of the user's that nobody else may read.
+
+    Its methods are those that the SDK asks of such a store.
+    """
+
+    def __init__(self, url: str, oauth: OAuth, folder: Path | None = None) -> None:
+        self._oauth = oauth
+        named = hashlib.sha256(json.dumps([url, oauth.client_id, oauth.grant, oauth.scope]).encode()).hexdigest()
+        self.path = (folder or _state_folder()) / f"{named[:40]}.json"
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens that were kept."""
+        found: OAuthToken | None = await self._get("tokens", OAuthToken)
+        return found
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep tokens."""
+        await sync.in_worker(self._set, "tokens", tokens)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """The client as it is registered."""
+        kept: OAuthClientInformationFull | None = await self._get("client", OAuthClientInformationFull)
+        if kept is None and self._oauth.client_id:
+            secret = self._oauth.client_secret
+            return OAuthClientInformationFull(
+                client_id=self._oauth.client_id,
+                client_secret=secret.get_secret_value() if secret else None,
+                redirect_uris=None,
+            )
+        return kept
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep a registered client."""
+        await sync.in_worker(self._set, "client", client_info)
+
+    async def _get(self, key: str, form: type[Any]) -> Any:
+        found = (await sync.in_worker(self._read)).get(key)
+        try:
+            return None if found is None else form.model_validate(found)
+        except ValidationError:
+            return None
+
+    def _set(self, key: str, value: Any) -> None:
+        kept = {**self._read(), key: value.model_dump(mode="json", exclude_none=True)}
+        write_private(self.path, json.dumps(kept))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            kept = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return kept if isinstance(kept, dict) else {}
+
+
+class _Browser:
+    """A person in a browser, who comes back to an address of this machine."""
+
+    def __init__(self, name: str, oauth: OAuth) -> None:
+        self._name = name
+        self._timeout_s = oauth.timeout_s
+        self._socket = _loopback(oauth.port)
+        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
+
+    async def open(self, url: str) -> None:
+        """Send the person to the server."""
+        _log.warning("MCP server %r wants you to log in: %s", self._name, url)
+        await sync.in_worker(webbrowser.open, url)
+
+    async def answer(self) -> AuthorizationCodeResult:
+        """What the person brings back.
+
+        Raises:
+            ToolServiceError: Nobody came in time, or the server refused.
+        """
+        came: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                query = _query_of(await reader.readline())
+                writer.write(_HEAD % (b"200 OK" if query else b"404 Not Found", len(_PAGE)) + _PAGE)
+                await writer.drain()
+            finally:
+                writer.close()
+            if query and not came.done():
+                came.set_result(query)
+
+        server = await asyncio.start_server(serve, sock=self._socket, limit=_MOST_LINE)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                query = await came
+        except TimeoutError:
+            raise ToolServiceError(f"nobody logged in to MCP server {self._name!r} in {self._timeout_s:g} s") from None
+        finally:
+            server.close()
+        if "code" not in query:
+            reason = (query.get("error_description") or query.get("error") or ["it gave no code"])[0]
+            raise ToolServiceError(f"MCP server {self._name!r} gave no access: {reason[:200]}")
+        return AuthorizationCodeResult(
+            code=query["code"][0],
+            state=next(iter(query.get("state", ())), None),
+            iss=next(iter(query.get("iss", ())), None),
+        )
+
+
+def _query_of(line: bytes) -> dict[str, list[str]]:
+    """What a request for the callback says; {} for any other request."""
+    parts = line.decode("latin-1").split(" ")
+    target = urlsplit(parts[1]) if len(parts) == 3 and parts[0] == "GET" else urlsplit("")
+    return parse_qs(target.query) if target.path == "/callback" else {}
+
+
+def _loopback(port: int) -> Any:
+    import socket
+
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", port))
+    return listening
+
+
+def _state_folder() -> Path:
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state").absolute() / "jackfield" / "mcp"

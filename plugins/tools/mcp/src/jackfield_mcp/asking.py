@@ -1,0 +1,93 @@
+"""What a server asks while a call runs: a confirmation (elicitation), which a person gives as an approval."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jackfield_mcp.bridge import on_loop
+
+if TYPE_CHECKING:
+    import mcp_types
+
+_log = logging.getLogger(__name__)
+
+Ask = Callable[[Mapping[str, object]], Awaitable[bool]]
+
+_MOST_QUESTIONS = 10  # of one call: a server that asks more wants something else
+
+
+class Asked:
+    """Answers the questions of one server with the approvals of the calls that run.
+
+    A yes to a form fills it with its defaults; yes-or-no fields without one become yes, because that is what was
+    confirmed. What else a form wants nobody can give, so it is declined. A yes to an address says that the person
+    may be sent there; nothing opens it here.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._calls: list[_Call] = []
+
+    @contextlib.contextmanager
+    def during(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """A call runs, and whoever made it can be asked, on its own loop."""
+        call = _Call(ask, loop)
+        self._calls.append(call)
+        try:
+            yield
+        finally:
+            self._calls.remove(call)
+
+    async def elicit(self, context: Any, params: Any) -> mcp_types.ElicitResult:  # noqa: ARG002 - it is called by name
+        """The answer to a question of the server; the SDK's form of such a function."""
+        from mcp_types import ElicitResult
+
+        if len(self._calls) != 1:
+            _log.warning("MCP server %r asked something, but %d calls run: declined", self._server, len(self._calls))
+            return ElicitResult(action="decline")
+        call = self._calls[0]
+        call.questions += 1
+        question: dict[str, object] = {"server_asks": params.message}
+        if params.mode == "url":
+            question["address"] = params.url
+            content = None
+        else:
+            content = _filled(params.requested_schema)
+            question["answer"] = content
+            if content is None:
+                _log.warning("MCP server %r asked for what an approval cannot give: declined", self._server)
+                return ElicitResult(action="decline")
+        if call.questions > _MOST_QUESTIONS or not await on_loop(call.loop, _awaited(call.ask, question)):
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=content)
+
+
+class _Call:
+    """A call that runs."""
+
+    def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> None:
+        self.ask = ask
+        self.loop = loop
+        self.questions = 0
+
+
+async def _awaited(ask: Ask, question: Mapping[str, object]) -> bool:
+    return await ask(question) is True
+
+
+def _filled(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A form filled by a yes; None if it needs more than that."""
+    filled: dict[str, Any] = {}
+    required = schema.get("required") or ()
+    for name, entry in (schema.get("properties") or {}).items():
+        if "default" in entry:
+            filled[name] = entry["default"]
+        elif entry.get("type") == "boolean":
+            filled[name] = True
+        elif name in required:
+            return None
+    return filled

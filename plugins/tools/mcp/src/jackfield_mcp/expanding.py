@@ -1,0 +1,78 @@
+"""Variables in the configuration of servers: `${VAR}`, `${env:VAR}`, `${VAR:-default}`, `${input:id}` and folders."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import ConfigError
+
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variables:
+    """The values of variables.
+
+    Attributes:
+        secret: The value of an environment variable, or None.
+        inputs: The values of `${input:id}`, by id.
+        asked: The entries of `inputs` of a `mcp.json`: what other programs ask a person for.
+        folder: `${workspaceFolder}`.
+    """
+
+    secret: Callable[[str], str | None] = os.environ.get
+    inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
+    asked: Sequence[Mapping[str, Any]] = ()
+    folder: Path | None = None
+
+    def expanded(self, value: Any, where: str) -> Any:
+        """A value with its variables replaced, in all texts of lists and dicts as well.
+
+        Raises:
+            ConfigError: A variable has no value. The text names it and where it stands, and shows no value.
+        """
+        match value:
+            case str():
+                return _VARIABLE.sub(lambda found: self._value(found[1], where), value)
+            case Mapping():
+                return {key: self.expanded(entry, f"{where}.{key}") for key, entry in value.items()}
+            case list() | tuple():
+                return [self.expanded(entry, where) for entry in value]
+        return value
+
+    def _value(self, name: str, where: str) -> str:
+        if name == "userHome":
+            return str(Path.home())
+        if name == "workspaceFolder":
+            return str(self.folder or Path.cwd())
+        if name in ("/", "pathSeparator"):
+            return os.sep
+        if name.startswith("input:"):
+            return self._input(name.removeprefix("input:"), where)
+        variable, has_default, default = name.removeprefix("env:").partition(":-")
+        found = self.secret(variable)
+        if not found and has_default:
+            return default
+        if found is None:
+            raise ConfigError(
+                f"{where}: the environment variable {variable!r} is not set: set it, or write a default: "
+                f"${{{variable}:-default}}"
+            )
+        return found
+
+    def _input(self, name: str, where: str) -> str:
+        if name in self.inputs:
+            return self.inputs[name]
+        entry = next((one for one in self.asked if one.get("id") == name), {})
+        if isinstance(entry.get("default"), str):
+            return str(entry["default"])
+        meant = f" ({entry['description']})" if entry.get("description") else ""
+        raise ConfigError(
+            f"{where}: the input {name!r}{meant} has no value: write it beside the servers, "
+            f'"input_values": {{{name!r}: …}}'
+        )

@@ -1,0 +1,232 @@
+"""What a server offers: its tools as they were listed, kept between starts, and which of them somebody approved.
+
+One file for each configuration of a server. Building an agent reads it, and starts no server. A tool counts as approved
+as it was first listed: whoever wrote the configuration wanted this server. One that has changed since then, or has
+come since, needs the approval of a person before it is called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.tools import check_tool_schema
+from jackfield_mcp.servers import ServerConfig
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+_log = logging.getLogger(__name__)
+
+_FORMAT = 1
+_MOST_DESCRIPTION = 16_000  # characters; more is not a description
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool as its server describes it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    hints: Mapping[str, Any] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """What stands for all of it: another one if anything has changed."""
+        parts = [self.name, self.description, self.parameters, self.hints]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server offers.
+
+    Attributes:
+        tools: Its tools, in its order.
+        resources, prompts: Whether it has some.
+        approved: The digests of the tools that may be called unasked, by name.
+    """
+
+    tools: tuple[Definition, ...] = ()
+    resources: bool = False
+    prompts: bool = False
+    approved: Mapping[str, str] = field(default_factory=dict)
+
+    def tool(self, name: str) -> Definition | None:
+        """The tool of this name."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def is_approved(self, tool: Definition) -> bool:
+        """Whether the tool is as somebody approved it."""
+        return self.approved.get(tool.name) == tool.digest()
+
+    def following(self, earlier: Listing | None) -> Listing:
+        """This listing with the approvals of an earlier one; without one, all is approved as it is."""
+        if earlier is None:
+            return replace(self, approved={tool.name: tool.digest() for tool in self.tools})
+        return replace(self, approved=earlier.approved)
+
+    def approving(self, tool: Definition) -> Listing:
+        """This listing with a tool approved as it is."""
+        return replace(self, approved={**self.approved, tool.name: tool.digest()})
+
+
+def sound(name: str, description: object, parameters: object, hints: Mapping[str, Any]) -> Definition:
+    """The definition of a tool, in the form that models take.
+
+    Raises:
+        ConfigError: Its schema is not one.
+    """
+    schema = dict(parameters) if isinstance(parameters, Mapping) else {}
+    schema.setdefault("type", "object")
+    required = [entry for entry in schema.get("required") or () if isinstance(entry, str)]
+    properties = schema.get("properties")
+    # JSON Schema allows to require what it does not describe; models want both.
+    schema["properties"] = {
+        **{name: {} for name in required},
+        **(properties if isinstance(properties, Mapping) else {}),
+    }
+    schema["required"] = required
+    check_tool_schema(name, schema)
+    text = str(description or "")[:_MOST_DESCRIPTION].encode(errors="replace").decode()
+    return Definition(name, text, schema, hints)
+
+
+class Keeper:
+    """Keeps the listings of servers in a folder.
+
+    Args:
+        folder: Where; `jackfield/mcp` below `$XDG_CACHE_HOME`, or `~/.cache`, if None.
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self._folder = Path(folder).expanduser() if folder else None
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        if self._folder is not None:
+            return self._folder
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "mcp"
+
+    def load(self, identity: str) -> Listing | None:
+        """What was kept of a server; None if nothing, or if it is damaged."""
+        try:
+            kept = json.loads(self._path(identity).read_bytes())
+            if kept["format"] != _FORMAT or kept["server"] != identity:
+                return None
+            tools = tuple(
+                Definition(one["name"], one["description"], one["parameters"], one["hints"]) for one in kept["tools"]
+            )
+            listing = Listing(tools, kept["resources"] is True, kept["prompts"] is True, dict(kept["approved"]))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            _log.warning("what was kept of an MCP server cannot be read: it is asked anew", exc_info=True)
+            return None
+        return listing
+
+    def save(self, identity: str, listing: Listing) -> None:
+        """Keep what a server offers. Nobody else may read it; a folder that cannot be written to is logged."""
+        tools = [
+            {"name": one.name, "description": one.description, "parameters": one.parameters, "hints": one.hints}
+            for one in listing.tools
+        ]
+        content = {
+            "format": _FORMAT,
+            "server": identity,
+            "tools": tools,
+            "resources": listing.resources,
+            "prompts": listing.prompts,
+            "approved": listing.approved,
+        }
+        try:
+            write_private(self._path(identity), json.dumps(content, ensure_ascii=False))
+        except OSError:
+            _log.warning("the tools of an MCP server cannot be kept: each start asks for them", exc_info=True)
+
+    def _path(self, identity: str) -> Path:
+        return self.folder / f"{identity[:40]}.json"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent)  # made with mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+async def listed(client: Client, name: str, server: ServerConfig) -> Listing:
+    """What a server offers.
+
+    Raises:
+        ToolServiceError: It offers more tools than an agent may get.
+    """
+    tools: dict[str, Definition] = {}
+    cursors: set[str | None] = set()
+    cursor: str | None = None
+    while client.server_capabilities.tools is not None and cursor not in cursors:
+        cursors.add(cursor)
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            if tool.name not in tools and server.offers(tool.name) and (found := _definition_of(tool, name)):
+                tools[tool.name] = found
+            if len(tools) > server.max_tools:
+                raise ToolServiceError(
+                    f"MCP server {name!r} offers more than {server.max_tools} tools: name those that are wanted in its "
+                    f"'include', such as ['read_*']"
+                )
+        cursor = page.next_cursor or None
+    return Listing(tuple(tools.values()), await _has_resources(client), await _has_prompts(client))
+
+
+async def _has_resources(client: Client) -> bool:
+    """Whether there are any: many servers could have some, and have none."""
+    from mcp import MCPError
+
+    if client.server_capabilities.resources is None:
+        return False
+    try:
+        if (await client.list_resources()).resources:
+            return True
+        return bool((await client.list_resource_templates()).resource_templates)
+    except MCPError:
+        return False
+
+
+async def _has_prompts(client: Client) -> bool:
+    from mcp import MCPError
+
+    if client.server_capabilities.prompts is None:
+        return False
+    try:
+        return bool((await client.list_prompts()).prompts)
+    except MCPError:
+        return False
+
+
+def _definition_of(tool: Any, server: str) -> Definition | None:
+    """The definition of a tool of the SDK; None, and a line in the log, if it cannot be used."""
+    hints = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
+    try:
+        return sound(tool.name, tool.description, tool.input_schema, hints)
+    except ConfigError as error:
+        _log.warning("MCP server %r offers a tool that cannot be used: %.500s", server, error)
+        return None

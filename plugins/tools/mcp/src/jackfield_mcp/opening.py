@@ -1,0 +1,28 @@
+"""The ways to a server, the first one first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jackfield_mcp.servers import ServerConfig
+
+
+async def ways(name: str, server: ServerConfig) -> list[tuple[Any, Any]]:
+    """What speaks to the server, and its streams; of an address without a type, first as new servers have it."""
+    if server.command:
+        from jackfield_mcp.stdio import ServerProcess
+
+        process = ServerProcess(server)
+        return [(process, process.streams())]
+    from jackfield_mcp.remote import RemoteServer
+
+    auth = None
+    if server.oauth is not None:
+        from jackfield_mcp.access import auth_of
+
+        auth = auth_of(name, server)
+    found = []
+    for transport in ("http", "sse") if server.transport == "auto" else (server.transport,):
+        remote = RemoteServer(server, auth)
+        found.append((remote, remote.streams(transport)))
+    return found

@@ -1,0 +1,244 @@
+"""The configuration of MCP servers, as Qwen-Agent, VS Code, Claude and others write it, in one form."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
+
+from jackfield.config import Config
+from jackfield.errors import ConfigError
+from jackfield_mcp.expanding import Variables
+
+_log = logging.getLogger(__name__)
+
+Transport = Literal["stdio", "sse", "http", "auto"]
+
+_TYPES = {
+    "stdio": "stdio",
+    "sse": "sse",
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "streamable_http": "http",
+}
+_RENAMED = {"serverUrl": "url", "includeTools": "include", "excludeTools": "exclude"}
+# What other programs say to themselves. Nothing of it may make a server more trusted here.
+_OF_OTHERS = frozenset(
+    ["alwaysAllow", "autoApprove", "description", "dev", "gallery", "sandbox", "sandboxEnabled", "timeout", "trust"]
+)
+_SHAPES = ("mcpServers", "servers")
+_SAFETY = ("approval", "needs_approval", "effects", "read_only", "concurrent", "timeout_s")
+
+
+def _texts(values: object) -> object:
+    """Values of an environment are often written as numbers."""
+    if not isinstance(values, Mapping):
+        return values
+    return {key: str(value) if isinstance(value, int | float) else value for key, value in values.items()}
+
+
+def _hidden(values: dict[str, str]) -> dict[str, str]:
+    return _Hidden(values)
+
+
+class _Hidden(dict[str, str]):
+    """Values that may be secrets: no text shows them."""
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, "**********"))
+
+
+Secrets = Annotated[dict[str, str], BeforeValidator(_texts), AfterValidator(_hidden)]
+
+
+class OAuth(Config):
+    """How a server is asked for access.
+
+    With a secret and `grant="client_credentials"` nobody is asked; otherwise a browser is opened once, and the tokens
+    are kept for the user.
+    """
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    client_id: str = Field(default="", description="The id of a registered client; one is registered if it is empty")
+    client_secret: SecretStr | None = None
+    scope: str | None = None
+    issuer: str | None = Field(default=None, description="The authorization server that the secret belongs to")
+    port: int = Field(default=0, ge=0, le=65535, description="Where the browser comes back to; a free one if 0")
+    timeout_s: float = Field(default=300.0, gt=0, description="How long a person may take in the browser")
+
+    @model_validator(mode="after")
+    def _check_has_credentials(self) -> Self:
+        if self.grant == "client_credentials" and not (self.client_id and self.client_secret):
+            raise ValueError("client_credentials need 'client_id' and 'client_secret'")
+        return self
+
+
+class ServerConfig(Config):
+    """How one server is reached, and what an agent gets of it."""
+
+    command: str = Field(default="", description="The program of a server that is started and spoken to by stdio")
+    args: tuple[str, ...] = Field(default=(), repr=False)  # some take a secret as an argument
+    env: Secrets = Field(default_factory=dict, description="Its environment, besides PATH, HOME and the like")
+    cwd: str | None = None
+
+    url: str = Field(default="", repr=False, description="The address of a server that is running")
+    transport: Transport = "auto"
+    headers: Secrets = Field(default_factory=dict)
+    oauth: OAuth | None = None
+    sse_read_timeout: float = Field(default=300.0, gt=0, description="How long, in seconds, HTTP may be silent")
+
+    connect_timeout_s: float = Field(default=60.0, gt=0)
+    list_timeout_s: float = Field(default=30.0, gt=0)
+    call_timeout_s: float | None = Field(default=None, gt=0, description="None: as the agent's tools")
+
+    include: tuple[str, ...] = Field(
+        default=(), description="The tools that are offered, such as 'read_*'; all if empty"
+    )
+    exclude: tuple[str, ...] = Field(default=(), description="The tools that are not offered")
+    resources: bool = Field(default=True, description="Offer its resources, if any, with two tools")
+    prompts: bool = Field(default=True, description="Offer its prompts, if any, with two tools")
+    max_tools: int = Field(default=500, ge=1)
+    max_message_bytes: int = Field(default=32 * 2**20, ge=1024, description="Of one message of the server")
+    safety: dict[str, Any] = Field(default_factory=dict, description="As for any tool: approval, timeout_s and so on")
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        if url and not url.startswith(("http://", "https://")):
+            raise ValueError("an address begins with https:// or http://")
+        return url
+
+    @model_validator(mode="after")
+    def _check_is_one(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server needs either 'command', to start it, or 'url', to reach it")
+        if self.command and self.transport not in ("auto", "stdio"):
+            raise ValueError(f"type {self.transport!r} is for servers with a 'url'")
+        if self.url and self.transport == "stdio":
+            raise ValueError("type 'stdio' is for servers with a 'command'")
+        return self
+
+    def identity(self) -> str:
+        """What stands for the server: the same for the same program or address, with the same access."""
+        oauth = None if self.oauth is None else [self.oauth.grant, self.oauth.client_id, self.oauth.scope]
+        parts = [self.command, self.args, self.env, self.cwd, self.url, self.transport, self.headers, oauth]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def offers(self, tool: str) -> bool:
+        """Whether an agent gets the tool of this name."""
+        included = not self.include or any(fnmatchcase(tool, pattern) for pattern in self.include)
+        return included and not any(fnmatchcase(tool, pattern) for pattern in self.exclude)
+
+    def secrets(self) -> list[str]:
+        """The values that may be in no text, the longest first."""
+        values = [*self.env.values(), *self.headers.values()]
+        if self.oauth and self.oauth.client_secret:
+            values.append(self.oauth.client_secret.get_secret_value())
+        parts = [part for value in values for part in (value, *value.split())]
+        return sorted({part for part in parts if len(part) >= 6}, key=len, reverse=True)
+
+    def without_secrets(self, text: str) -> str:
+        """A text of the server or about it, without the values of its environment and headers."""
+        for secret in self.secrets():
+            text = text.replace(secret, "…")
+        return text
+
+
+def is_servers(entry: object) -> bool:
+    """Whether an entry of `function_list` is a configuration of servers."""
+    return isinstance(entry, Mapping) and any(isinstance(entry.get(shape), Mapping) for shape in _SHAPES)
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """The configuration in a file such as `mcp.json`.
+
+    Raises:
+        ConfigError: It cannot be read, or is not a JSON object.
+    """
+    file = Path(path).expanduser()
+    try:
+        read = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"the file of MCP servers {str(path)!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from error
+    if not isinstance(read, dict):
+        raise ConfigError(f"the file of MCP servers {str(path)!r} must hold a JSON object")
+    return read
+
+
+def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = None) -> dict[str, ServerConfig]:
+    """The servers of a configuration, by name; those that are disabled are left out.
+
+    Args:
+        given: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`; beside them `input_values`, the
+            values of `${input:id}` by id.
+        variables: Where the values of `${…}` come from; the environment if None.
+
+    Raises:
+        ConfigError: A setting is unknown or does not fit, or a variable has no value; the text names the server.
+    """
+    shape = next((one for one in _SHAPES if one in given), "")
+    if not shape:
+        raise ConfigError("Config of mcpservers is not valid: it needs 'mcpServers', a dict of servers by name")
+    unknown = set(given) - {shape, "inputs", "input_values", "$schema"}
+    if unknown:
+        raise ConfigError(f"Config of mcpservers is not valid: unknown setting {min(unknown)!r} beside {shape!r}")
+    servers, asked = given[shape], given.get("inputs") or ()
+    if not isinstance(servers, Mapping) or not isinstance(asked, Sequence):
+        raise ConfigError(f"Config of mcpservers is not valid: {shape!r} must be a dict of servers by name")
+    values = replace(variables or Variables(), asked=asked)
+    if given.get("input_values"):
+        values = replace(values, inputs=given["input_values"])
+    return {
+        str(name): _server(str(name), entry, values)
+        for name, entry in servers.items()
+        if not (isinstance(entry, Mapping) and entry.get("disabled") is True)
+    }
+
+
+def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
+    where = f"MCP server {name!r}"
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"Config of mcpservers is not valid: {where} must be a dict")
+    settings: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in _OF_OTHERS:
+            _log.info("%s: %r is a setting of other programs and has no effect here", where, key)
+        elif key in _SAFETY:
+            settings.setdefault("safety", {})[key] = value
+        elif key == "httpUrl":
+            settings |= {"url": value, "transport": "http"}
+        elif key == "type":
+            settings["transport"] = _transport(value, where)
+        elif key == "oauth":
+            settings["oauth"] = {} if value is True else value or None
+        elif key not in ("disabled", "envFile"):
+            settings[_RENAMED.get(key, str(key))] = value
+    if entry.get("envFile"):
+        path = variables.expanded(entry["envFile"], f"{where}.envFile")
+        settings["env"] = {**_env_file(path, where), **settings.get("env", {})}
+    return ServerConfig.parse(variables.expanded(settings, where), what=f"Config of mcpservers is not valid: {where}")
+
+
+def _transport(value: object, where: str) -> str:
+    if value not in _TYPES:
+        raise ConfigError(f"{where}: {value!r} is not a valid type: use 'stdio', 'sse' or 'streamable-http'")
+    return _TYPES[str(value)]
+
+
+def _env_file(path: str, where: str) -> dict[str, str]:
+    try:
+        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where}: the envFile {path!r} cannot be read: {error}") from error
+    pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.strip().startswith("#"))
+    return {name.strip(): value.strip().strip("\"'") for name, equals, value in pairs if equals}

@@ -1,0 +1,227 @@
+"""A server that is a process: started, spoken to by lines on its pipes, and ended with all that it has started.
+
+The SDK has such a transport. This one also has a bound for what a server may send at once, passes over what a server
+prints that is not part of the protocol, keeps the end of its standard error, and leaves no process at the end of the
+interpreter. The SDK's joins a long line anew for each piece that comes: 100 MB in one line take it hours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+
+from jackfield_mcp.servers import ServerConfig
+
+_log = logging.getLogger(__name__)
+
+_GRACE_S = 1.0  # for a server to end by itself after its standard input has, and again after SIGTERM
+_AT_EXIT_S = 0.5
+_READ_BYTES = 2**18
+_KEPT_BYTES = 8192  # of standard error
+_processes: dict[int, int] = {}  # the groups of those that run, and which process has started them
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+
+class ServerProcess:
+    """A server's process while it is spoken to.
+
+    Attributes:
+        problem: Why it can no longer be spoken to; '' as long as it can.
+        ended: Set from then on.
+    """
+
+    def __init__(self, server: ServerConfig) -> None:
+        self._server = server
+        self.problem = ""
+        self.ended = asyncio.Event()
+        self._stderr = b""
+        self._passed_over = ""
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[Streams]:
+        """Its messages, and where to send some.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        process = await asyncio.create_subprocess_exec(
+            self._server.command,
+            *self._server.args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=get_default_environment() | self._server.env,
+            cwd=self._server.cwd,
+            start_new_session=True,  # a group of its own, so that all of it can be ended
+        )
+        _remember(process.pid)
+        try:
+            # No room in between: a server that floods waits until what it has sent is dealt with.
+            received, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            sending, to_send = anyio.create_memory_object_stream[SessionMessage](0)
+            async with asyncio.TaskGroup() as tasks, received, messages, sending, to_send:
+                started = [
+                    tasks.create_task(self._read(process, received)),
+                    tasks.create_task(self._write(process, to_send)),
+                    tasks.create_task(self._keep_stderr(process)),
+                ]
+                try:
+                    yield messages, sending
+                finally:
+                    for task in started:
+                        task.cancel()
+        finally:
+            await _end(process, patience_s=0.0 if self.problem else _GRACE_S)
+
+    async def _read(
+        self, process: asyncio.subprocess.Process, received: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        assert process.stdout  # noqa: S101 - a pipe was asked for
+        lines = _Lines(self._server.max_message_bytes)
+        try:
+            async with received:
+                while not lines.is_too_long and (piece := await process.stdout.read(_READ_BYTES)):
+                    for line in lines.feed(piece):
+                        message = self._message(line)
+                        if message is not None:
+                            await received.send(message)
+                self.problem = (
+                    f"sent a message of more than {self._server.max_message_bytes} bytes"
+                    if lines.is_too_long
+                    else await self._how_it_ended(process)
+                )
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self.problem = "was closed"  # the session has ended
+        finally:
+            self.ended.set()
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        try:
+            return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            if line.strip():
+                self._passed_over = self._passed_over or line[:200].decode(errors="replace").strip()
+                _log.debug("%s printed what is not a message: %.200r", self._server.command, line)
+            return None
+
+    async def _how_it_ended(self, process: asyncio.subprocess.Process) -> str:
+        try:
+            code = await asyncio.wait_for(process.wait(), _GRACE_S)
+        except TimeoutError:
+            return "closed its standard output"
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    async def _write(
+        self, process: asyncio.subprocess.Process, to_send: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        assert process.stdin  # noqa: S101 - a pipe was asked for
+        async with to_send:
+            async for message in to_send:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    process.stdin.write(text.encode() + b"\n")
+                    await process.stdin.drain()
+                except (OSError, RuntimeError):  # it has ended, which the reader finds, too
+                    return
+
+    async def _keep_stderr(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr  # noqa: S101 - a pipe was asked for
+        while piece := await process.stderr.read(_READ_BYTES):
+            self._stderr = (self._stderr + piece)[-_KEPT_BYTES:]
+
+    def told(self) -> str:
+        """What it has printed for people: the end of its standard error, and what it printed between its messages."""
+        texts = [self._stderr.decode(errors="replace").strip()]
+        if self._passed_over:
+            texts.append(f"It printed to its standard output what is not a message: {self._passed_over!r}")
+        return self._server.without_secrets("\n".join(filter(None, texts)))
+
+
+class _Lines:
+    """Lines out of pieces, each byte looked at once."""
+
+    def __init__(self, most: int) -> None:
+        self.is_too_long = False
+        self._most = most
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that a piece completes."""
+        first, newline, rest = piece.partition(b"\n")
+        self._pieces.append(first)
+        self._size += len(first)
+        self.is_too_long = self._size > self._most
+        if not newline or self.is_too_long:
+            return []
+        *lines, last = rest.split(b"\n")
+        lines.insert(0, b"".join(self._pieces))
+        self._pieces, self._size = [last], len(last)
+        return lines
+
+
+async def _end(process: asyncio.subprocess.Process, *, patience_s: float) -> None:
+    """End a server as the protocol wants it: first its standard input, then a signal, then another one."""
+    try:
+        if process.stdin is not None:
+            process.stdin.close()
+        for ask, limit in ((None, patience_s), (signal.SIGTERM, _GRACE_S)):
+            if ask is not None:
+                _signal(process.pid, ask)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    await process.wait()
+                    return
+    finally:
+        # Whatever it has started is of its group; and a wait that is cancelled ends here, too.
+        _signal(process.pid, signal.SIGKILL)
+        _processes.pop(process.pid, None)
+        transport: Any = process._transport  # type: ignore[attr-defined]  # a descendant may hold its pipes open
+        transport.close()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _remember(group: int) -> None:
+    if not _processes:
+        atexit.unregister(_end_all)
+        atexit.register(_end_all)
+    _processes[group] = os.getpid()
+
+
+def _end_all() -> None:
+    """End what still runs when the interpreter ends, because the loop that should do it ends, too."""
+    own = [group for group, parent in _processes.items() if parent == os.getpid()]  # a fork's are its parent's
+    for group in own:
+        _signal(group, signal.SIGTERM)
+    deadline = time.monotonic() + _AT_EXIT_S
+    while any(map(_is_there, own)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for group in own:
+        _signal(group, signal.SIGKILL)
+
+
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,307 @@
+"""The tools that agents get: one for each tool of a server, and two each for its resources and prompts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jackfield.errors import ToolServiceError
+from jackfield.plugins import Texts
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_mcp.listing import Definition, Listing
+from jackfield_mcp.servers import ServerConfig
+
+if TYPE_CHECKING:
+    from jackfield_mcp.session import Opened, Session
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_MOST_IN_NAME = 64
+_MOST_LISTED = 500
+_LIST_RESOURCES: Texts = {
+    "en": "List the resources of the server: URI, name, type.",
+    "zh": "列出服务器的资源：URI、名称、类型。",
+}
+_READ_RESOURCE: Texts = {"en": "Read a resource of the server by its URI.", "zh": "按 URI 读取服务器的资源。"}
+_LIST_PROMPTS: Texts = {
+    "en": "List the prompts of the server: name, description, arguments.",
+    "zh": "列出服务器的提示词：名称、说明、参数。",
+}
+_GET_PROMPT: Texts = {
+    "en": "Get a prompt of the server by its name, with its arguments filled in.",
+    "zh": "按名称获取服务器的提示词，并填入参数。",
+}
+_OF_RESOURCE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"uri": {"type": "string", "description": "The URI of the resource, as list_resources gives it"}},
+    "required": ["uri"],
+}
+_OF_PROMPT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "The name of the prompt, as list_prompts gives it"},
+        "arguments": {
+            "type": "object",
+            "description": "Its arguments by name",
+            "additionalProperties": {"type": "string"},
+        },
+    },
+    "required": ["name"],
+}
+
+
+class Source(Protocol):
+    """Where the tools of one server find it."""
+
+    name: str
+    server: ServerConfig
+
+    async def session(self, context: ToolContext[Any]) -> Session:
+        """The session of a run; it is closed by whoever owns it."""
+
+
+def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
+    """The tools that an agent gets of a server, under names that no two of them share."""
+    server, found = source.server, dict[str, BaseTool]()
+    for definition in listing.tools:
+        if server.offers(definition.name):
+            name = name_of(source.name, definition.name, found)
+            found[name] = MCPTool(name, definition, source, is_approved=listing.is_approved(definition))
+    more: list[type[_ServerTool]] = []
+    if listing.resources and server.resources:
+        more += [ListResources, ReadResource]
+    if listing.prompts and server.prompts:
+        more += [ListPrompts, GetPrompt]
+    for kind in more:
+        name = name_of(source.name, kind.own_name)
+        if server.offers(kind.own_name) and name not in found:  # a server's own tool of this name goes first
+            found[name] = kind(name, source)
+    return list(found.values())
+
+
+def name_of(server: str, tool: str, taken: Mapping[str, object] | None = None) -> str:
+    """The name of a server's tool, `server-tool`, as every provider takes it.
+
+    Where that is too long, or taken by a tool of nearly the same name, its end follows from the whole name.
+    """
+    name = _NOT_IN_NAMES.sub("_", f"{server}-{tool}")
+    if len(name) > _MOST_IN_NAME or name in (taken or {}):
+        sign = hashlib.sha256(tool.encode("utf-8", "replace")).hexdigest()[:8]
+        name = f"{name[: _MOST_IN_NAME - 9]}-{sign}"
+    return name
+
+
+class _ServerTool(BaseTool):
+    """A tool that is called on a server."""
+
+    own_name = ""
+    params_as_text = False
+
+    def __init__(self, name: str, source: Source) -> None:
+        self.name = name
+        server = source.server
+        super().__init__(server.safety)
+        self.source = source
+        # What a process of the user may do is not for its configuration to say.
+        self.effects = frozenset({"network", "files", "processes"} if server.command else {"network"})
+        if server.call_timeout_s is not None:
+            # Its own time-out comes first, with the name of the server.
+            self.timeout_s = server.connect_timeout_s + server.list_timeout_s + server.call_timeout_s + 1
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext[Any] | None = None) -> ToolResult:
+        """Call it on the server, which is reached if need be.
+
+        Raises:
+            ToolServiceError: It failed, or the server did.
+        """
+        arguments = self.parse_arguments(params) if isinstance(params, str) else dict(params)
+        async with _context(context) as scoped:
+            return await self._called(await self.source.session(scoped), arguments, scoped)
+
+    @abstractmethod
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+        """The result of a call."""
+
+    @property
+    def _what(self) -> str:
+        return f"the call of {self.name!r}"
+
+
+@asynccontextmanager
+async def _context(given: ToolContext[Any] | None) -> AsyncIterator[ToolContext[Any]]:
+    """The context of a call; without one, what the call opens is closed after it."""
+    if given is not None:
+        yield given
+        return
+    context: ToolContext[Any] = ToolContext()
+    async with context.resources:
+        yield context
+
+
+class ChangedError(ToolServiceError):
+    """A tool is not as somebody approved it; `tool` is what it is now."""
+
+    def __init__(self, server: str, tool: Definition) -> None:
+        super().__init__(
+            f"MCP server {server!r} has changed its tool {tool.name!r} since somebody approved it, so nothing was "
+            f"done: a person has to approve it as it is now",
+            code="changed",
+        )
+        self.tool = tool
+
+
+class MCPTool(_ServerTool):
+    """A tool of a server.
+
+    Attributes:
+        definition: As its server described it when the agent was made.
+    """
+
+    def __init__(self, name: str, definition: Definition, source: Source, *, is_approved: bool = True) -> None:
+        self.parameters = definition.parameters
+        self.description = definition.description or definition.name
+        super().__init__(name, source)
+        self.definition = definition
+        self.needs_approval = not is_approved
+
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+        from jackfield_mcp.results import of_call
+
+        # Whoever was asked before this call has approved the tool as it was then.
+        accepted = self.definition.digest() if self.needs_approval else ""
+        try:
+            result = await self._sent(session, arguments, context, accepted)
+        except ChangedError as changed:
+            tool = changed.tool
+            shown = {"changed_tool": tool.name, "description": tool.description, "parameters": tool.parameters}
+            if not await context.ask(shown):
+                raise
+            result = await self._sent(session, arguments, context, tool.digest())
+        return of_call(result, self.source.name)
+
+    async def _sent(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any], accepted: str) -> Any:
+        name = self.definition.name
+
+        async def work(one: Opened) -> Any:
+            listing = one.listing or await session.listing_of(one)
+            tool = listing.tool(name)
+            if tool is None:
+                raise ToolServiceError(f"MCP server {session.name!r} no longer has a tool {name!r}")
+            if not listing.is_approved(tool):
+                if tool.digest() != accepted:
+                    raise ChangedError(session.name, tool)
+                await session.approve(one, tool)
+            return await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
+
+        return await session.do(
+            work,
+            what=self._what,
+            timeout_s=self.source.server.call_timeout_s,
+            ask=context.ask,
+        )
+
+
+def _reporting(context: ToolContext[Any]) -> Any:
+    """What the server says about its progress, for people."""
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+        context.report(f"{done}: {message}" if message else done)
+
+    return report
+
+
+class ListResources(_ServerTool):
+    """Lists the resources of a server."""
+
+    own_name = "list_resources"
+    description = _LIST_RESOURCES
+    read_only = True
+
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:  # noqa: ARG002
+        async def work(one: Opened) -> list[str]:
+            resources = (await one.client.list_resources()).resources
+            templates = (await one.client.list_resource_templates()).resource_templates
+            return [
+                *(_line(resource.uri, resource) for resource in resources),
+                *(_line(template.uri_template, template) for template in templates),
+            ]
+
+        lines = await session.do(work, what=self._what, timeout_s=self.source.server.list_timeout_s, again=True)
+        return _listing(lines, "The server has no resources.", session.name)
+
+
+class ReadResource(_ServerTool):
+    """Reads a resource of a server."""
+
+    own_name = "read_resource"
+    description = _READ_RESOURCE
+    parameters = _OF_RESOURCE
+    read_only = True
+
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+        from jackfield_mcp.results import of_resource
+
+        async def work(one: Opened) -> Any:
+            return await one.client.read_resource(arguments["uri"])
+
+        limit = self.source.server.call_timeout_s
+        return of_resource(
+            await session.do(work, what=self._what, timeout_s=limit, again=True, ask=context.ask), session.name
+        )
+
+
+class ListPrompts(_ServerTool):
+    """Lists the prompts of a server."""
+
+    own_name = "list_prompts"
+    description = _LIST_PROMPTS
+    read_only = True
+
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:  # noqa: ARG002
+        async def work(one: Opened) -> list[str]:
+            return [_prompt_line(prompt) for prompt in (await one.client.list_prompts()).prompts]
+
+        lines = await session.do(work, what=self._what, timeout_s=self.source.server.list_timeout_s, again=True)
+        return _listing(lines, "The server has no prompts.", session.name)
+
+
+class GetPrompt(_ServerTool):
+    """Gets a prompt of a server, filled in."""
+
+    own_name = "get_prompt"
+    description = _GET_PROMPT
+    parameters = _OF_PROMPT
+    read_only = True
+
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+        from jackfield_mcp.results import of_prompt
+
+        async def work(one: Opened) -> Any:
+            return await one.client.get_prompt(arguments["name"], arguments.get("arguments"))
+
+        limit = self.source.server.call_timeout_s
+        return of_prompt(
+            await session.do(work, what=self._what, timeout_s=limit, again=True, ask=context.ask), session.name
+        )
+
+
+def _line(uri: str, resource: Any) -> str:
+    kind = f" ({resource.mime_type})" if resource.mime_type else ""
+    return f"{uri}: {resource.title or resource.name}{kind}"
+
+
+def _prompt_line(prompt: Any) -> str:
+    arguments = [f"{one.name}{'' if one.required else ' (optional)'}" for one in prompt.arguments or ()]
+    told = f": {prompt.description}" if prompt.description else ""
+    named = ", ".join(arguments)
+    return f"{prompt.name}{told}{f' [arguments: {named}]' if named else ''}"
+
+
+def _listing(lines: Sequence[str], nothing: str, server: str) -> ToolResult:
+    more = [f"… and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+    return ToolResult("\n".join([*lines[:_MOST_LISTED], *more]) or nothing, {"server": server})

@@ -1,0 +1,145 @@
+"""The set of tools `mcp`: what the servers of a configuration offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import Field
+
+from jackfield import sync
+from jackfield.config import ComponentSettings, Config
+from jackfield.errors import ConfigError
+from jackfield.plugins import default_host
+from jackfield.runs import RunResources
+from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield_mcp.expanding import Variables
+from jackfield_mcp.listing import Keeper
+from jackfield_mcp.servers import ServerConfig, parse_servers, read_file
+from jackfield_mcp.session import Session
+from jackfield_mcp.tools import tools_of
+
+_SHAPES = ("mcpServers", "servers")
+
+
+class MCPConfig(Config):
+    """Which servers there are; in one of the forms in which programs write that."""
+
+    mcpServers: ComponentSettings | None = Field(  # noqa: N815 - the name that other programs use
+        default=None, description="The servers by name, as Qwen-Agent, Claude, Cursor and others have them"
+    )
+    servers: ComponentSettings | None = Field(default=None, description="The same, as VS Code has it")
+    inputs: tuple[Mapping[str, Any], ...] = Field(default=(), description="What VS Code asks a person for")
+    input_values: ComponentSettings = Field(default_factory=dict, description="The values of `${input:id}`, by id")
+    file: str | None = Field(default=None, description="A file that has the servers, such as mcp.json")
+    cache_folder: str | None = Field(
+        default=None,
+        description="Where the lists of tools are kept; jackfield/mcp below $XDG_CACHE_HOME, or ~/.cache, if unset",
+    )
+
+
+class MCPServers(Toolset):
+    """The tools of MCP servers.
+
+    Each run starts the servers that it calls, and ends them with itself. In a `with` (or `async with`), they live as
+    long as that, and all agents that have this set share them.
+    """
+
+    name = "mcp"
+    config_class = MCPConfig
+    config: MCPConfig
+
+    def __init__(self, cfg: MCPConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        given = [one for one in (*_SHAPES, "file") if getattr(self.config, one) is not None]
+        if len(given) != 1:
+            raise ConfigError("mcp: write the servers as one of 'mcpServers', 'servers' or 'file'")
+        self._resources: RunResources | None = None
+        self._parts: list[ServerTools] | None = None
+
+    def fixed_tools(self) -> Sequence[ToolEntry]:
+        """The tools of the servers that are known from an earlier start; of the others, a set for each run."""
+        if self._parts is None:
+            keeper = Keeper(self.config.cache_folder)
+            servers = parse_servers(self._given(), variables=self._variables())
+            self._parts = [ServerTools(name, server, keeper, self) for name, server in servers.items()]
+        return self._parts
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
+        """The same."""
+        return self.fixed_tools()
+
+    def resources_for(self, context: ToolContext[Any]) -> RunResources:
+        """What owns the servers that a run starts."""
+        return context.resources if self._resources is None else self._resources
+
+    async def aclose(self) -> None:
+        """End the servers that this set owns."""
+        resources, self._resources = self._resources, None
+        if resources is not None:
+            await resources.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        self._resources = RunResources()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        sync.run(self.aclose())
+
+    def _given(self) -> dict[str, Any]:
+        config = self.config
+        given = read_file(config.file) if config.file is not None else {}
+        for shape in _SHAPES:
+            if getattr(config, shape) is not None:
+                given = {shape: getattr(config, shape), "inputs": config.inputs}
+        return {**given, "input_values": config.input_values}
+
+    def _variables(self) -> Variables:
+        folder = Path(self.config.file).expanduser().absolute().parent if self.config.file else None
+        return Variables(secret=(self.host or default_host()).settings.secret, folder=folder)
+
+
+class ServerTools(Toolset):
+    """The tools of one server.
+
+    Attributes:
+        server: How it is reached.
+    """
+
+    def __init__(self, name: str, server: ServerConfig, keeper: Keeper, owner: MCPServers) -> None:
+        super().__init__()
+        self.name = name
+        self.server = server
+        self._identity = server.identity()
+        self._keeper = keeper
+        self._owner = owner
+
+    def fixed_tools(self) -> Sequence[ToolEntry] | None:
+        """Its tools, if they are known from an earlier start."""
+        listing = self._keeper.load(self._identity)
+        return None if listing is None else tools_of(self, listing)
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        """Its tools; the server is started if nothing is known of it."""
+        known = await sync.in_worker(self.fixed_tools)
+        if known is not None:
+            return known
+        session = await self.session(context)
+        return tools_of(self, await session.listing())
+
+    async def session(self, context: ToolContext[Any]) -> Session:
+        """The session of a run, or of the set while that is open."""
+        return await self._owner.resources_for(context).get(f"mcp:{self._identity}", self._opened)
+
+    async def _opened(self) -> Session:
+        return Session(self.name, self.server, self._keeper)
