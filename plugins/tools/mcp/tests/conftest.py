@@ -84,7 +84,7 @@ def tools_of(servers: MCPServers) -> dict[str, BaseTool]:
     return {tool.name: tool for tool in sync.run(of_all())}
 
 
-def call(servers: MCPServers, name: str, context: ToolContext[Any] | None = None, **arguments: Any) -> Any:
+def call(servers: MCPServers, name: str, context: ToolContext[Any] | None = None, /, **arguments: Any) -> Any:
     """What a tool gives."""
     return call_tool(tools_of(servers)[name], arguments, context=context)
 
