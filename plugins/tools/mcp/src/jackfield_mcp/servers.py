@@ -76,8 +76,9 @@ class OAuth(Config):
 
     @model_validator(mode="after")
     def _check_has_credentials(self) -> Self:
-        if self.grant == "client_credentials" and not (self.client_id and self.client_secret):
-            raise ValueError("client_credentials need 'client_id' and 'client_secret'")
+        # Without an issuer, the server itself would say who gets the secret.
+        if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
+            raise ValueError("client_credentials need 'client_id', 'client_secret' and 'issuer'")
         return self
 
 

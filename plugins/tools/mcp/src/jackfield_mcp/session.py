@@ -199,6 +199,8 @@ class Session:
         from jackfield_mcp.opening import ways
 
         limit = self.server.connect_timeout_s
+        if self.server.oauth is not None and self.server.oauth.grant == "authorization_code":
+            limit += self.server.oauth.timeout_s  # a person may have to log in
         failure: Exception | None = None
         for way, streams in await ways(self.name, self.server):
             inner = AsyncExitStack()
@@ -244,13 +246,15 @@ class Session:
             return ServerEndedError(
                 f"MCP server {self.name!r} did not answer in {self.server.connect_timeout_s:g} s; it cannot be used now"
             )
-        reason = way.problem or self.text_of(error)
-        return ServerEndedError(f"MCP server {self.name!r} cannot be used: it {reason}", code="server_ended")
+        first = _first(error)
+        if isinstance(first, JackfieldError):
+            return ServerEndedError(str(first), code="server_ended")
+        reason = f"it {way.problem}" if way.problem else self.text_of(first)
+        return ServerEndedError(f"MCP server {self.name!r} cannot be used: {reason}", code="server_ended")
 
     def text_of(self, error: BaseException) -> str:
         """The text of an error, the first of a group, without secrets."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = _first(error)
         text = " ".join(str(error).split())
         named = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return self.server.without_secrets(named)[:500]
@@ -345,6 +349,13 @@ async def _sign_of(client: Client) -> None:
             await client.session.send_discover(client.protocol_version)
         else:
             await client.send_ping()
+
+
+def _first(error: BaseException) -> BaseException:
+    """An error, or the first one of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _any_of(*events: asyncio.Event) -> None:
