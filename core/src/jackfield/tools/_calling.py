@@ -38,7 +38,8 @@ def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
     if isinstance(entry, Toolset):
         return _parts_of_set(entry, host)
     if isinstance(entry, BaseTool):
-        check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
+        if not entry.schema_is_checked:
+            check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
         return [entry]
     if callable(entry):
         return [tool(entry)]
