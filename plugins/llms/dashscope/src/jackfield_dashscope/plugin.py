@@ -1,4 +1,4 @@
-"""What this package offers: three backends, which differ in what they assume about an unknown model, and more."""
+"""What this package offers: three backends, which differ in what they assume about an unknown model, and others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyu
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """The backends, by the names that people know from Qwen-Agent."""
+    """The backends, by the names that people know from Qwen-Agent, and one for images."""
     return [
         LLMSpec(
             name="qwen_dashscope",
@@ -41,6 +41,15 @@ def llms() -> list[LLMSpec]:
             effects=frozenset({"network"}),
             network=_HOSTS,
             names=("qwen*-audio*",),
+        ),
+        LLMSpec(
+            name="dashscope_images",
+            target="jackfield_dashscope.images:DashScopeImages",
+            config="jackfield_dashscope.images:DashScopeImagesConfig",
+            summary="Images from DashScope's models (Wan, Qwen-Image)",
+            secrets=("DASHSCOPE_API_KEY",),
+            effects=frozenset({"network"}),
+            network=_HOSTS,
         ),
     ]
 

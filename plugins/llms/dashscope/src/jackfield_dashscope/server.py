@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jackfield.errors import ConfigError
 from jackfield.settings import Settings
@@ -22,10 +22,15 @@ from jackfield_dashscope.config import DashScopeConfig, Endpoint, ServiceConfig
 from jackfield_http import Server, checked_url, given_url
 from jackfield_http.addresses import is_plain
 
+if TYPE_CHECKING:  # it asks for the server
+    from jackfield_dashscope.images import DashScopeImagesConfig
+
 KEY_VARIABLE = "DASHSCOPE_API_KEY"
 URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK's own are the SDK's business
 HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com")
 KEY_RULE = KeyRule(KEY_VARIABLE, (*HOSTS, ".dashscope.aliyuncs.com", ".maas.aliyuncs.com"), URL_VARIABLE)
+
+Settled: TypeAlias = "DashScopeConfig | ServiceConfig | DashScopeImagesConfig"
 
 _SHARED_GATEWAY = f"https://{HOSTS[0]}/api/v1"
 _PATHS: Mapping[Endpoint, str] = {
@@ -53,7 +58,7 @@ class DashScopeServer(Server):
     stream_headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_server(config: DashScopeConfig | ServiceConfig, *, needed_by: str, settings: Settings) -> DashScopeServer:
+def find_server(config: Settled, *, needed_by: str, settings: Settings) -> DashScopeServer:
     """The server, with the current API key.
 
     Args:
@@ -79,7 +84,7 @@ def find_server(config: DashScopeConfig | ServiceConfig, *, needed_by: str, sett
     )
 
 
-def native_url(config: DashScopeConfig | ServiceConfig) -> str | None:
+def native_url(config: Settled) -> str | None:
     """The base URL from the configuration, else from the environment; None for the SDK's.
 
     Raises:
@@ -94,7 +99,7 @@ def native_url(config: DashScopeConfig | ServiceConfig) -> str | None:
     return url
 
 
-def _sdk_knows_better(config: DashScopeConfig | ServiceConfig, url: str | None) -> bool:
+def _sdk_knows_better(config: Settled, url: str | None) -> bool:
     if config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY):
         return True
     if "dashscope" in sys.modules:  # it has settings for the whole process, and it costs no more to ask it
@@ -104,7 +109,7 @@ def _sdk_knows_better(config: DashScopeConfig | ServiceConfig, url: str | None) 
     return bool(others) or Path(configuration).is_file()
 
 
-def _server_by_sdk(config: DashScopeConfig | ServiceConfig, key: FoundKey, base_url: str | None) -> DashScopeServer:
+def _server_by_sdk(config: Settled, key: FoundKey, base_url: str | None) -> DashScopeServer:
     import dashscope
     import httpx
 

@@ -1,0 +1,242 @@
+"""Ask a model at DashScope for images: in one request, or as a task that is asked about until it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar
+from urllib.parse import quote
+
+from pydantic import Field
+
+from jackfield.config import LLMConfig
+from jackfield.errors import ModelServiceError, ModelTimeoutError
+from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
+from jackfield.messages import ContentItem, Usage
+from jackfield.models import BaseChatModel, asked_again, name_of_server
+from jackfield.plugins import PluginHost
+from jackfield.processors import Processor
+from jackfield.request import ChatRequest
+from jackfield.tracebacks import LocalsForgotten
+from jackfield_backend.prompts import image_prompt
+from jackfield_dashscope.answer import usage_of
+from jackfield_dashscope.config import Place
+from jackfield_dashscope.errors import error_in_answer, error_of_response
+from jackfield_dashscope.server import DashScopeServer, find_server, native_url
+from jackfield_http import Access, Failures, Opened, Post, Wire, json_bytes
+
+T = TypeVar("T")
+
+_TASKS = "/services/aigc/text2image/image-synthesis"
+_AS_TASK: Mapping[str, str] = {"X-DashScope-Async": "enable"}
+# What the SDK knows to answer at once; all other models take tasks.
+_AT_ONCE = ("wan2.6-t2i", "wan2.6-image")
+_DONE, _GOING_ON = "SUCCEEDED", ("PENDING", "RUNNING")
+_LONGEST_PAUSE_S = 8.0
+_DEFAULT_TIMEOUT_S = 120.0
+
+
+class DashScopeImagesConfig(Place, LLMConfig):
+    """Where the model is, and what its images are like. All other parameters go into `extra_body`."""
+
+    endpoint: Literal["text2image", "multimodal"] | None = Field(
+        default=None, description="text2image: a task; multimodal: one request; unset: decided by the model"
+    )
+    size: str | None = Field(default=None, description="Width and height, such as 1024*1024; unset: the server decides")
+    negative_prompt: str | None = Field(default=None, description="What the images must not show")
+    count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
+    poll_interval: float = Field(
+        default=1.0, gt=0, description="Seconds until a task is asked about first; then twice as many, at most 8"
+    )
+    task_timeout: float = Field(default=300.0, gt=0, description="Seconds that a task may take")
+
+    @property
+    def server_url(self) -> str | None:
+        """The address of the server, if it is configured."""
+        return self.base_http_api_url or super().server_url
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The URLs of images, and what they took."""
+
+    urls: Sequence[str]
+    usage: Usage
+    request_id: str | None
+
+
+class TaskLostError(ModelTimeoutError):
+    """It is not known what became of a task. It is not given again by itself: it may be done, and paid, twice then."""
+
+    retryable = False
+
+
+class DashScopeImages(BaseChatModel):
+    """A model that makes images. An answer is their URLs, which DashScope keeps for a day.
+
+    Whoever leaves while a task goes on is not served by it any more, but pays for it.
+    """
+
+    backend: ClassVar[str] = "dashscope_images"
+    config_class: ClassVar[type[LLMConfig]] = DashScopeImagesConfig
+    config: DashScopeImagesConfig
+
+    def __init__(
+        self,
+        config: LLMConfig | Mapping[str, Any],
+        *,
+        processors: Sequence[Processor] | None = None,
+        host: PluginHost | None = None,
+    ) -> None:
+        super().__init__(config, processors=processors, host=host)
+        self._access: Access[DashScopeServer] = Access(self._server, backend=self.backend)
+
+    @property
+    def server_name(self) -> str:
+        """See `BaseChatModel`; the environment may say where it is, too."""
+        return name_of_server(self.backend, native_url(self.config))
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """The images, when all of them are there."""
+        made = await self._made(request)
+        for url in made.urls:
+            yield MediaDelta(ContentItem(image=url))
+        yield UsageReported(made.usage)
+        yield ModelFinished("stop", request.model, made.request_id)
+
+    async def aclose(self) -> None:
+        """Close the idle connections; the next call opens new ones, with the key as it is then."""
+        await super().aclose()
+        await self._access.aclose()
+
+    def _server(self) -> DashScopeServer:
+        return find_server(self.config, needed_by=f"backend {self.backend}", settings=self.host.settings)
+
+    async def _made(self, request: ChatRequest) -> _Made:
+        with LocalsForgotten():  # a key may be among them
+            opened = await self._access.opened()
+            prompt = image_prompt(request, takes=("seed",))
+            if self._is_answered_at_once():
+                post = self._request(request, opened.server, prompt)
+                return _read(_images_in, *await self._exchanged(request, opened, post))
+            return await self._of_a_task(request, opened, prompt)
+
+    def _is_answered_at_once(self) -> bool:
+        endpoint = self.config.endpoint
+        return endpoint == "multimodal" if endpoint else self.config.model.startswith(_AT_ONCE)
+
+    # --- a task ---
+
+    async def _of_a_task(self, request: ChatRequest, opened: Opened[DashScopeServer], prompt: str) -> _Made:
+        inputs = {"prompt": prompt, "negative_prompt": self.config.negative_prompt}
+        body = self._body(request, {name: value for name, value in inputs.items() if value is not None})
+        post = Post(json_bytes(body), opened.server.url + _TASKS, _AS_TASK)
+        task = _read(_task_in, *await self._exchanged(request, opened, post))
+        ask = Post(b"", f"{opened.server.url}/tasks/{quote(task, safe='')}", method="GET")
+        pause_s = self.config.poll_interval
+        try:
+            async with asyncio.timeout(self.config.task_timeout):
+                while True:
+                    await asyncio.sleep(pause_s)
+                    made = _read(_images_of_task, *await self._looked_up(request, opened, ask))
+                    if made is not None:
+                        return made
+                    pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+        except TimeoutError:
+            raise TaskLostError(
+                f"{self.backend}: the task was not done after {self.config.task_timeout:g} s: raise task_timeout",
+                backend=self.backend,
+            ) from None
+
+    async def _looked_up(
+        self, request: ChatRequest, opened: Opened[DashScopeServer], ask: Post
+    ) -> tuple[Any, Failures]:
+        try:
+            return await asked_again(
+                partial(self._exchanged, request, opened, ask), max_retries=request.config.max_retries
+            )
+        except ModelServiceError as error:
+            if not error.retryable:
+                raise
+            raise TaskLostError(error.message, backend=self.backend, status=error.status) from error
+
+    # --- one request ---
+
+    def _request(self, request: ChatRequest, server: DashScopeServer, prompt: str) -> Post:
+        body = self._body(request, {"messages": [{"role": "user", "content": [{"text": prompt}]}]})
+        if self.config.negative_prompt is not None:
+            body["parameters"] = {"negative_prompt": self.config.negative_prompt, **body["parameters"]}
+        return Post(json_bytes(body), server.url + server.paths["multimodal"])
+
+    def _body(self, request: ChatRequest, inputs: Mapping[str, Any]) -> Wire:
+        size = self.config.size.lower().replace("x", "*") if self.config.size else None
+        parameters = {"n": self.config.count, "size": size, "seed": request.config.seed}
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return {"model": request.model, "input": dict(inputs), "parameters": {**given, **request.config.extra_body}}
+
+    async def _exchanged(
+        self, request: ChatRequest, opened: Opened[DashScopeServer], post: Post
+    ) -> tuple[Any, Failures]:
+        extra = request.config.extra_headers
+        timeout_s = request.config.request_timeout or _DEFAULT_TIMEOUT_S
+        reply = await opened.exchange(post, extra=extra, timeout_s=timeout_s)
+        failures = opened.failures(self.backend, reply.headers, extra=extra)
+        if reply.status >= 300:
+            raise error_of_response(failures, reply.status, reply.body)
+        return reply.json(failures.secrets), failures
+
+
+def _read(read: Callable[[Wire, Failures], T], wire: Any, failures: Failures) -> T:
+    try:
+        if wire.get("code"):
+            raise error_in_answer(failures, wire, status=None)
+        return read(wire, failures)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _not_understood(failures) from error
+
+
+def _task_in(wire: Wire, failures: Failures) -> str:
+    task = wire["output"]["task_id"]
+    if not task or not isinstance(task, str):
+        raise _not_understood(failures)
+    return task
+
+
+def _images_of_task(wire: Wire, failures: Failures) -> _Made | None:
+    """The images of a task; None while it goes on.
+
+    Raises:
+        ModelServiceError: It failed, or nobody knows it.
+    """
+    output = wire["output"]
+    status = output["task_status"]
+    if status in _GOING_ON:
+        return None
+    if status != _DONE:
+        said = {"message": f"the task is {status}", **output}
+        raise error_in_answer(failures, said, status=None)
+    urls = [result["url"] for result in output["results"] if result.get("url")]
+    if not urls:  # each of several may fail by itself
+        refused: Wire = next(iter(output["results"]), {})
+        raise error_in_answer(failures, {"message": "the task made no image", **refused}, status=None)
+    return _made_of(urls, wire)
+
+
+def _images_in(wire: Wire, failures: Failures) -> _Made:
+    parts = [part for choice in wire["output"]["choices"] for part in choice["message"]["content"]]
+    urls = [part["image"] for part in parts if part.get("image")]
+    if not urls:
+        raise failures.wrong("the answer has no image: ask again, or otherwise")
+    return _made_of(urls, wire)
+
+
+def _made_of(urls: Sequence[Any], wire: Wire) -> _Made:
+    if not all(isinstance(url, str) and url.startswith(("https://", "http://")) for url in urls):
+        raise ValueError("the URL of an image is not one that can be fetched")
+    return _Made(urls, usage_of(wire.get("usage") or {}), wire.get("request_id"))
+
+
+def _not_understood(failures: Failures) -> ModelServiceError:
+    return failures.wrong("the server's answer does not follow DashScope's protocol: check base_url, and endpoint")
