@@ -203,8 +203,12 @@ class ToolSuite(Suite):
             short = bench.finish(arguments, executor=bench.executor(max_result_chars=40)).message
             assert len(short.get_text_content()) <= 120 * max(1, len(short.items))
 
-    def test_it_answers_on_any_event_loop_and_outside_of_a_run(self, bench: Bench) -> None:
+    def test_it_answers_on_any_event_loop_and_outside_of_a_run(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         arguments, expected = self._first_example()
+        # Without a context, files are written there, and not where the tests are run.
+        monkeypatch.setenv("JACKFIELD_WORKSPACE", str(bench.workspace.root))
         tool = self.make_tool()
         try:
             _expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)

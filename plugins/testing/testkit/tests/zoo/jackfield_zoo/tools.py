@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from jackfield.errors import ToolServiceError
-from jackfield.tools import BaseTool, ToolContext, ToolResult
+from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace
 
 Params = str | Mapping[str, Any]
 
@@ -42,6 +42,8 @@ class Honest(BaseTool):
         return self.answer(text, context)
 
     def answer(self, text: str, context: ToolContext | None) -> Any:
+        workspace = context.workspace if context else Workspace()
+        assert workspace.root.is_absolute(), "outside of a run it would write where the tests are run"
         return f"{len(text)} characters"
 
 
