@@ -1,4 +1,4 @@
-"""Who searches by images: how each provider is asked, and what it answers."""
+"""The services that search by images: how each is asked, and what it answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One of those who search.
+    """A service that searches.
 
     Attributes:
         place: Where it is.

@@ -24,9 +24,9 @@ _MOST_CHARS = 2000  # of a title, an address or a name
 
 
 class ImageSearchConfig(ServiceConfig):
-    """Who searches, and how much of what is found a model sees."""
+    """The service that is asked, and how many of the pages that it finds a model sees."""
 
-    provider: ProviderName = Field(default="serpapi", description="Who searches: serpapi or serper")
+    provider: ProviderName = Field(default="serpapi", description="The service: serpapi or serper")
     max_results: int = Field(default=5, ge=1, le=100, description="The most pages in a result")
     max_retries: int = Field(
         default=3, ge=0, le=100, description="How often a failed request is repeated, if that can help"

@@ -30,7 +30,7 @@ def tools() -> list[ToolSpec]:
                     "label": {
                         "type": "string",
                         "maxLength": 500,
-                        "description": "What there is to see in this part",
+                        "description": "What this part shows",
                     },
                     "img_idx": {
                         "type": "integer",

@@ -1,4 +1,4 @@
-"""Who searches: how each provider is asked, and what it answers."""
+"""The services that search: how each is asked, and what it answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One of those who search.
+    """A service that searches.
 
     Attributes:
         place: Where it is.

@@ -18,9 +18,9 @@ _MOST_CHARS = {"title": 300, "url": 2000, "excerpt": 2000, "date": 100}  # a pro
 
 
 class WebSearchConfig(ServiceConfig):
-    """Who searches, and how much of what is found a model reads."""
+    """The service that is asked, and how many of the pages that it finds a model reads."""
 
-    provider: ProviderName = Field(default="serper", description="Who searches: serper or searxng")
+    provider: ProviderName = Field(default="serper", description="The service: serper or searxng")
     max_results: int = Field(default=10, ge=1, le=100, description="The most pages in a result")
 
 
