@@ -90,6 +90,29 @@ searcher = default_host().load("searcher", "{name}")()
 print(asyncio.run(searcher.search("Where can I run in new shoes?", corpus, limit=1))[0].chunk.text)
 """
 
+SERVICE = """
+import asyncio, json, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from jackfield.plugins import default_host
+from jackfield.tools import ToolContext
+
+class Service(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        body = json.dumps(ANSWERS[self.path.partition("?")[0]]).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+server = HTTPServer(("127.0.0.1", 0), Service)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://127.0.0.1:{server.server_port}"
+"""
+
 BY_MEANING = """
 import asyncio, json, threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -681,6 +704,64 @@ url = f"http://127.0.0.1:{server.server_port}/tides"
 print(asyncio.run(tool.call({"url": url})).content.replace(url.rpartition("/")[0], ""))
 """,
         "High water comes [twice](/low) a day.",
+    ),
+    "jackfield-web-search": Job(
+        SERVICE
+        + """
+page = {"title": "Tides", "link": "https://tides.example/", "snippet": "Twice a day."}
+ANSWERS = {"/search": {"searchParameters": {}, "organic": [page]}}
+tool = default_host().load("tool", "web_search")({"url": f"{url}/search", "api_key": "sk-1234567"})
+print(asyncio.run(tool.call({"query": "tides"})).content)
+""",
+        "[1] Tides\nhttps://tides.example/\nTwice a day.",
+    ),
+    "jackfield-image-search": Job(
+        SERVICE
+        + """
+page = {"title": "Lighthouse", "link": "https://coast.example/", "source": "Coast"}
+ANSWERS = {"/search.json": {"image_results": [page]}}
+tool = default_host().load("tool", "image_search")({"url": f"{url}/search.json", "api_key": "sk-1234567"})
+context = ToolContext(files=("https://photos.example/1.jpg",))
+print(asyncio.run(tool.call({"img_idx": 0}, context=context)).content[0].text)
+""",
+        "[1] Lighthouse\nhttps://coast.example/\nCoast",
+    ),
+    "jackfield-image-zoom-in": Job(
+        """
+import asyncio
+from PIL import Image
+from jackfield.plugins import default_host
+from jackfield.tools import ToolContext
+Image.new("RGB", (200, 100), "navy").save("sea.png")
+tool = default_host().load("tool", "image_zoom_in_tool")()
+context = ToolContext(files=("sea.png",))
+found = asyncio.run(tool.call({"bbox_2d": [0, 0, 500, 500], "label": "sky", "img_idx": 0}, context=context))
+print(Image.open(found.content[1].image).size)
+""",
+        "(736, 384)",
+    ),
+    "jackfield-image-gen": Job(
+        SERVICE
+        + """
+ANSWERS = {"/v1/images/generations": {"created": 1, "data": [{"b64_json": "iVBORw0KGgogYW5kIG1vcmU="}]}}
+llm = {"model_type": "openai_images", "model": "painter", "base_url": f"{url}/v1"}
+tool = default_host().load("tool", "image_gen")({"llm": llm})
+print(asyncio.run(tool.call({"prompt": "A lighthouse"})).content[0].text)
+""",
+        "Saved in the workspace as tools/image_gen/",
+        beside=("jackfield-openai",),
+    ),
+    "jackfield-amap-weather": Job(
+        SERVICE
+        + """
+ANSWERS = {
+    "/v3/config/district": {"status": "1", "districts": [{"name": "杭州市", "adcode": "330100"}]},
+    "/v3/weather/weatherInfo": {"status": "1", "lives": [{"weather": "晴", "temperature": "21"}]},
+}
+tool = default_host().load("tool", "amap_weather")({"url": url, "api_key": "key-1234567"})
+print(asyncio.run(tool.call({"location": "杭州市"})).content)
+""",
+        "杭州市的天气是晴温度是21度。",
     ),
     "jackfield-testkit": Job(
         """
