@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
+import pytest
+
 from jackfield_testkit.suites import PluginSuite, ToolSuite
+from jackfield_testkit.web import WebAnswer, WebServer
 
 FILES = {
     "tea.txt": b"Green tea is brewed at eighty degrees.\n\nBlack tea wants boiling water.",
@@ -13,14 +17,32 @@ FILES = {
 }
 
 
+ALLOWED = {"fetch_cfg": {"allow": ["127.0.0.1"]}}
+
+
 class TestPlugin(PluginSuite):
     dist = "jackfield-doc-parser"
 
 
-class TestSimpleDocParser(ToolSuite):
-    component = "jackfield-doc-parser/simple_doc_parser"
+class OfAConversation(ToolSuite):
+    """With one more document in the conversation, at a URL, which the first example of each reads: it is kept then."""
+
     files = FILES
+    config: ClassVar = ALLOWED
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def page(cls) -> Iterator[None]:
+        """The server of that document."""
+        with WebServer() as web:
+            cls.urls = [web.put("/salt.txt", WebAnswer(b"Rock salt is mined.", {"content-type": "text/plain"}))]
+            yield
+
+
+class TestSimpleDocParser(OfAConversation):
+    component = "jackfield-doc-parser/simple_doc_parser"
     examples: ClassVar = [
+        ({"url": "salt.txt"}, "mined"),
         ({"url": "tea.txt"}, "eighty degrees"),
         ({"url": "咖啡.md", "part": 1}, "研磨"),
         ({"url": "*"}, "could not be read: broken.pdf"),
@@ -28,31 +50,30 @@ class TestSimpleDocParser(ToolSuite):
     failures: ClassVar = [{"url": "no-such.txt"}, {"url": "broken.pdf"}, {"url": "tea.txt", "part": 2}]
 
 
-class TestPages(ToolSuite):
+class TestPages(OfAConversation):
     component = "jackfield-doc-parser/simple_doc_parser"
-    config: ClassVar = {"structured_doc": True}
-    files = FILES
+    config: ClassVar = {"structured_doc": True, **ALLOWED}
     examples: ClassVar = [
+        ({"url": "salt.txt"}, "mined"),
         ({"url": "咖啡.md"}, lambda content: content[0]["content"][1]["text"] == "咖啡豆需要研磨。"),
         ({"url": "*.*"}, lambda content: [entry["url"] for entry in content[:2]] == ["tea.txt", "咖啡.md"]),
     ]
     failures: ClassVar = [{"url": "broken.pdf"}]
 
 
-class TestDocParser(ToolSuite):
+class TestDocParser(OfAConversation):
     component = "jackfield-doc-parser/doc_parser"
-    config: ClassVar = {"max_ref_token": 20, "chunk_size": 10, "chunk_overlap": 0}
-    files = FILES
+    config: ClassVar = {"max_ref_token": 20, "chunk_size": 10, "chunk_overlap": 0, **ALLOWED}
     examples: ClassVar = [
+        ({"url": "salt.txt"}, "mined"),
         ({"url": "tea.txt"}, lambda content: "eighty" in content["raw"][0]["content"]),
         ({"url": "*.*"}, lambda content: "broken.pdf" in content[-2]["error"]),
     ]
     failures: ClassVar = [{"url": "no-such.txt"}, {"url": "tea.txt", "part": 1000}]
 
 
-class TestVocabulary(ToolSuite):
+class TestVocabulary(OfAConversation):
     component = "jackfield-doc-parser/extract_doc_vocabulary"
-    files = FILES
     examples: ClassVar = [
         ({"files": []}, "tea"),
         ({"files": ["咖啡.md"]}, "咖啡豆"),

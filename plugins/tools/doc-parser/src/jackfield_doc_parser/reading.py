@@ -66,7 +66,7 @@ class Documents:
 
     def __init__(self, config: ReadingConfig, host: PluginHost) -> None:
         self._host = host
-        self._reader = DocumentReader(host)
+        self._reader = DocumentReader(host, fetch_cfg=config.fetch_cfg)
         self._cache: DocumentCache | None = None
         if config.cache_max_bytes:
             folder = Path(config.path).expanduser().absolute() if config.path else default_folder()

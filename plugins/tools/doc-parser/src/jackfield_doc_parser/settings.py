@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from jackfield.config import Config
+from jackfield.config import ComponentSettings, Config
 from jackfield.configured import PathText
 
 
@@ -24,6 +24,9 @@ class ReadingConfig(Config):
         default=256 * 1024 * 1024,
         ge=0,
         description="The most bytes of parsed documents; the least recently used are deleted first; 0: none are kept",
+    )
+    fetch_cfg: ComponentSettings = Field(
+        default_factory=dict, description="How URLs are fetched; the settings of jackfield-fetch, such as `allow`"
     )
 
 
