@@ -24,7 +24,7 @@ sys.stdin.readline()
 store = Store(path, ttl_s=None, max_bytes=1_000_000, busy_s=30)  # a slow disk is no loss
 for number in range(60):
     store.put(b"%s %d" % (name, number), name * 100)
-    assert store.get(b"%s %d" % (name, number)).events == name * 100
+    assert store.get(b"%s %d" % (name, number)).content == name * 100
     store.put(b"shared", name * 100)
 store.close()
 """
@@ -58,10 +58,10 @@ def test_processes_that_write_at_once_lose_nothing_and_say_nothing(tmp_path: Pat
         for number in range(60):
             kept = store.get(f"{name} {number}".encode())
             assert kept is not None
-            assert kept.events == name.encode() * 100
+            assert kept.content == name.encode() * 100
     shared = store.get(b"shared")
     assert shared is not None
-    assert shared.events in [name.encode() * 100 for name in names]
+    assert shared.content in [name.encode() * 100 for name in names]
     store.close()
 
 
@@ -77,7 +77,7 @@ def test_a_forked_child_opens_the_file_for_itself_and_harms_nobody(tmp_path: Pat
             signal.alarm(30)  # a child that waits for the parent's lock waits for ever
             kept = store.get(b"of the parent")
             store.put(b"of the child", b"2")
-            os._exit(0 if kept and kept.events == b"1" else 1)
+            os._exit(0 if kept and kept.content == b"1" else 1)
     assert os.waitpid(child, 0)[1] == 0
     kept = store.get(b"of the child")
     assert kept is not None

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from jackfield_cache.store import REST_S, TOUCH_S, Store
+from jackfield_cache.store import Store
+from jackfield_metering.cachefile import REST_S, TOUCH_S
 
 MakeStore = Callable[..., Store]
 KEYS = [bytes([number]) * 32 for number in range(8)]
@@ -50,7 +51,7 @@ def test_what_is_kept_is_there_for_the_next_process(make: MakeStore, clock: Any)
     make().put(KEYS[0], b"events")
     kept = make().get(KEYS[0])
     assert kept is not None
-    assert (kept.events, kept.made_at) == (b"events", clock.now)
+    assert (kept.content, kept.made_at) == (b"events", clock.now)
     assert make().get(KEYS[1]) is None
 
 
@@ -140,7 +141,7 @@ def test_threads_may_read_and_write_at_once(make: MakeStore) -> None:
         key = KEYS[number % 8]
         store.put(key, key * 3)
         kept = store.get(key)
-        return kept is not None and kept.events == key * 3
+        return kept is not None and kept.content == key * 3
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(64)))

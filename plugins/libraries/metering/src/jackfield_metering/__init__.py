@@ -3,5 +3,6 @@
 - `counting`: the tokens of requests, with memory.
 - `estimating`: a tokenizer without a vocabulary, which learns from what servers count.
 - `ledger`: amounts in a window of time, in memory or in a file that processes share.
+- `cachefile`: what is cached, by key, up to a size and an age.
 - `ownfile`: SQLite files that belong to one user, and many processes.
 """

@@ -167,7 +167,7 @@ class Cache(Processor):
         if kept is None:
             return None
         try:
-            events = decode(kept.events)
+            events = decode(kept.content)
         except ValueError as error:
             _log.warning(
                 "an answer in the cache %s cannot be read, so the model is asked again: %s", self._store.path, error
