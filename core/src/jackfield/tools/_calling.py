@@ -36,6 +36,7 @@ def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
     if isinstance(entry, str | Mapping):
         return _installed(entry, host)
     if isinstance(entry, Toolset):
+        entry.host = entry.host or host
         return _parts_of_set(entry, host)
     if isinstance(entry, BaseTool):
         if not entry.schema_is_checked:
