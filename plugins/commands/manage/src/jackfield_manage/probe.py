@@ -132,7 +132,7 @@ BASES = {
     "tool": "jackfield.tools:BaseTool",
     "toolset": "jackfield.tools:Toolset",
 }
-"""What a component of a kind must be a subclass of."""
+"""What a component of a kind, or a set of tools, must be a subclass of."""
 
 
 def _fault_of_class(kind: str, loaded: object) -> str:

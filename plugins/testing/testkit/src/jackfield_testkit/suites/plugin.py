@@ -23,10 +23,9 @@ from packaging.utils import canonicalize_name
 
 from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError, MissingSecretError
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, PluginHost, Row, ToolsetSpec, scan
+from jackfield.hookspecs import KINDS, hooks_of
+from jackfield.plugins import ComponentSpec, PluginHost, Row, scan
 from jackfield.settings import Settings
-from jackfield.tools import Toolset
 from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names
 from jackfield_testkit.network import NetworkBlockedError, blocked
 from jackfield_testkit.suites.base import Suite
@@ -155,10 +154,10 @@ class PluginSuite(Suite):
     def test_its_targets_can_be_imported_and_are_of_their_kind(self) -> None:
         host = _host()
         for row, spec in _specs(self.dist):
-            if not spec.target:  # a set that names its tools
+            if not spec.target:  # a set of other tools has none
                 continue
             made = host.load_row(row)
-            base = Toolset if isinstance(spec, ToolsetSpec) else _base_class(row.kind)
+            base = _base_class(row.kind, spec)
             if base is None or spec.made_by:
                 assert callable(made), f"{row.id}: its target is not callable"
             elif not isinstance(made, base):  # a function that was made a tool is one
@@ -279,8 +278,9 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
                 pytest.fail(f"{row.id}: without {' and '.join(spec.secrets)} it asks {watch.refused[0].where}")
 
 
-def _base_class(kind: str) -> type | None:
-    module, _, name = KINDS[kind].base.partition(":")
+def _base_class(kind: str, spec: ComponentSpec) -> type | None:
+    hook = next(one for one in hooks_of(kind) if isinstance(spec, one.spec_class))
+    module, _, name = hook.base.partition(":")
     found: type | None = getattr(import_module(module), name) if module else None
     return found
 

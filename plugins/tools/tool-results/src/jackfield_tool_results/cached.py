@@ -1,0 +1,233 @@
+"""The set `cached_results`: results that are given again for the same arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import marshal
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import Field
+
+from jackfield import sync
+from jackfield.config import without_secrets
+from jackfield.configured import PathText
+from jackfield.messages import ContentItem
+from jackfield.tools import BaseTool, FunctionTool, PluginTool, Safety, ToolContext, ToolResult
+from jackfield_metering.cachefile import CacheFile
+from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
+
+FORMAT = 1
+"""Counts up when calls are hashed, or results written, in another way: older results are then never found."""
+APPLICATION_ID = 0x4A465452
+_log = logging.getLogger(__name__)
+
+
+class CachedResultsConfig(WrappingConfig):
+    """Which results are kept, where, how long and how many."""
+
+    ttl_s: float = Field(default=3600.0, gt=0, description="Seconds after which a result expires")
+    max_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=1, description="The most bytes kept; the least recently used are deleted first"
+    )
+    path: PathText | None = Field(
+        default=None, min_length=1, description="An SQLite file that is kept; in memory, with the agent, if unset"
+    )
+    scope: str = Field(
+        default="", description="Results are found only under the same scope: an account, a tenant, a data set"
+    )
+
+
+class CachedResults(WrappingToolset):
+    """Gives a result again that a tool has given for the same arguments. Errors are not kept."""
+
+    config_class = CachedResultsConfig
+    config: CachedResultsConfig
+    name = "cached_results"
+    needs = "cacheable"
+
+    def __init__(
+        self,
+        cfg: CachedResultsConfig | Mapping[str, object] | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        **settings: Any,
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._clock = clock
+        self._store = _store_of(self.config, clock)
+        self._here = uuid.uuid4().hex
+
+    def applies_to(self, safety: Safety) -> bool:
+        """Whether its results may be kept."""
+        return safety.cacheable
+
+    def wrapped(self, tool: BaseTool) -> WrappedTool:
+        """A tool whose results are kept."""
+        return _CachedTool(tool, self._store, scope=self.config.scope, here=self._here, clock=self._clock)
+
+
+class _CachedTool(WrappedTool):
+    def __init__(self, inner: BaseTool, store: _Store, *, scope: str, here: str, clock: Callable[[], float]) -> None:
+        super().__init__(inner)
+        self._store = store
+        self._scope = scope
+        self._here = here
+        self._clock = clock
+
+    async def around(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        key = self._key(arguments, context) if self.safety().cacheable else None
+        if key is None:
+            return await self.call_inner(arguments, context)
+        found = await self._store.get(key)
+        if found is not None and (result := _decoded(found.content)) is not None:
+            age_s = round(max(0.0, self._clock() - found.made_at), 3)
+            return ToolResult(result.content, {**result.metadata, "cached": True, "age_s": age_s})
+        result = await self.call_inner(arguments, context)
+        if (content := _encoded(result)) is not None:
+            await self._store.put(key, content)
+        return result
+
+    def _key(self, arguments: Mapping[str, Any], context: ToolContext) -> bytes | None:
+        """32 bytes that are equal for equal calls; None for arguments that are not JSON."""
+        called = [FORMAT, self._scope, context.lang, _identity_of(self.inner, self._here), arguments]
+        try:
+            text = json.dumps(called, sort_keys=True, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError) as error:
+            _log.warning("a result of %s is not kept: its arguments are not JSON (%s)", self.name, error)
+            return None
+        return hashlib.sha256(text.encode("ascii")).digest()
+
+
+def _identity_of(tool: BaseTool, here: str) -> list[object]:
+    """What tells a tool from all others, in its version, with its settings but without secrets.
+
+    What cannot be known outside of this process (an object, the state of a closure) is `here`.
+    """
+    if isinstance(tool, WrappedTool):
+        return [type(tool).__qualname__, *_identity_of(tool.inner, here)]
+    if isinstance(tool, PluginTool):
+        return [tool.row.distribution, tool.row.version, tool.name, _plain(without_secrets(tool.cfg))]
+    if isinstance(tool, FunctionTool) and isinstance(function := tool.function_called, FunctionType):
+        code = hashlib.sha256(marshal.dumps(function.__code__)).hexdigest()
+        defaults = repr((function.__defaults__, function.__kwdefaults__))
+        state = here if function.__closure__ else ""
+        return [function.__module__, function.__qualname__, tool.name, code, defaults, state]
+    return [type(tool).__module__, type(tool).__qualname__, tool.name, here]
+
+
+def _plain(settings: object) -> object:
+    return json.loads(json.dumps(settings, default=repr))
+
+
+def _encoded(result: ToolResult) -> bytes | None:
+    content = result.content
+    items = None if isinstance(content, str) else [item.model_dump(mode="json") for item in content]
+    try:
+        text = json.dumps([content if items is None else items, dict(result.metadata)], separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        _log.warning("a result is not kept: its metadata is not JSON (%s)", error)
+        return None
+    return text.encode("ascii")
+
+
+def _decoded(kept: bytes) -> ToolResult | None:
+    """The result in bytes that somebody may have changed on disk; None if it is none any more."""
+    try:
+        content, metadata = json.loads(kept)
+        if not isinstance(content, str):
+            content = [ContentItem.model_validate(item) for item in content]
+        return ToolResult(content, dict(metadata))
+    except (ValueError, TypeError, RecursionError) as error:
+        _log.warning("a cached result cannot be read, so the tool is called (%s)", type(error).__name__)
+        return None
+
+
+# --- where they are -------------------------------------------------------------------------------------------------
+
+
+class _Entry(Protocol):
+    @property
+    def content(self) -> bytes: ...
+
+    @property
+    def made_at(self) -> float: ...
+
+
+class _Store(Protocol):
+    async def get(self, key: bytes) -> _Entry | None: ...
+
+    async def put(self, key: bytes, content: bytes) -> None: ...
+
+
+def _store_of(config: CachedResultsConfig, clock: Callable[[], float]) -> _Store:
+    if config.path is None:
+        return _Memory(ttl_s=config.ttl_s, max_bytes=config.max_bytes, clock=clock)
+    return _Disk(
+        CacheFile(
+            Path(config.path).expanduser().absolute(),
+            application_id=APPLICATION_ID,
+            owner="jackfield-tool-results",
+            what="tool results",
+            instead="tools are called instead",
+            ttl_s=config.ttl_s,
+            max_bytes=config.max_bytes,
+            clock=clock,
+        )
+    )
+
+
+class _Disk:
+    def __init__(self, file: CacheFile) -> None:
+        self._file = file
+
+    async def get(self, key: bytes) -> _Entry | None:
+        return await sync.in_worker(self._file.get, key)
+
+    async def put(self, key: bytes, content: bytes) -> None:
+        # A call that is cancelled now has been made all the same.
+        await asyncio.shield(sync.in_worker(self._file.put, key, content))
+
+
+class _Kept(NamedTuple):
+    content: bytes
+    made_at: float
+
+
+class _Memory:
+    """In this process, for any of its event loops: nothing here waits, so nothing comes in between."""
+
+    def __init__(self, *, ttl_s: float, max_bytes: int, clock: Callable[[], float]) -> None:
+        self._ttl_s = ttl_s
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._entries: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._size = 0
+
+    async def get(self, key: bytes) -> _Entry | None:
+        found = self._entries.get(key)
+        if found is None or self._clock() - found.made_at >= self._ttl_s:
+            return None
+        self._entries.move_to_end(key)
+        return found
+
+    async def put(self, key: bytes, content: bytes) -> None:
+        if len(content) > self._max_bytes:
+            return  # it would push out all the others, and then itself
+        self._drop(key)
+        self._entries[key] = _Kept(content, self._clock())
+        self._size += len(content)
+        while self._size > self._max_bytes:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: bytes) -> None:
+        gone = self._entries.pop(key, None)
+        self._size -= len(gone.content) if gone else 0

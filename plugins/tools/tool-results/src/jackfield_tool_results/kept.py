@@ -1,0 +1,164 @@
+"""The set `kept_results`: a result that is too long for a model is kept for the run, and read in parts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from pydantic import Field
+
+from jackfield import sync, tool
+from jackfield.errors import ToolServiceError
+from jackfield.messages import ContentItem
+from jackfield.tools import BaseTool, Safety, ToolContext, ToolEntry, ToolResult, cut_text
+from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
+
+RESOURCE = "jackfield-tool-results.kept"
+MAX_KEPT_CHARS = 50_000_000
+"""Of one run, all results together; the oldest go first."""
+MAX_LINE_CHARS = 1000
+PART_CHARS = 20_000
+"""The most characters that are read at once."""
+
+
+class KeptResultsConfig(WrappingConfig):
+    """Which results are kept, and how much of them a model reads at once."""
+
+    max_chars: int = Field(default=20_000, ge=200, description="A longer result is kept; the model reads its beginning")
+
+
+class KeptResults(WrappingToolset):
+    """Keeps long results for the run, and adds the tool `read_result`, with which a model reads and searches them."""
+
+    config_class = KeptResultsConfig
+    config: KeptResultsConfig
+    name = "kept_results"
+
+    def applies_to(self, safety: Safety) -> bool:  # noqa: ARG002 - of the contract
+        """Any tool's results may be long."""
+        return True
+
+    def wrapped(self, tool: BaseTool) -> WrappedTool:
+        """A tool whose long results are kept."""
+        return _KeptTool(tool, self.config.max_chars)
+
+    def fixed_tools(self) -> Sequence[ToolEntry]:
+        """The tools, wrapped, and the one that reads."""
+        return [*super().fixed_tools(), read_result]
+
+
+class _KeptTool(WrappedTool):
+    def __init__(self, inner: BaseTool, max_chars: int) -> None:
+        super().__init__(inner)
+        self._max_chars = max_chars
+
+    async def around(self, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
+        result = await self.call_inner(arguments, context)
+        content = result.content
+        items = [ContentItem(text=content)] if isinstance(content, str) else content
+        text = "\n".join(item.text for item in items if item.text is not None)
+        if len(text) <= self._max_chars:
+            return result
+        kept = await _kept(context)
+        # Megabytes of JSON take their time.
+        name, lines = await sync.in_worker(kept.keep, text)
+        beginning = await sync.in_worker(cut_text, text, self._max_chars)
+        note = (
+            f"[This is a part. The whole result has {len(text)} characters in {lines} lines and is kept as {name!r}: "
+            f"read_result(result={name!r}, from_line=1) reads it, and with search='…' it lists lines that have a text.]"
+        )
+        media = [item for item in items if item.text is None]
+        shown = [ContentItem(text=beginning), *media, ContentItem(text=note)]
+        return ToolResult(shown, {**result.metadata, "kept_as": name, "characters": len(text)})
+
+
+@tool(read_only=True, idempotent=True, file_access=False)
+async def read_result(result: str, context: ToolContext, from_line: int = 1, lines: int = 200, search: str = "") -> str:
+    """Read a part of a result that was too long to be shown, or find lines in it.
+
+    Args:
+        result: The name under which it is kept.
+        from_line: The first line to read, counted from 1.
+        lines: How many lines to read.
+        search: Instead of reading, list the lines from from_line on that have this text, in either case.
+    """
+    kept = (await _kept(context)).lines_of(result)
+    if from_line < 1 or lines < 1:
+        raise ToolServiceError("from_line and lines count from 1")
+    wanted = search.casefold()
+    numbered = enumerate(kept[from_line - 1 :], from_line)
+    found = [(number, line) for number, line in numbered if not wanted or wanted in line.casefold()]
+    if not found:
+        raise ToolServiceError(
+            f"No line from {from_line} on has {search!r}" if wanted else f"The last line of {result!r} is {len(kept)}"
+        )
+    part = _fitting(found[:lines])
+    left = len(found) - len(part)
+    more = f"\n[{left} more {'such ' if wanted else ''}lines, from line {found[len(part)][0]}]" if left else ""
+    return "\n".join(part) + more
+
+
+def _fitting(found: Sequence[tuple[int, str]]) -> list[str]:
+    """As many lines as fit, with their numbers."""
+    numbered = [f"{number}: {line}" for number, line in found]
+    sizes = itertools.accumulate(len(line) + 1 for line in numbered)
+    return [line for line, size in zip(numbered, sizes, strict=True) if size <= PART_CHARS] or numbered[:1]
+
+
+async def _kept(context: ToolContext) -> _Kept:
+    async def opened() -> _Kept:
+        return _Kept()
+
+    return await context.resources.get(RESOURCE, opened)
+
+
+class _Kept:
+    """The results of one run."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+        self._sizes: dict[str, int] = {}
+        self._count = 0
+        self._lock = threading.Lock()  # several calls of a turn may give long results
+
+    def keep(self, text: str) -> tuple[str, int]:
+        """Keep a text; its name, and how many lines it has."""
+        lines = _lines_of(text)
+        with self._lock:
+            self._count += 1
+            name = f"result_{self._count}"
+            self._lines[name], self._sizes[name] = lines, len(text)
+            while len(self._sizes) > 1 and sum(self._sizes.values()) > MAX_KEPT_CHARS:
+                oldest = next(iter(self._sizes))
+                del self._lines[oldest], self._sizes[oldest]
+        return name, len(lines)
+
+    def lines_of(self, name: str) -> list[str]:
+        """The lines of a kept result.
+
+        Raises:
+            ToolServiceError: There is none of this name.
+        """
+        if name not in self._lines:
+            there = ", ".join(self._lines) or "none"
+            raise ToolServiceError(f"No result is kept as {name!r}; there are: {there}. Call the tool again.")
+        return self._lines[name]
+
+    def close(self) -> None:
+        """The run is over."""
+        self._lines.clear()
+        self._sizes.clear()
+
+
+def _lines_of(text: str) -> list[str]:
+    """The lines of a text, none too long to be read: JSON in one line gets lines of its own."""
+    lines = text.split("\n")
+    if max(map(len, lines)) > MAX_LINE_CHARS and text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):  # it only begins like JSON, or is nested too deeply
+            lines = json.dumps(json.loads(text), indent=1, ensure_ascii=False).split("\n")
+    return [
+        line[start : start + MAX_LINE_CHARS] for line in lines for start in range(0, max(1, len(line)), MAX_LINE_CHARS)
+    ]

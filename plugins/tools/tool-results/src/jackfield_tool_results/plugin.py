@@ -1,0 +1,34 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ToolsetSpec, hook
+
+
+@hook.toolsets
+def toolsets() -> list[ToolsetSpec]:
+    """The sets; the tools in them are those that their users name."""
+    return [
+        ToolsetSpec(
+            name="cached_results",
+            target="jackfield_tool_results.cached:CachedResults",
+            summary="Gives a tool's result again for the same arguments, for tools that say that this is right.",
+            config="jackfield_tool_results.cached:CachedResultsConfig",
+            required_by={"tools": "tool"},
+            effects=frozenset({"files"}),
+        ),
+        ToolsetSpec(
+            name="kept_results",
+            target="jackfield_tool_results.kept:KeptResults",
+            summary="Keeps results that are too long for a model, which reads or searches them in parts.",
+            config="jackfield_tool_results.kept:KeptResultsConfig",
+            required_by={"tools": "tool"},
+        ),
+        ToolsetSpec(
+            name="retried_calls",
+            target="jackfield_tool_results.retried:RetriedCalls",
+            summary="Makes a call again that failed for a moment, for tools where that does no harm.",
+            config="jackfield_tool_results.retried:RetriedCallsConfig",
+            required_by={"tools": "tool"},
+        ),
+    ]

@@ -1,0 +1,103 @@
+"""The set `retried_calls`: a call that failed for a moment is made again, where that does no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.tools import BaseTool, Safety, ToolContext, ToolResult
+from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
+
+PASSING_CODES = ("timeout", "unavailable", "rate_limited", "408", "425", "429", "500", "502", "503", "504")
+
+
+class RetriedCallsConfig(WrappingConfig):
+    """Which calls are made again, how often, and after how long."""
+
+    attempts: int = Field(default=3, ge=1, le=20, description="How often a call is made at most")
+    delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt; doubled for each other")
+    max_delay_s: float = Field(default=20.0, ge=0, description="The most seconds between two attempts")
+    codes: tuple[str, ...] = Field(
+        default=PASSING_CODES, description="The codes of a ToolServiceError that stand for errors that may pass"
+    )
+
+
+class RetriedCalls(WrappingToolset):
+    """Makes a failed call again, if its tool only reads or says that it is idempotent, and the error may pass.
+
+    All attempts together have the time-out of the call.
+    """
+
+    config_class = RetriedCallsConfig
+    config: RetriedCallsConfig
+    name = "retried_calls"
+    needs = "read-only or idempotent"
+
+    def __init__(
+        self,
+        cfg: RetriedCallsConfig | Mapping[str, object] | None = None,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        **settings: Any,
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._sleep = sleep
+
+    def applies_to(self, safety: Safety) -> bool:
+        """Whether its calls may be made again."""
+        return safety.read_only or safety.idempotent
+
+    def wrapped(self, tool: BaseTool) -> WrappedTool:
+        """A tool whose failed calls are made again."""
+        return _RetriedTool(tool, self)
+
+
+class _RetriedTool(WrappedTool):
+    def __init__(self, inner: BaseTool, outer: RetriedCalls) -> None:
+        super().__init__(inner)
+        self._outer = outer
+
+    async def around(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        config = self._outer.config
+        attempts = config.attempts if self._outer.applies_to(self.safety()) else 1
+        for attempt in range(1, attempts):
+            try:
+                return self._with_count(await self.call_inner(arguments, context), attempt)
+            except Exception as error:
+                if not _may_pass(error, config.codes):
+                    raise
+                delay_s = _delay(error, attempt, config)
+                context.report(f"{type(error).__name__}; trying again in {delay_s:.1f} s")
+                await self._outer._sleep(delay_s)
+        return self._with_count(await self.call_inner(arguments, context), attempts)
+
+    @staticmethod
+    def _with_count(result: ToolResult, attempt: int) -> ToolResult:
+        return result if attempt == 1 else ToolResult(result.content, {**result.metadata, "attempts": attempt})
+
+
+def _may_pass(error: Exception, codes: tuple[str, ...]) -> bool:
+    """Whether another attempt may succeed: the error says so, or is about a connection or a time."""
+    retryable = getattr(error, "retryable", None)
+    if isinstance(retryable, bool):
+        return retryable
+    if isinstance(error, ToolArgumentError):
+        return False
+    if isinstance(error, ToolServiceError):
+        cause = error.__cause__
+        return error.code in codes or (isinstance(cause, Exception) and _may_pass(cause, codes))
+    return isinstance(error, ConnectionError | TimeoutError)
+
+
+def _delay(error: Exception, attempt: int, config: RetriedCallsConfig) -> float:
+    asked: object = getattr(error, "retry_after_s", None)
+    if isinstance(asked, int | float) and asked >= 0:
+        return float(min(asked, config.max_delay_s))
+    # So that many that failed together do not come back together.
+    wait_s: float = min(config.delay_s * 2 ** (attempt - 1), config.max_delay_s)
+    return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

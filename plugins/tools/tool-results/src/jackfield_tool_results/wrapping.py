@@ -1,0 +1,143 @@
+"""A tool around another one, and a set of tools that are wrapped: the base of all sets of this package."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.errors import ConfigError
+from jackfield.plugins import default_host
+from jackfield.request import FunctionSchema
+from jackfield.tools import (
+    BaseTool,
+    Safety,
+    ToolContext,
+    ToolEntry,
+    ToolResult,
+    Toolset,
+    content_of,
+    output_of,
+    tools_of,
+)
+
+
+class WrappedTool(BaseTool):
+    """Stands in the place of another tool: a model sees the same, and the same safety applies.
+
+    `call` happens after the arguments were checked and the call approved, and within its time-out.
+
+    Attributes:
+        inner: The other tool.
+    """
+
+    params_as_text = False
+
+    def __init__(self, inner: BaseTool) -> None:
+        super().__init__()
+        self.inner = inner
+        self.name, self.description, self.parameters = inner.name, inner.description, inner.parameters
+
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Call the other tool."""
+        return await self.around(self.parse_arguments(params), context or ToolContext())
+
+    @abstractmethod
+    async def around(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Do the work, with `call_inner`."""
+
+    async def call_inner(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """The result of the other tool as a model would read it: a text or content items, its own files inside."""
+        content, metadata = await content_of(await output_of(self.inner, dict(arguments), context))
+        return ToolResult(content, metadata)
+
+    def claims(self) -> Safety:
+        """What the other tool says."""
+        return self.inner.safety()
+
+    def schema(self, lang: str = "en") -> FunctionSchema:
+        """That of the other tool."""
+        return self.inner.schema(lang)
+
+    def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
+        """As the other tool does."""
+        return self.inner.parse_arguments(params)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the other tool is loaded."""
+        return self.inner.is_loaded
+
+    def load(self) -> BaseTool:
+        """Load the other tool."""
+        self.inner.load()
+        return self
+
+
+class WrappingConfig(Config):
+    """Which tools are wrapped."""
+
+    tools: tuple[Any, ...] = Field(min_length=1, description="The tools, as they would stand in function_list")
+
+
+class WrappingToolset(Toolset):
+    """A set of other tools, each of them wrapped; also those that further sets make for each run."""
+
+    config: WrappingConfig
+    needs: str = ""  # what a tool must say about itself to have anything from being in the set
+
+    @abstractmethod
+    def wrapped(self, tool: BaseTool) -> WrappedTool:
+        """A tool in its new form."""
+
+    @abstractmethod
+    def applies_to(self, safety: Safety) -> bool:
+        """Whether the set does anything for a tool of which this holds."""
+
+    def fixed_tools(self) -> Sequence[ToolEntry]:
+        """The tools, wrapped.
+
+        Raises:
+            ConfigError: A tool that was named by itself would have nothing from it.
+        """
+        made: list[ToolEntry] = []
+        for entry in self.config.tools:
+            parts = self.parts_of([entry])
+            if len(parts) == 1 and isinstance(parts[0], BaseTool):
+                self._check(parts[0])
+            made += self.all_wrapped(parts)
+        return made
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
+        """All of them are known, or in sets."""
+        return self.fixed_tools()
+
+    def parts_of(self, entries: Iterable[ToolEntry]) -> list[BaseTool | Toolset]:
+        """The tools and sets that entries stand for."""
+        return [part for entry in entries for part in tools_of(entry, self.host or default_host())]
+
+    def all_wrapped(self, parts: Iterable[BaseTool | Toolset]) -> list[BaseTool | Toolset]:
+        """Tools and sets in their new form."""
+        return [self.wrapped(part) if isinstance(part, BaseTool) else _WrappedSet(part, self) for part in parts]
+
+    def _check(self, tool: BaseTool) -> None:
+        if not self.applies_to(tool.safety()):
+            raise ConfigError(
+                f"{self.name} does nothing for tool {tool.name!r}, which does not say that it is {self.needs}: "
+                f"name it in function_list itself"
+            )
+
+
+class _WrappedSet(Toolset):
+    """A set that is made for each run, whose tools are wrapped then."""
+
+    def __init__(self, inner: Toolset, outer: WrappingToolset) -> None:
+        super().__init__()
+        self.name, self._inner, self._outer = inner.name, inner, outer
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        """The tools of the other set, wrapped."""
+        return self._outer.all_wrapped(self._outer.parts_of(await self._inner.tools_of_run(context)))

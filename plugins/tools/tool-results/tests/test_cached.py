@@ -1,0 +1,228 @@
+"""A result is given again for the same call, and for no other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import BaseTool, ContentItem, ToolContext, ToolResult, tool
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.tools import ToolEntry, toolset
+from jackfield_tool_results.cached import CachedResults
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Counting:
+    """A tool that counts its calls."""
+
+    def __init__(self, **options: Any) -> None:
+        self.made: list[Any] = []
+
+        @tool(**{"name": "look_up", "cacheable": True, **options})
+        def look_up(word: str, limit: int = 1) -> Any:
+            """Look a word up."""
+            self.made.append((word, limit))
+            if word == "fail":
+                raise ToolServiceError("not now")
+            if word == "picture":
+                return [ContentItem(image="data:image/png;base64,AAAA"), ContentItem(text="a picture")]
+            return ToolResult(f"{word} {len(self.made)}", {"hits": 1})
+
+        self.tool = look_up
+
+
+def cached(*tools: Any, **settings: Any) -> CachedResults:
+    return CachedResults(tools=tools, **settings)
+
+
+def test_the_same_call_is_made_once_and_says_that_it_was_cached(finish: Any) -> None:
+    counting = Counting()
+    entry = cached(counting.tool)
+    one, two = finish([entry], ("look_up", {"word": "a", "limit": 2}), ("look_up", {"limit": 2, "word": "a"}))
+    assert one.message.content == two.message.content == "a 1"
+    assert counting.made == [("a", 2)]
+    assert "cached" not in one.metadata
+    assert (two.metadata["cached"], two.metadata["hits"]) == (True, 1)
+    (three,) = finish([entry], ("look_up", {"word": "a", "limit": 2}))
+    assert three.metadata["cached"]
+
+
+def test_other_arguments_another_language_and_another_scope_are_other_calls(finish: Any, tmp_path: Path) -> None:
+    counting = Counting(name="look_up")
+    entry = cached(counting.tool)
+    finish([entry], ("look_up", {"word": "a"}), ("look_up", {"word": "b"}), lang="en")
+    finish([entry], ("look_up", {"word": "a"}), lang="zh")
+    assert len(counting.made) == 3
+    for scope in ("anna", "bob", "anna"):
+        finish([cached(look_at, path=tmp_path / "cache.sqlite", scope=scope)], ("look_at", {"word": scope}))
+        finish([cached(look_at, path=tmp_path / "cache.sqlite", scope=scope)], ("look_at", {"word": "both"}))
+    assert LOOKED_AT == ["anna", "both", "bob", "both"]
+
+
+LOOKED_AT: list[str] = []
+
+
+@tool(cacheable=True)
+def look_at(word: str) -> str:
+    """Look at a word."""
+    LOOKED_AT.append(word)
+    return word
+
+
+def test_an_error_is_not_kept(finish: Any) -> None:
+    counting = Counting()
+    entry = cached(counting.tool)
+    results = finish([entry], *[("look_up", {"word": "fail"})] * 2)
+    assert [result.error for result in results] == ["ToolServiceError"] * 2
+    assert len(counting.made) == 2
+
+
+def test_a_result_expires(finish: Any) -> None:
+    counting, clock = Counting(), Clock()
+    entry = cached(counting.tool, ttl_s=60, clock=clock)
+    for _ in range(3):
+        finish([entry], ("look_up", {"word": "a"}))
+        clock.now += 30
+    assert len(counting.made) == 2
+
+
+def test_in_memory_the_least_recently_used_result_leaves_first(finish: Any) -> None:
+    counting = Counting()
+    entry = cached(counting.tool, max_bytes=40)
+    words = ["a", "b", "a", "c", "a", "b"]
+    finish([entry], *(("look_up", {"word": word}) for word in words))
+    assert [word for word, _ in counting.made] == ["a", "b", "c", "b"]
+
+
+def test_items_come_back_as_they_were(finish: Any) -> None:
+    one, two = finish([cached(Counting().tool)], *[("look_up", {"word": "picture"})] * 2)
+    assert one.message.content == two.message.content
+    assert [item.image is not None for item in two.message.items] == [True, False]
+
+
+def test_a_tool_that_does_not_say_so_is_refused_by_name_and_passed_through_in_a_set(finish: Any) -> None:
+    counting = Counting(cacheable=False)
+    with pytest.raises(ConfigError, match="'look_up', which does not say that it is cacheable"):
+        finish([cached(counting.tool)])
+
+    @toolset
+    async def several(_context: ToolContext[Any]) -> list[ToolEntry]:
+        return [counting.tool, look_at]
+
+    LOOKED_AT.clear()
+    finish([cached(several)], *[("look_up", {"word": "a"})] * 2, *[("look_at", {"word": "a"})] * 2)
+    assert (len(counting.made), len(LOOKED_AT)) == (2, 1)
+
+
+def test_arguments_are_checked_and_approval_is_asked_before_the_cache_is(finish: Any) -> None:
+    counting = Counting(needs_approval=True)
+    entry = cached(counting.tool)
+    finish([entry], ("look_up", {"word": "a"}), approve=lambda *_: True)
+    (refused,) = finish([entry], ("look_up", {"word": "a"}), approve=lambda *_: False)
+    assert refused.error == "NotAllowed"
+    (wrong,) = finish([entry], ("look_up", {"wort": "a"}), approve=lambda *_: True)
+    assert wrong.error == "ToolArgumentError"
+
+
+LIGHT = (
+    "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools():\n"
+    "    return [ToolSpec(name='act', target='acme_heavy:Act', description='Acts.', cacheable=True)]\n"
+)
+HEAVY = """
+from jackfield import BaseTool
+
+CALLS = []
+
+class Act(BaseTool):
+    cacheable = True
+
+    def call(self, params, *, context=None):
+        CALLS.append(1)
+        return f"{self.cfg['unit']} {len(CALLS)}"
+"""
+
+
+def test_an_installed_tool_is_known_by_package_version_and_settings_but_not_by_its_key(
+    finish: Any, site: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "cache.sqlite"
+    results = []
+    for number, (version, unit, key) in enumerate(
+        (("1", "m", "K1"), ("1", "m", "K2"), ("1", "ft", "K1"), ("2", "m", "K1"))
+    ):
+        if number:
+            site.remove("acme")
+        site.add(
+            "acme", {"tool.act": "acme_light"}, version=version, modules={"acme_light": LIGHT, "acme_heavy": HEAVY}
+        )
+        entry = cached({"name": "act", "unit": unit, "api_key": f"secret-{key}"}, path=path)
+        results += finish([entry], ("act", {}), host=site.host())
+    assert [result.message.content for result in results] == ["m 1", "m 1", "ft 2", "m 3"]
+    assert b"secret" not in b"".join(file.read_bytes() for file in tmp_path.glob("cache.sqlite*"))
+
+
+def test_another_process_finds_what_was_kept_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(
+        textwrap.dedent("""
+            import os, sys
+            from jackfield import FnCallAgent, tool
+            from jackfield.testing import ScriptedModel, answer, calls
+
+            @tool(cacheable=True)
+            def who() -> str:
+                "Say who works."
+                return str(os.getpid())
+
+            entry = {"name": "cached_results", "tools": [who], "path": sys.argv[1]}
+            agent = FnCallAgent([entry], ScriptedModel([calls(("who", {})), answer("done")]))
+            print(agent.ask("go").messages[1].content)
+        """)
+    )
+    command = [sys.executable, str(tmp_path / "words.py"), str(tmp_path / "cache.sqlite")]
+    said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert said[0] == said[1]
+
+
+def test_what_is_in_the_file_and_cannot_be_read_is_as_if_it_was_not_there(finish: Any, tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "cache.sqlite"
+    LOOKED_AT.clear()
+    for content in (b"[", json.dumps([[{"film": 1}], {}]).encode(), b"7"):
+        finish([cached(look_at, path=path)], ("look_at", {"word": "a"}))
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE answers SET events = ?", (content,))
+        connection.close()
+        assert finish([cached(look_at, path=path)], ("look_at", {"word": "a"}))[0].message.content == "a"
+    assert len(LOOKED_AT) == 4
+
+
+def test_a_tool_with_a_state_of_its_own_is_not_found_by_another_one(finish: Any, tmp_path: Path) -> None:
+    class Greets(BaseTool):
+        name, description, cacheable = "greet", "Greets.", True
+
+        def __init__(self, word: str) -> None:
+            super().__init__()
+            self.word = word
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            return self.word
+
+    said = [
+        finish([cached(Greets(word), path=tmp_path / "cache.sqlite")], ("greet", {}))[0].message.content
+        for word in ("hello", "hi")
+    ]
+    assert said == ["hello", "hi"]

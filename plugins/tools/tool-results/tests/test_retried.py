@@ -1,0 +1,103 @@
+"""A call is made again if that does no harm, and the error may pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jackfield import tool
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
+from jackfield_tool_results.retried import RetriedCalls
+
+
+class Naps:
+    def __init__(self) -> None:
+        self.slept_s: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+
+
+def failing(*errors: Exception, **options: Any) -> Any:
+    left = list(errors)
+
+    @tool(**{"name": "fetch", "idempotent": True, **options})
+    def fetch() -> str:
+        """Fetch."""
+        if left:
+            raise left.pop(0)
+        return "there"
+
+    return fetch
+
+
+class WaitsError(ToolServiceError):
+    retryable = True
+    retry_after_s = 7.0
+
+
+def from_cause(cause: Exception) -> ToolServiceError:
+    error = ToolServiceError("the server does not answer")
+    error.__cause__ = cause
+    return error
+
+
+PASS = {
+    "connection": ConnectionResetError(),
+    "time": TimeoutError(),
+    "code": ToolServiceError("busy", code="503"),
+    "says so": WaitsError("later"),
+    "cause": from_cause(ConnectionRefusedError()),
+}
+
+
+@pytest.mark.parametrize("error", PASS.values(), ids=PASS)
+def test_a_call_that_may_pass_is_made_again_after_a_pause(finish: Any, error: Exception) -> None:
+    naps = Naps()
+    entry = RetriedCalls(tools=[failing(error, error)], delay_s=1.0, sleep=naps)
+    (result,) = finish([entry], ("fetch", {}))
+    assert (result.message.content, result.metadata["attempts"]) == ("there", 3)
+    if isinstance(error, WaitsError):
+        assert naps.slept_s == [7.0, 7.0]
+    else:
+        assert 0.5 <= naps.slept_s[0] <= 1.0 <= naps.slept_s[1] <= 2.0
+
+
+STAY = {
+    "a fault": ValueError("wrong"),
+    "for the model": ToolServiceError("there is no such page"),
+    "its arguments": ToolArgumentError("no"),
+    "code": ToolServiceError("not found", code="404"),
+    "cause": from_cause(ValueError("wrong")),
+}
+
+
+@pytest.mark.parametrize("error", STAY.values(), ids=STAY)
+def test_an_error_that_stays_is_given_to_the_model_at_once(finish: Any, error: Exception) -> None:
+    naps = Naps()
+    (result,) = finish([RetriedCalls(tools=[failing(error)], sleep=naps)], ("fetch", {}))
+    assert result.error == type(error).__name__
+    assert naps.slept_s == []
+
+
+def test_after_the_last_attempt_the_error_is_the_result(finish: Any) -> None:
+    naps = Naps()
+    errors = [ConnectionResetError("reset")] * 5
+    (result,) = finish([RetriedCalls(tools=[failing(*errors)], attempts=2, sleep=naps)], ("fetch", {}))
+    assert result.error == "ConnectionResetError"
+    assert len(naps.slept_s) == 1
+
+
+def test_a_tool_that_may_do_something_twice_is_refused(finish: Any) -> None:
+    with pytest.raises(ConfigError, match="'fetch', which does not say that it is read-only or idempotent"):
+        finish([RetriedCalls(tools=[failing(idempotent=False)])])
+    (result,) = finish([RetriedCalls(tools=[failing(idempotent=False, read_only=True)])], ("fetch", {}))
+    assert result.message.content == "there"
+
+
+def test_all_attempts_together_have_the_time_of_the_call(finish: Any) -> None:
+    errors = [ConnectionResetError()] * 5
+    entry = RetriedCalls(tools=[failing(*errors, timeout_s=0.2)], delay_s=60, max_delay_s=60)
+    (result,) = finish([entry], ("fetch", {}))
+    assert result.error == "ToolTimeoutError"
