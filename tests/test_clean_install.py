@@ -684,6 +684,23 @@ print(default_host().load("tool", "storage")({"storage_root_path": "kept"}).call
 """,
         "/tides: twice a day",
     ),
+    "jackfield-tool-results": Job(
+        """
+from jackfield import FnCallAgent, tool
+from jackfield.testing import ScriptedModel, answer, calls
+
+@tool(cacheable=True)
+def tides() -> str:
+    "Tell when high water is."
+    return "twice a day"
+
+model = ScriptedModel([calls(("tides", {})), calls(("tides", {})), answer("done")])
+entry = {"name": "kept_results", "tools": [{"name": "cached_results", "tools": [tides], "path": "cache.sqlite"}]}
+result = FnCallAgent([entry], model).ask("When?")
+print(result.messages[3].content, sorted(one["name"] for one in model.requests[0].functions))
+""",
+        "twice a day ['read_result', 'tides']",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading
