@@ -1,0 +1,78 @@
+"""The texts that an agent kind sends to models: in a file, by name and language, and replaceable."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from jackfield.config import Lang
+from jackfield.errors import ConfigError
+from jackfield.settings import closest
+
+GivenPrompts: TypeAlias = "str | PathLike[str] | Mapping[str, str | Mapping[str, str]] | None"
+"""Prompts of a user: the path of a TOML file, or a dict; a text for all languages, or one for each."""
+
+_LANGS = ("en", "zh")
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+
+
+class Prompts:
+    """Prompts by name and language.
+
+    Args:
+        own: Those of the agent kind, in each language.
+        given: Those of the user, which replace some or all of them.
+
+    Raises:
+        ConfigError: `given` cannot be read, names a prompt that there is not, or holds something other than texts.
+    """
+
+    def __init__(self, own: Mapping[str, Mapping[str, str]], given: GivenPrompts = None) -> None:
+        self._texts = {name: dict(texts) for name, texts in own.items()}
+        for name, texts in _table(given).items():
+            if name not in self._texts:
+                raise ConfigError(f"there is no prompt {name!r}{closest(name, sorted(self._texts))}")
+            self._texts[name].update(_by_language(name, texts))
+
+    @classmethod
+    def read(cls, path: Path, given: GivenPrompts = None) -> Prompts:
+        """Prompts from a kind's own file.
+
+        Raises:
+            ConfigError: See `Prompts`.
+        """
+        return cls(tomllib.loads(path.read_text(encoding="utf-8")), given)
+
+    def text(self, name: str, lang: Lang, /, **values: str) -> str:
+        """A prompt with values in place of `{their names}`; what stands in a value is not filled in again."""
+        return _PLACE.sub(lambda place: values.get(place[1], place[0]), self._texts[name][lang]).strip()
+
+
+def _table(given: GivenPrompts) -> Mapping[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    file = Path(given)
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"the prompts {file} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigError(f"the prompts {file} are not valid TOML: {error}") from error
+
+
+def _by_language(name: str, texts: object) -> dict[str, str]:
+    by_lang = dict.fromkeys(_LANGS, texts) if isinstance(texts, str) else texts
+    if not isinstance(by_lang, Mapping):
+        raise ConfigError(f"prompt {name!r} must be a text, or one for each of {', '.join(_LANGS)}")
+    checked: dict[str, str] = {}
+    for lang, text in by_lang.items():
+        if lang not in _LANGS:
+            raise ConfigError(f"prompt {name!r} has no language {lang!r}: there are {', '.join(_LANGS)}")
+        if not isinstance(text, str):
+            raise ConfigError(f"prompt {name!r} must be a text in {lang!r}, not {type(text).__name__}")
+        checked[lang] = text
+    return checked

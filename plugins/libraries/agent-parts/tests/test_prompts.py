@@ -1,0 +1,49 @@
+"""Prompts: what users can replace, and what is said of what they cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ConfigError
+from jackfield_agent_parts import Prompts
+
+OWN = {
+    "greet": {"en": 'Greet {name}. {"a": 1} {other}\n', "zh": "问候{name}。"},
+    "part": {"en": "Bye.", "zh": "再见。"},
+}
+
+
+def test_values_are_filled_in_once_and_other_braces_stay() -> None:
+    text = Prompts(OWN).text("greet", "en", name="{name} {other}")
+    assert text == 'Greet {name} {other}. {"a": 1} {other}'
+
+
+def test_a_users_prompts_replace_those_they_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('part = "So long."\n[greet]\nzh = "你好{name}"\n', encoding="utf-8")
+    for given in (file, str(file), {"part": "So long.", "greet": {"zh": "你好{name}"}}):
+        prompts = Prompts(OWN, given)
+        assert prompts.text("part", "en") == prompts.text("part", "zh") == "So long."
+        assert prompts.text("greet", "zh", name="安娜") == "你好安娜"
+        assert prompts.text("greet", "en", name="Anna").startswith("Greet Anna.")
+    assert Prompts(OWN).text("part", "en") == "Bye."
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"great": "x"}, "no prompt 'great'; did you mean 'greet'"),
+        ({"greet": {"fr": "x"}}, "has no language 'fr'"),
+        ({"greet": 5}, "must be a text, or one for each of en, zh"),
+        ({"greet": {"en": 5}}, "must be a text in 'en', not int"),
+        ("gone.toml", "gone.toml cannot be read: No such file"),
+        ("bad.toml", "bad.toml are not valid TOML"),
+    ],
+)
+def test_prompts_that_do_not_fit_are_refused(given: Any, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("[greet\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        Prompts(OWN, tmp_path / given if isinstance(given, str) else given)
