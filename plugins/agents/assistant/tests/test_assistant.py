@@ -228,7 +228,7 @@ def test_an_older_retrieval_tool_that_gives_passages_and_errors_only_still_works
 
     model = ScriptedModel([answer("?")])
     agent = Assistant(llm=model, files=[guide, "gone.md"])
-    agent._retrieval = SimpleNamespace(load=Old)  # type: ignore[assignment]
+    agent.memory._retrieval = SimpleNamespace(load=Old)  # type: ignore[assignment]
     result = agent.ask("Does it work?")
     assert "It works." in system_of(model)
     assert result.sources == (Source("old.md"),)

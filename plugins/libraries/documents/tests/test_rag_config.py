@@ -104,7 +104,7 @@ def test_settings_of_parsers_are_shown_to_nobody() -> None:
 
 def test_a_way_to_keywords_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ConfigError, match="rag_keygen_strategy"):
-        RAGConfig.parse({"rag_keygen_strategy": "GenKeyword"})
+        RAGConfig.parse({"rag_keygen_strategy": "GenKeywords"})
 
 
 @pytest.mark.parametrize("package", ["jackfield", "jackfield.config"])

@@ -407,3 +407,8 @@ def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[
     assert passages(result)[0]["text"] == ["The wolf sleeps."]
     with pytest.raises(ConfigError, match=r"rag_cfg: parser_for: log2: .*'txet'"):
         ask(RetrievalTool({"parser_for": {"log2": "txet"}}), library, query="wolf")
+
+
+def test_keywords_are_an_agents_matter() -> None:
+    with pytest.raises(ConfigError, match="to an agent in its rag_cfg"):
+        RetrievalTool({"rag_keygen_strategy": "GenKeyword"})

@@ -1,21 +1,32 @@
-"""The assistant: an agent that answers from documents.
+"""Agents that answer from documents.
 
-Importing this package loads nothing; `Assistant` is imported at first use.
+Importing this package loads nothing; a class is imported at first use.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jackfield_assistant.agent import Assistant
+    from jackfield_assistant.agent import Assistant, DocQAAgent
+    from jackfield_assistant.agent import DocQAAgent as BasicDocQA
+    from jackfield_assistant.memory import Memory
+    from jackfield_assistant.parallel import ParallelDocQA
 
-__all__ = ["Assistant"]
+__all__ = ["Assistant", "BasicDocQA", "DocQAAgent", "Memory", "ParallelDocQA"]
+
+_MODULES = {
+    "Assistant": "agent",
+    "BasicDocQA": "agent",
+    "DocQAAgent": "agent",
+    "Memory": "memory",
+    "ParallelDocQA": "parallel",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Assistant":
-        from jackfield_assistant.agent import Assistant
-
-        return Assistant
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_MODULES[name]}")
+    return getattr(module, "DocQAAgent" if name == "BasicDocQA" else name)

@@ -2,70 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Unpack, cast, runtime_checkable
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Unpack
 
-from jackfield import sync
-from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, ToolEntry
-from jackfield.config import LLMConfig
-from jackfield.errors import DocParserError
-from jackfield.events import PluginEvent
-from jackfield.messages import USER, Message, basename_of, with_system_text
+from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, RunAbove, ToolEntry
+from jackfield.config import Lang, LLMConfig
+from jackfield.events import RunFinished
+from jackfield.messages import with_system_text
 from jackfield.models import BaseChatModel
-from jackfield.streams import closing
-from jackfield.tools import find_tool
+from jackfield.request import FunctionSchema
+from jackfield.streams import Interrupted, closing
+from jackfield_agent_parts import GivenPrompts
 from jackfield_assistant.knowledge import knowledge_block
+from jackfield_assistant.memory import RETRIEVED, Memory, Recalled
 from jackfield_documents import RAGConfig
 
-RETRIEVED = "jackfield-assistant.retrieved"
-
-
-class Retrieved(Protocol):
-    """What the retrieval tool finds: passages by source, and what could not be read."""
-
-    @property
-    def passages(self) -> Sequence[Mapping[str, Any]]:
-        """`{"url": …, "text": [passage, …]}`, in document order."""
-
-    @property
-    def errors(self) -> Sequence[DocParserError]:
-        """One for each file that could not be read."""
-
-
-@runtime_checkable
-class Described(Protocol):
-    """What a retrieval tool finds that says more of it."""
-
-    def metadata(self) -> Mapping[str, Any]:
-        """`sources`, as `sources_in` reads them; `hits`, `documents` (how many); as notes `skipped` and `failures`."""
-
-
-class Retriever(Protocol):
-    """The part of the retrieval tool that an agent uses."""
-
-    async def retrieve(self, query: str, files: Iterable[str]) -> Retrieved:
-        """Find what fits the query."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Knowledge:
-    """What a run knows, and the event that tells of it."""
-
-    block: str
-    event: PluginEvent | None = None
+__all__ = ["RETRIEVED", "Assistant", "DocQAAgent"]
 
 
 class Assistant(FnCallAgent):
     """Answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
 
-    Before each run, passages that fit the last question are retrieved and appended to the system message, each under
-    its source. A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are
-    used. The run fails only if the agent has files of its own and none of them can be read. Tools get all files.
+    Before each run, its `memory` retrieves passages that fit the last question. They are appended to the system
+    message, each under its source. A file that cannot be read is named in the event `jackfield-assistant.retrieved`,
+    and the others are used. The run fails only if the agent has files of its own and none of them can be read. Tools
+    get all files.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent.
-        rag_cfg: How documents are cut and searched; the keys of `RAGConfig`.
+        rag_cfg: How documents are cut and searched; the keys of `RAGConfig`. With a `rag_keygen_strategy`, the model
+            makes keywords of the question first.
+        prompts: Texts in place of those in `prompts.toml` of this package.
         options: As for every agent; `files` are the documents: files, folders, patterns (`docs/**/*.md`), and indexes
             on disk (`index:NAME`; see `jackfield index`).
 
@@ -84,62 +52,53 @@ class Assistant(FnCallAgent):
         description: str | None = None,
         *,
         rag_cfg: RAGConfig | Mapping[str, object] | None = None,
+        prompts: GivenPrompts = None,
         **options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
-        self.rag_cfg = RAGConfig.parse(rag_cfg)
-        settings = {key: getattr(self.rag_cfg, key) for key in self.rag_cfg.model_fields_set}
-        self._retrieval = find_tool({"name": "retrieval", **settings}, self.host)
+        self.memory = Memory(llm=self.llm, files=self.files, rag_cfg=rag_cfg, prompts=prompts, host=self.host)
+        self.rag_cfg = self.memory.rag_cfg
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
-        knowledge = await self._knowledge(run)
-        if knowledge.event:
-            yield knowledge.event
-        informed = replace(run, messages=with_system_text(run.messages, knowledge.block, first=False))
-        async with closing(super()._events(informed)) as events:
+        recalled, above = Recalled(), RunAbove(run, run.spent)
+        if "knowledge" in run.options:
+            block = knowledge_block(run.options["knowledge"], run.lang)
+        else:
+            try:
+                async for event in self._recalling(run, above, recalled):
+                    yield event
+            except Interrupted:
+                yield RunFinished(run.interruption, (), above.spent.usage)
+                return
+            block = knowledge_block(recalled.passages, run.lang)
+        messages = with_system_text(run.messages, self._knowing(block, run.lang), first=False)
+        informed = replace(run, messages=messages, spent=above.spent)
+        async with closing(self._answering(informed)) as events:
             async for event in events:
                 yield event
 
-    async def _knowledge(self, run: Run) -> _Knowledge:
-        if "knowledge" in run.options:
-            return _Knowledge(knowledge_block(run.options["knowledge"], run.lang))
-        files = _documents(run)
-        query = _question(run.messages)
-        if not files or not query:
-            return _Knowledge("")
-        retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
-        found = await retriever.retrieve(query, files)
-        event = _event(found)
-        documents = event.data.get("documents", len(files) - len(found.errors))
-        # Of a file in the conversation, tools may make something all the same.
-        if self.files and not documents and event.data.get("note"):
-            raise DocParserError(f"no document could be read: {event.data['note']}")
-        return _Knowledge(knowledge_block(found.passages, run.lang), event)
+    def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:
+        return self.memory.recall(run, above, recalled)
+
+    def _knowing(self, block: str, lang: Lang) -> str:  # noqa: ARG002 - other kinds say more about it
+        """What the system message says of the passages."""
+        return block
+
+    def _answering(self, run: Run) -> AsyncIterator[Event]:
+        return super()._events(run)
 
 
-def _documents(run: Run) -> tuple[str, ...]:
-    """The files of the run, but for those that the user sent as pictures."""
-    items = [item for message in run.messages if message.role == USER for item in message.items]
-    pictures = {item.image for item in items} - {item.file for item in items}
-    return tuple(file for file in run.context.files if file not in pictures)
+class DocQAAgent(Assistant):
+    """Answers from documents alone, in one turn and without tools; `BasicDocQA` of Qwen-Agent.
 
+    Args:
+        function_list: Is not used.
+        llm, system_message, name, description, rag_cfg, prompts, options: As for `Assistant`.
+    """
 
-def _question(messages: tuple[Message, ...]) -> str:
-    """The text of the last question."""
-    return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
+    def _knowing(self, block: str, lang: Lang) -> str:
+        return self.memory.prompts.text("doc_qa", lang, knowledge=block) if block else ""
 
-
-def _event(found: Retrieved) -> PluginEvent:
-    problems = [str(error) for error in found.errors]
-    data: dict[str, object] = {
-        "sources": [basename_of(str(passage["url"])) for passage in found.passages],
-        "passages": sum(len(passage["text"]) for passage in found.passages),
-        "errors": problems,
-    }
-    if isinstance(found, Described):
-        data.update(found.metadata())
-    for part in ("skipped", "failures"):
-        problems = [*problems, *cast("Sequence[str]", data.get(part, ()))]
-    if problems:
-        data["note"] = "; ".join(problems)
-    return PluginEvent(RETRIEVED, data)
+    def _answering(self, run: Run) -> AsyncIterator[Event]:
+        functions: tuple[FunctionSchema, ...] = ()
+        return self.make_loop(functions=functions).events(run)

@@ -19,6 +19,15 @@ _KEYWORD, _VECTOR = "keyword_search", "vector_search"
 _HYBRID = "hybrid_search"
 
 
+KeygenStrategy = Literal[
+    "none",
+    "GenKeyword",
+    "SplitQueryThenGenKeyword",
+    "GenKeywordWithKnowledge",
+    "SplitQueryThenGenKeywordWithKnowledge",
+]
+
+
 class RAGConfig(Config):
     """How documents are cut, searched and given to a model. Sizes are in tokens."""
 
@@ -29,8 +38,8 @@ class RAGConfig(Config):
         default=(_KEYWORD,),
         description="Names or addresses of searchers, or dicts of `name` and settings; several are fused",
     )
-    rag_keygen_strategy: Literal["none"] = Field(
-        default="none", description="How a question becomes keywords: as it is; there is no other way yet"
+    rag_keygen_strategy: KeygenStrategy = Field(
+        default="none", description="How an agent makes keywords of a question, by asking its model; none: as it is"
     )
     searcher_weights: dict[str, float] = Field(
         default_factory=dict, description="How much each searcher counts where several are fused: 1 if not named, or 0"

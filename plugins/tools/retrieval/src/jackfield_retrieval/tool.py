@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jackfield.errors import DocParserError
+from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
 from jackfield.retrieval import shown_path
@@ -34,6 +34,10 @@ class RetrievalTool(BaseTool):
 
     def __init__(self, cfg: RAGConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
+        if self.config.rag_keygen_strategy != "none":
+            raise ConfigError(
+                "the tool retrieval has no model for keywords: give rag_keygen_strategy to an agent in its rag_cfg"
+            )
         self._made: Retriever | None = None
 
     @says_if_not_awaited

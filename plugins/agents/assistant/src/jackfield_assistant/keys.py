@@ -1,0 +1,120 @@
+"""What is searched for: the question, or the words that a model makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.agents import Agent, RunAbove
+from jackfield.errors import ModelServiceError
+from jackfield.events import PluginEvent, RunEvent
+from jackfield.jsontext import loads_lenient
+from jackfield.plugins import PluginHost
+from jackfield.tools import acall_tool
+from jackfield_agent_parts import Answered, Prompts, ask_below
+from jackfield_documents.rag_config import KeygenStrategy
+
+PLAIN_QUESTION = "jackfield-assistant.plain_question"
+VOCABULARY = "extract_doc_vocabulary"
+
+
+@dataclass(slots=True)
+class Query:
+    """What is searched for; filled in while the events are read."""
+
+    text: str
+
+
+class QueryMaker:
+    """Makes a query of a question, by asking a model as often as the strategy says.
+
+    Args:
+        strategy: How.
+        agent: The agent that is asked; only `none` needs none.
+        prompts: `keywords`, `keywords_with_words` and `split`.
+        host: Where the tool is looked up that lists the words of documents.
+
+    Raises:
+        PluginError: That tool is not installed, and the strategy needs it.
+    """
+
+    def __init__(self, strategy: KeygenStrategy, agent: Agent | None, prompts: Prompts, host: PluginHost) -> None:
+        self.strategy = strategy
+        self._agent = agent
+        self._prompts = prompts
+        self._host = host
+        self._knows_words = self.strategy.endswith("WithKnowledge")
+        if self._knows_words:
+            host.find("tool", VOCABULARY)
+
+    async def query(
+        self, question: str, files: Sequence[str], above: RunAbove, made: Query
+    ) -> AsyncIterator[RunEvent | PluginEvent]:
+        """The events of asking; `made` gets what is to be searched for.
+
+        A model that fails, or answers something else, costs only its words: the question itself is searched for, and an
+        event says so.
+        """
+        agent, lang = self._agent, above.run.lang
+        if self.strategy == "none" or agent is None:
+            return
+        answers: dict[str, Mapping[str, Any]] = {}
+        if self.strategy.startswith("SplitQuery"):
+            async for event in self._ask(agent, self._prompts.text("split", lang, question=question), above, answers):
+                yield event
+            information = " ".join(_words(answers.get("", {}), "information"))
+            question = information if 0 < len(information) < len(question) else question
+        if self._knows_words:
+            words = await self._words_of(files, question, above)
+            prompt = self._prompts.text("keywords_with_words", lang, words=words, question=question)
+        else:
+            prompt = self._prompts.text("keywords", lang, question=question)
+        answers.clear()
+        async for event in self._ask(agent, prompt, above, answers):
+            yield event
+        found = answers.get("", {})
+        # In one text: every searcher takes that, also those that look for its meaning and not for its words.
+        made.text = " ".join(dict.fromkeys([question, *_words(found, "keywords_zh"), *_words(found, "keywords_en")]))
+
+    async def _ask(
+        self, agent: Agent, prompt: str, above: RunAbove, answers: dict[str, Mapping[str, Any]]
+    ) -> AsyncIterator[RunEvent | PluginEvent]:
+        answered = Answered()
+        try:
+            async for event in ask_below(agent, prompt, above, answered):
+                yield event
+        except ModelServiceError as error:
+            yield _plain(str(error))
+            return
+        try:
+            answers[""] = object_in(answered.text)
+        except ValueError as error:
+            yield _plain(str(error))
+
+    async def _words_of(self, files: Sequence[str], question: str, above: RunAbove) -> str:
+        arguments = {"files": list(files), "query": question}
+        words = await acall_tool(VOCABULARY, arguments, context=above.run.context, host=self._host)
+        return str(getattr(words, "content", words))
+
+
+def object_in(text: str) -> Mapping[str, Any]:
+    """The JSON object of an answer, also in a fence or behind a sentence."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0:
+        raise ValueError("the model answered without a JSON object")
+    value = loads_lenient(text[start : end + 1] if end > start else text[start:])
+    if not isinstance(value, Mapping):
+        raise ValueError("the model answered without a JSON object")
+    return value
+
+
+def _words(found: Mapping[str, Any], key: str) -> list[str]:
+    listed = found.get(key)
+    return (
+        [word.strip() for word in listed if isinstance(word, str) and word.strip()] if isinstance(listed, list) else []
+    )
+
+
+def _plain(why: str) -> PluginEvent:
+    return PluginEvent(PLAIN_QUESTION, {"note": f"no keywords were made, the question is searched for as it is: {why}"})

@@ -1,0 +1,169 @@
+"""What an agent knows of documents: an agent that retrieves passages, and the part of others that does so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, Unpack, cast, runtime_checkable
+
+from jackfield import sync
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError, DocParserError
+from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
+from jackfield.messages import ASSISTANT, USER, Message, basename_of
+from jackfield.models import BaseChatModel
+from jackfield.streams import Interrupted
+from jackfield.tools import find_tool
+from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_assistant.keys import Query, QueryMaker
+from jackfield_documents import RAGConfig
+
+RETRIEVED = "jackfield-assistant.retrieved"
+PROMPTS = Path(__file__).with_name("prompts.toml")
+NAME = "memory"
+
+
+class Retrieved(Protocol):
+    """What the retrieval tool finds: passages by source, and what could not be read."""
+
+    @property
+    def passages(self) -> Sequence[Mapping[str, Any]]:
+        """`{"url": …, "text": [passage, …]}`, in document order."""
+
+    @property
+    def errors(self) -> Sequence[DocParserError]:
+        """One for each file that could not be read."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """What a retrieval tool finds that says more of it."""
+
+    def metadata(self) -> Mapping[str, Any]:
+        """`sources`, as `sources_in` reads them; `hits`, `documents` (how many); as notes `skipped` and `failures`."""
+
+
+class Retriever(Protocol):
+    """The part of the retrieval tool that an agent uses."""
+
+    async def retrieve(self, query: str, files: Iterable[str]) -> Retrieved:
+        """Find what fits the query."""
+
+
+@dataclass(slots=True)
+class Recalled:
+    """What was found; filled in while the events are read."""
+
+    passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+
+class Memory(Agent):
+    """Answers with the passages that fit the last question: a JSON list of `{"url", "text": […]}`, or ''.
+
+    It needs no model, unless `rag_keygen_strategy` has one make keywords of the question.
+
+    Args:
+        function_list, llm, system_message, name, description: As for every agent; tools are not called.
+        rag_cfg: How documents are cut and searched; the keys of `RAGConfig`.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent; `files` are the documents, besides those of the conversation.
+
+    Raises:
+        ConfigError: A strategy needs a model, and there is none.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = NAME,
+        description: str | None = None,
+        *,
+        rag_cfg: RAGConfig | Mapping[str, object] | None = None,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self.rag_cfg = RAGConfig.parse(rag_cfg)
+        given = {key: getattr(self.rag_cfg, key) for key in self.rag_cfg.model_fields_set}
+        given.pop("rag_keygen_strategy", None)
+        strategy = self.rag_cfg.rag_keygen_strategy
+        if strategy != "none" and self.llm is None:
+            raise ConfigError(f"rag_keygen_strategy {strategy!r} asks a model for keywords: pass llm='backend:model'")
+        self.prompts = Prompts.read(PROMPTS, prompts)
+        asked = None if self.llm is None else BasicAgent(llm=self.llm, name="keywords", host=self.host)
+        self._queries = QueryMaker(strategy, asked, self.prompts, self.host)
+        self._retrieval = find_tool({"name": "retrieval", **given}, self.host)
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        recalled, above = Recalled(), RunAbove(run, run.spent)
+        try:
+            async for event in self.recall(run, above, recalled):
+                yield event
+        except Interrupted:
+            yield RunFinished(run.interruption, (), above.spent.usage)
+            return
+        text = json.dumps(list(recalled.passages), ensure_ascii=False, indent=4) if recalled.passages else ""
+        message = Message(ASSISTANT, text, name=self.name)
+        yield ResponseReplaced((message,))
+        yield RunFinished("finished", (message,), above.spent.usage)
+
+    async def recall(self, run: Run, above: RunAbove, recalled: Recalled, *, also: str = "") -> AsyncIterator[Event]:
+        """The events of looking up what fits the last question of a run; `recalled` gets what was found.
+
+        Args:
+            run: Whose messages and files count.
+            above: What is used is counted there.
+            recalled: Is filled in.
+            also: More that is searched for.
+
+        Raises:
+            DocParserError: The agent has files of its own, and none of them can be read.
+        """
+        files, question = documents_of(run), question_in(run.messages)
+        if not files or not question.strip():
+            return
+        query = Query(question)
+        async for event in self._queries.query(question, files, above, query):
+            yield event
+        retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
+        found = await retriever.retrieve(f"{query.text} {also}".strip(), files)
+        event = _event(found)
+        yield event
+        documents = event.data.get("documents", len(files) - len(found.errors))
+        # Of a file in the conversation, tools may make something all the same.
+        if self.files and not documents and event.data.get("note"):
+            raise DocParserError(f"no document could be read: {event.data['note']}")
+        recalled.passages = found.passages
+
+
+def documents_of(run: Run) -> tuple[str, ...]:
+    """The files of a run, but for those that the user sent as pictures."""
+    items = [item for message in run.messages if message.role == USER for item in message.items]
+    pictures = {item.image for item in items} - {item.file for item in items}
+    return tuple(file for file in run.context.files if file not in pictures)
+
+
+def question_in(messages: Sequence[Message]) -> str:
+    """The text of the last question."""
+    return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
+
+
+def _event(found: Retrieved) -> PluginEvent:
+    problems = [str(error) for error in found.errors]
+    data: dict[str, object] = {
+        "sources": [basename_of(str(passage["url"])) for passage in found.passages],
+        "passages": sum(len(passage["text"]) for passage in found.passages),
+        "errors": problems,
+    }
+    if isinstance(found, Described):
+        data.update(found.metadata())
+    for part in ("skipped", "failures"):
+        problems = [*problems, *cast("Sequence[str]", data.get(part, ()))]
+    if problems:
+        data["note"] = "; ".join(problems)
+    return PluginEvent(RETRIEVED, data)

@@ -1,0 +1,170 @@
+"""Question answering over documents of any length: a model reads each part, many parts at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Unpack
+
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError, DocParserError, ModelServiceError
+from jackfield.events import PluginEvent
+from jackfield.messages import basename_of
+from jackfield.models import BaseChatModel
+from jackfield.retrieval import Chunk
+from jackfield.streams import closing
+from jackfield.sync import in_worker
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
+from jackfield_assistant.agent import DocQAAgent
+from jackfield_assistant.keys import object_in
+from jackfield_assistant.memory import Recalled, documents_of, question_in
+from jackfield_documents import DocumentReader, RAGConfig, chunk_document, expand
+
+PROGRESS = "jackfield-assistant.parts_read"
+PART_TOKENS = 1000
+AT_ONCE = 16
+RAG_CFG: Mapping[str, object] = {"max_ref_token": 4500, "parser_page_size": 300}
+
+
+class ParallelDocQA(DocQAAgent):
+    """Asks a model about each part of the documents, many at a time, and answers from what they say and from a search.
+
+    A part whose request fails, or whose answer cannot be understood, is named in the event
+    `jackfield-assistant.parts_read`, and the others are used; if all requests fail, the run does.
+
+    Args:
+        function_list: Is not used.
+        llm, system_message, name, description, prompts, options: As for `Assistant`.
+        rag_cfg: As for `Assistant`, with smaller passages, because what the parts say is beside them.
+        part_tokens: The size of a part.
+        at_once: How many parts are read at a time.
+
+    Raises:
+        ConfigError: A size is less than 1.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        rag_cfg: RAGConfig | Mapping[str, object] | None = None,
+        prompts: GivenPrompts = None,
+        part_tokens: int = PART_TOKENS,
+        at_once: int = AT_ONCE,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        if part_tokens < 1 or at_once < 1:
+            raise ConfigError(f"part_tokens and at_once must be at least 1, got {part_tokens} and {at_once}")
+        given = RAG_CFG if rag_cfg is None else rag_cfg
+        super().__init__(
+            function_list, llm, system_message, name, description, rag_cfg=given, prompts=prompts, **options
+        )
+        self.part_tokens, self.at_once = part_tokens, at_once
+        self._reader: DocumentReader = self.rag_cfg.reader(self.host)
+        self._reader_agent = BasicAgent(llm=self.llm, name="reader", host=self.host)
+
+    async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:
+        parts, question = await self._parts(run), question_in(run.messages)
+        reading = _Reading(self._reader_agent, self.memory.prompts, parts if question.strip() else (), question, above)
+        async with closing(reading.events(self.at_once)) as events:
+            async for event in events:
+                yield event
+        answers = [reading.answers[index] for index in sorted(reading.answers)]
+        async for event in self.memory.recall(run, above, recalled, also=" ".join(answers)):
+            yield event
+        if answers:
+            heading = self.memory.prompts.text("found_in_parts", run.lang)
+            recalled.passages = [{"url": heading, "text": answers}, *recalled.passages]
+
+    async def _parts(self, run: Run) -> list[Chunk]:
+        expanded = await in_worker(expand, list(documents_of(run)))
+        read = await self._reader.read_all((*expanded.files, *expanded.missing))
+        if read.errors and not read.documents and self.files:
+            raise DocParserError(f"no document could be read: {'; '.join(map(str, read.errors.values()))}")
+        return [
+            chunk
+            for document in read.documents
+            for chunk in await in_worker(chunk_document, document, size_tokens=self.part_tokens, overlap_chars=0)
+        ]
+
+
+class _Reading:
+    """A model reads parts of documents, so many at a time.
+
+    Attributes:
+        answers: What the parts say about the question, by their place.
+    """
+
+    def __init__(self, agent: Agent, prompts: Prompts, parts: Sequence[Chunk], question: str, above: RunAbove) -> None:
+        self._agent = agent
+        self._prompts = prompts
+        self._parts = parts
+        self._question = question
+        self._above = above
+        self._events: asyncio.Queue[Event | Exception] = asyncio.Queue()
+        self._done = 0
+        self._failures: list[ModelServiceError] = []
+        self.answers: dict[int, str] = {}
+
+    async def events(self, at_once: int) -> AsyncIterator[Event]:
+        """What happens meanwhile.
+
+        Raises:
+            ModelServiceError: The model failed at every part.
+        """
+        waiting = iter(range(len(self._parts)))
+        workers = [asyncio.create_task(self._work(waiting)) for _ in range(min(at_once, len(self._parts)))]
+        try:
+            while self._done < len(self._parts) or not self._events.empty():
+                event = await self._events.get()
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        if self._parts and len(self._failures) == len(self._parts):
+            raise self._failures[0]
+
+    async def _work(self, waiting: Iterator[int]) -> None:
+        try:
+            for index in waiting:
+                why = await self._read(index)
+                self._done += 1
+                self._events.put_nowait(self._progress(index, why))
+        except Exception as error:  # noqa: BLE001 - it is raised where the run waits
+            self._events.put_nowait(error)
+
+    async def _read(self, index: int) -> str:
+        """Ask about one part; why it could not be read, or ''."""
+        text, lang = self._parts[index].text, self._above.run.lang
+        prompt = self._prompts.text("read_part", lang, part=text, question=self._question)
+        answered = Answered()
+        try:
+            async for event in ask_below(self._agent, prompt, self._above, answered):
+                self._events.put_nowait(event)
+        except ModelServiceError as error:
+            self._failures.append(error)
+            return str(error)
+        if answered.stop_reason not in ("finished", "empty_reply"):
+            return f"the model stopped with {answered.stop_reason}"
+        try:
+            said = object_in(answered.text)
+        except ValueError as error:
+            return str(error)
+        if said.get("res") == "ans" and (content := str(said.get("content") or "").strip()):
+            self.answers[index] = content
+        return ""
+
+    def _progress(self, index: int, why: str) -> PluginEvent:
+        data: dict[str, object] = {"done": self._done, "of": len(self._parts)}
+        if why:
+            name = f"part {self._parts[index].index + 1} of {basename_of(self._parts[index].source)}"
+            data |= {"part": name, "note": f"{name} was not read: {why}"}
+        return PluginEvent(PROGRESS, data)
