@@ -148,6 +148,7 @@ StopReason = Literal[
     "cost_limit",
     "time_limit",
     "approval_needed",
+    "input_needed",
     "cancelled",
 ]
 

@@ -6,6 +6,7 @@ from jackfield.agents._below import AgentTool, run_below
 from jackfield.agents._create import create_agent
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.agents._handoffs import run_as
 from jackfield.agents._limits import Spent
 from jackfield.agents._record import events_of, fork, replay
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView
@@ -35,6 +36,7 @@ __all__ = [
     "load_agent_config",
     "open_calls",
     "replay",
+    "run_as",
     "run_below",
     "text_of",
     "with_calls_closed",

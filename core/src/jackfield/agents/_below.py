@@ -12,6 +12,7 @@ from jackfield.messages import USER, Message, Messages
 from jackfield.results import ResultFold, RunResult
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._rules import Approve
 from jackfield.tools._schema import check_tool_name
 
 _PARAMETERS: Mapping[str, object] = {
@@ -64,10 +65,11 @@ def _at_work(above: RunAbove | None) -> Iterator[RunningAgent | None]:
         above = above.run.above
 
 
-def _approve(above: RunAbove) -> Any:
+def _approve(above: RunAbove) -> Approve | None:
     """The nearest `approve` of the runs above."""
     run = above.run
-    return run.approve or getattr(run.agent, "approve", None) or (_approve(run.above) if run.above else None)
+    own = run.approve or (run.agent.approve if run.agent else None)
+    return own or (_approve(run.above) if run.above else None)
 
 
 class AgentTool(BaseTool):

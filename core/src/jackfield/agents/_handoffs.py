@@ -135,10 +135,24 @@ def _names_behind(agent: RunningAgent, known: set[int]) -> Iterator[str | None]:
 
 
 def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
-    target = handoff.agent
     history = (*_without_system_text(run.messages, agent.system_message), *before)
-    seen = with_system_text(_seen(handoff, history), target.system_message, first=True)
-    made = target._make_run(seen, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
+    made = run_as(handoff.agent, run, _seen(handoff, history), spent)
+    return replace(made, path=(*run.path, agent), **_still_to_do(run, len(before)))
+
+
+def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
+    """A run in which `agent` goes on with another agent's run: the same id, limits, time, approval and resources.
+
+    Its `_events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
+
+    Args:
+        agent: Which goes on, with its own system message, tools and model.
+        run: The run that goes on.
+        messages: What it sees.
+        spent: What the run has used so far.
+    """
+    history = with_system_text(messages, agent.system_message, first=True)
+    made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
     lang = None if run.config is None else run.config.lang
     return replace(
         made,
@@ -146,15 +160,13 @@ def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequen
         limits=run.limits,
         context=replace(made.context, run_id=run.id),
         config=(made.config or GenerateConfig()).merged({"lang": lang}) if lang else made.config,
-        approve=run.approve or getattr(agent, "approve", None),
+        approve=run.approve or agent.approve or (run.agent.approve if run.agent else None),
         resume=run.resume,
         answers=run.answers,
         spent=spent,
         ends_at=run.ends_at,
         record=run.record,
-        **_still_to_do(run, len(before)),
         above=run.above,
-        path=(*run.path, agent),
     )
 
 

@@ -35,6 +35,7 @@ _ENDINGS = {
     "cost_limit": "stopped at the cost limit",
     "time_limit": "stopped at the time limit",
     "approval_needed": "paused: a tool call needs approval",
+    "input_needed": "paused: it is your turn",
     "cancelled": "cancelled",
 }
 
