@@ -1,0 +1,79 @@
+"""Files of a folder that somebody else has written: no name leads out of it, and nothing but a regular file is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from jackfield.errors import ToolArgumentError
+from jackfield.tools import Workspace
+
+MAX_BYTES = 1 << 20
+_MOST_ENTRIES = 5000
+
+
+def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
+    """The text of a file below a folder.
+
+    Args:
+        folder: The folder.
+        name: The path of the file below it.
+        most_bytes: Only so much from its beginning; all of it if None.
+
+    Raises:
+        ToolArgumentError: The name leads out of the folder, there is no such file, or it is not a text of up to 1 MiB.
+    """
+    path = Workspace(folder).resolve(name)
+    # Not blocking, because a pipe would be waited for; and what was a file a moment ago may be a link by now.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            facts = os.fstat(file.fileno())
+            _check(name, facts)
+            data = file.read(MAX_BYTES if most_bytes is None else most_bytes)
+    except OSError as error:
+        raise ToolArgumentError(f"{name!r} cannot be read: {error.strerror or error}") from error
+    return _decoded(name, data, size=facts.st_size, is_cut=most_bytes is not None)
+
+
+def files_below(folder: Path, *, most: int) -> tuple[list[str], bool]:
+    """The names of the files below a folder, in order, and whether there are more. No link is followed."""
+    found: list[str] = []
+    for name in _walk(folder):
+        if len(found) == most:
+            return found, True
+        found.append(name)
+    return found, False
+
+
+def _walk(folder: Path) -> Iterator[str]:
+    entries = 0
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        entries += len(folders) + len(names)
+        for name in sorted(names):
+            yield (Path(place) / name).relative_to(folder).as_posix()
+        if entries > _MOST_ENTRIES:
+            return
+
+
+def _check(name: str, facts: os.stat_result) -> None:
+    if not stat.S_ISREG(facts.st_mode):
+        raise ToolArgumentError(f"{name!r} is not a file")
+    if facts.st_size > MAX_BYTES:
+        raise ToolArgumentError(f"{name!r} is larger than 1 MiB ({facts.st_size:,} bytes)")
+
+
+def _decoded(name: str, data: bytes, *, size: int, is_cut: bool) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # The beginning of a file may end in the middle of a character.
+        if not (is_cut and error.start > len(data) - 4):
+            raise ToolArgumentError(f"{name!r} is not a text ({size:,} bytes)") from None
+        text = data[: error.start].decode("utf-8-sig")
+    if "\0" in text:
+        raise ToolArgumentError(f"{name!r} is not a text ({size:,} bytes)")
+    return text

@@ -1,0 +1,18 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ToolsetSpec, hook
+
+
+@hook.toolsets
+def toolsets() -> list[ToolsetSpec]:
+    """The set of tools `skills`."""
+    return [
+        ToolsetSpec(
+            name="skills",
+            target="jackfield_skills.toolset:Skills",
+            summary="Skills: folders with a SKILL.md, shown to the model by name and read when it asks.",
+            config="jackfield_skills.toolset:SkillsConfig",
+        )
+    ]

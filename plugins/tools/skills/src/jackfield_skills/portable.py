@@ -1,0 +1,184 @@
+"""Folders in the Agent Plugins format, 1.0: a manifest, skills, and the configuration of MCP servers.
+
+Source: the Agent Plugins specification 1.0.0, agent-plugins.org/specification. Numbers of sections are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield.tools import Workspace
+from jackfield_skills.files import read_text
+
+MANIFEST, SERVERS, SKILLS = "plugin.json", "mcp.json", "skills"
+_SCHEMA = re.compile(r"https://agent-plugins\.org/schemas/(1\.\d+\.\d+)/(plugin|mcp)\.schema\.json")
+_NAME = re.compile(r"(?!.*(--|\.\.))[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
+_PLACEHOLDER = re.compile(r"\$\{(PLUGIN_ROOT|PLUGIN_DATA)\}")
+_OF_STDIO = {"type", "command", "args", "env", "cwd"}
+_OF_HTTP = {"type", "url", "headers"}
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+_log = logging.getLogger(__name__)
+
+
+def check_manifest(root: Path) -> str:
+    """Check the manifest of a folder; gives the name that it has.
+
+    Raises:
+        ConfigError: It does not fit the specification.
+    """
+    table = _json(root, MANIFEST)
+    version = _version(table, "plugin")
+    name = table.get("name")
+    if version is None:
+        raise ConfigError(
+            f"{root / MANIFEST}: its $schema is not that of Agent Plugins 1.x: {table.get('$schema')!r:.120}"
+        )
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(f"{root / MANIFEST}: {name!r:.80} is not a valid name: 1 to 64 of a-z, 0-9, '-' and '.'")
+    return name
+
+
+def servers_of(root: Path, *, name: str, data: Path) -> dict[str, Any]:
+    """The MCP servers of a folder, as other programs write them, with its placeholders replaced (9.2).
+
+    A server whose entry does not fit is left out with a warning, as the specification says (7.2.2).
+
+    Args:
+        root: The folder.
+        name: The plugin's.
+        data: The folder for what its servers keep, `PLUGIN_DATA`; it is made by whoever starts one.
+    """
+    try:
+        table = _json(root, SERVERS)
+        fits = _version(table, "mcp") == _version(_json(root, MANIFEST), "plugin") and isinstance(
+            table.get("mcpServers"), dict
+        )
+    except ConfigError as error:
+        _log.warning("the MCP servers of %s are left out: %s", name, error)
+        return {}
+    if not fits:
+        _log.warning("the MCP servers of %s are left out: %s is not of the version of %s", name, SERVERS, MANIFEST)
+        return {}
+    found = {}
+    for server, entry in table["mcpServers"].items():
+        try:
+            found[server] = _server(entry, root.resolve(), data)
+        except (ValueError, ToolArgumentError) as error:
+            _log.warning("the MCP server %r of %s is left out: %s", server, name, error)
+    return found
+
+
+def _server(entry: object, root: Path, data: Path) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise ValueError("it must be an object")
+    kind = entry.get("type")
+    if kind == "stdio":
+        return _of_stdio(_only(entry, _OF_STDIO), root, data)
+    if kind in ("streamable-http", "sse"):
+        return _of_http(_only(entry, _OF_HTTP))
+    raise ValueError(f"its type {kind!r:.40} is not stdio, streamable-http or sse")
+
+
+def _only(entry: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    if unknown := sorted(set(entry) - known):
+        raise ValueError(f"it has a field {unknown[0]!r}, which its type does not have")
+    return entry
+
+
+def _of_stdio(entry: dict[str, Any], root: Path, data: Path) -> dict[str, Any]:
+    places = {"PLUGIN_ROOT": str(root), "PLUGIN_DATA": str(data)}
+    command = _text(entry.get("command"), "command")
+    env = {key: _replaced(value, places) for key, value in _texts(entry.get("env", {}), "env").items()}
+    if reserved := sorted(key for key in env if key.upper() in places):
+        raise ValueError(f"it sets {reserved[0]}, which is not its own")
+    arguments = entry.get("args", [])
+    if not isinstance(arguments, list):
+        raise ValueError("args must be a list of texts")
+    return {
+        "type": "stdio",
+        "command": _command(command, root),
+        "args": [_replaced(_text(one, "args"), places) for one in arguments],
+        "env": {**env, **places},
+        "cwd": _folder(_text(entry.get("cwd", "./"), "cwd"), root, data, places),
+    }
+
+
+def _of_http(entry: dict[str, Any]) -> dict[str, Any]:
+    url = _text(entry.get("url"), "url")
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise ValueError("its url must begin with https://")
+    if not parts.hostname or parts.username is not None or parts.fragment:
+        raise ValueError("its url has no host, or has a user or a fragment")
+    return {"type": entry["type"], "url": _literal(url), "headers": _headers(entry.get("headers", {}))}
+
+
+def _headers(value: object) -> dict[str, str]:
+    headers = _texts(value, "headers")
+    return {_literal(key): _literal(text) for key, text in headers.items()}
+
+
+def _command(command: str, root: Path) -> str:
+    if command.startswith("./"):
+        return str(Workspace(root).resolve(command))
+    if not command or os.sep in command or "/" in command or "\\" in command:
+        raise ValueError(f"its command {command!r:.80} is neither a name nor a path that begins with ./")
+    return _literal(command)
+
+
+def _folder(given: str, root: Path, data: Path, places: Mapping[str, str]) -> str:
+    base, below = root, given
+    for name, folder in (("${PLUGIN_ROOT}", root), ("${PLUGIN_DATA}", data)):
+        if given == name or given.startswith(f"{name}/"):
+            base, below = folder, f".{given.removeprefix(name)}"
+    if base is root and below is given and not given.startswith("./"):
+        raise ValueError(f"its cwd {given!r:.80} begins with none of ./, ${{PLUGIN_ROOT}} and ${{PLUGIN_DATA}}")
+    return str(Workspace(base).resolve(_replaced(below, places)))
+
+
+def _replaced(text: str, places: Mapping[str, str]) -> str:
+    _literal(_PLACEHOLDER.sub("", text))
+    return _PLACEHOLDER.sub(lambda found: places[found[1]], text)
+
+
+def _literal(text: str) -> str:
+    """A text without variables: the tool that reads it would put the user's own in their place, keys among them."""
+    if "${" in text:
+        raise ValueError(f"it has a variable of its own in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed")
+    return text
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} must be a text")
+    return value
+
+
+def _texts(value: object, what: str) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError(f"{what} must be an object of texts")
+    return value
+
+
+def _version(table: Mapping[str, Any], kind: str) -> str | None:
+    found = _SCHEMA.fullmatch(str(table.get("$schema")))
+    return found[1] if found and found[2] == kind else None
+
+
+def _json(root: Path, name: str) -> dict[str, Any]:
+    try:
+        table = json.loads(read_text(root, name))
+    except (ToolArgumentError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{root / name} cannot be used: {error}") from error
+    if not isinstance(table, dict):
+        raise ConfigError(f"{root / name} must be an object")
+    return table

@@ -1,0 +1,91 @@
+"""The tool by which a model reads skills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jackfield.errors import ToolArgumentError
+from jackfield.settings import closest
+from jackfield.tools import BaseTool, ToolContext
+from jackfield_skills.files import files_below, read_text
+from jackfield_skills.skill import FILE, Skill, body_of
+
+NAME = "skill"
+_PART_CHARS = 16_000
+_LISTED_FILES = 50
+_ABOUT = {
+    "en": "Read a skill: instructions for a kind of task, with files. Before a task that one of them fits, read it, "
+    "and then do as it says as far as that serves what the user asked for. The skills:",
+    "zh": "读取技能：针对某类任务的说明及其文件。在处理与某个技能相符的任务之前，先读取该技能，"
+    "然后在有助于完成用户要求的范围内按其说明操作。可用的技能：",
+}
+
+_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "The name of the skill"},
+        "file": {"type": "string", "description": "A file of the skill, by its path there; left out: its text"},
+        "part": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Which part of a long text; the first if left out",
+        },
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+class SkillTool(BaseTool):
+    """Tells a model which skills there are, and gives it their texts; nothing of a skill is ever run.
+
+    Args:
+        skills: The skills by name.
+    """
+
+    name = NAME
+    read_only = True
+    parameters = _PARAMETERS
+
+    def __init__(self, skills: Mapping[str, Skill]) -> None:
+        super().__init__()
+        self._skills = dict(skills)
+        lines = "\n".join(skill.line for skill in self._skills.values())
+        self.description = {lang: f"{about}\n{lines}" for lang, about in _ABOUT.items()}
+
+    def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:  # noqa: ARG002
+        """Read a skill, or a file of it.
+
+        Raises:
+            ToolArgumentError: There is no such skill, file or part, or it is not a text.
+        """
+        arguments = self.parse_arguments(params)
+        name, file = arguments["name"], arguments.get("file") or FILE
+        skill = self._skills.get(name)
+        if skill is None:
+            raise ToolArgumentError(f"there is no skill {name!r}{closest(name, list(self._skills))}")
+        text = read_text(skill.folder, file)
+        if file != FILE:
+            return _part(text, arguments.get("part", 1))
+        return _part(f"{body_of(text)}\n\n{_files(skill)}".strip(), arguments.get("part", 1))
+
+
+def _files(skill: Skill) -> str:
+    names, has_more = files_below(skill.folder, most=_LISTED_FILES + 1)
+    listed = [name for name in names if name != FILE][:_LISTED_FILES]
+    if not listed:
+        return ""
+    more = ["…"] if has_more else []
+    return "\n".join(["[Files of this skill:", *listed, *more, "]"])
+
+
+def _part(text: str, number: int) -> str:
+    count = max(1, -(-len(text) // _PART_CHARS))
+    if number > count:
+        raise ToolArgumentError(f"it has {count} parts, and no part {number}")
+    part = text[(number - 1) * _PART_CHARS : number * _PART_CHARS]
+    if count == 1:
+        return part
+    rest = f": ask for part {number + 1} to read on" if number < count else ""
+    return f"{part}\n[part {number} of {count}{rest}]"

@@ -1,0 +1,154 @@
+"""The set of tools `skills`: the skills of some folders, and what comes with them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from jackfield.config import Config
+from jackfield.configured import PathText
+from jackfield.errors import ConfigError
+from jackfield.plugins import PluginHost, default_host
+from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield_skills.portable import MANIFEST, SERVERS, SKILLS, check_manifest, servers_of
+from jackfield_skills.skill import FILE, Skill, load_skill
+from jackfield_skills.tool import SkillTool
+
+PROJECT_FOLDER = Path(".agents", "skills")
+_MCP = "mcp"
+
+_log = logging.getLogger(__name__)
+
+
+class SkillsConfig(Config):
+    """Which folders."""
+
+    folders: tuple[PathText, ...] = Field(
+        default=(),
+        description="Skills, folders of skills, and folders in the Agent Plugins format; if there are none, "
+        ".agents/skills of a project that you have agreed to",
+    )
+    mcp: bool = Field(default=True, description="Use the MCP servers of folders in the Agent Plugins format")
+
+
+class Skills(Toolset):
+    """Skills of folders, of which a model is told the name and the description, and reads the rest by a tool.
+
+    The folders are looked at when an agent is made; the text of a skill is read when the model asks for it.
+    """
+
+    name = "skills"
+    config_class = SkillsConfig
+    config: SkillsConfig
+
+    def fixed_tools(self) -> Sequence[ToolEntry]:
+        """The tool `skill`, and the MCP servers that come with the skills.
+
+        Raises:
+            ConfigError: A folder is not what it should be, two skills have one name, or there are none.
+        """
+        host = self.host or default_host()
+        named = [Path(one).expanduser() for one in self.config.folders]
+        skills: dict[str, Skill] = {}
+        servers: dict[str, Any] = {}
+        for folder in named or [_of_project(host)]:
+            for skill in _skills_in(folder):
+                if skill.name in skills:
+                    where = f"{skills[skill.name].folder} and {skill.folder}"
+                    raise ConfigError(f"two skills are named {skill.name!r}: {where}. Leave one of the folders out")
+                skills[skill.name] = skill
+            # Only of folders that somebody has named: a server is a program.
+            if named and self.config.mcp and (folder / MANIFEST).is_file():
+                servers |= _servers(folder)
+        return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
+        """The same."""
+        return self.fixed_tools()
+
+
+def _of_project(host: PluginHost) -> Path:
+    """The folder of skills of the project, which counts after the user has agreed to the project."""
+    project = host.settings.project
+    if project is None or not (project.path.parent / PROJECT_FOLDER).is_dir():
+        raise ConfigError(
+            f"skills: which? Write folders: [FOLDER]. Without folders, {PROJECT_FOLDER.as_posix()} of a project "
+            f"counts that has [tool.jackfield] in its pyproject.toml"
+        )
+    if project.answer != "yes":
+        raise ConfigError(
+            f"skills: those of {project.path.parent} do not count, because nobody has agreed to the project. Look at "
+            f"them, and decide: jackfield trust. Or name the folder: folders: [{PROJECT_FOLDER.as_posix()}]"
+        )
+    return project.path.parent / PROJECT_FOLDER
+
+
+def _skills_in(folder: Path) -> Iterator[Skill]:
+    """The skills of a folder: itself, those of an Agent Plugin, or those in it."""
+    if not folder.is_dir():
+        raise ConfigError(f"skills: {folder} is not a folder")
+    if (folder / FILE).exists():
+        yield load_skill(folder.resolve())
+        return
+    within = folder
+    if (folder / MANIFEST).exists():
+        check_manifest(folder)
+        within = folder / SKILLS
+        if not within.exists():
+            return  # it has none (6.2)
+    found = list(_valid_ones(folder, within))
+    if not found:
+        raise ConfigError(
+            f"skills: there are none in {within}. A skill is a folder with a {FILE}, which begins with its name and "
+            f"description between two lines of ---"
+        )
+    yield from found
+
+
+def _valid_ones(root: Path, within: Path) -> Iterator[Skill]:
+    """The skills in a folder; one that is not valid is left out with a warning, and the others stay (7.1)."""
+    inside = root.resolve()
+    for entry in sorted(within.iterdir()):
+        if not (entry / FILE).exists():
+            continue
+        if inside not in entry.resolve().parents:
+            _log.warning("the skill %s is left out: it leads out of %s through a link", entry, root)
+            continue
+        try:
+            yield load_skill(entry.resolve())
+        except ConfigError as error:
+            _log.warning("a skill is left out: %s", error)
+
+
+def _servers(folder: Path) -> dict[str, Any]:
+    if not (folder / SERVERS).exists():
+        return {}
+    name = check_manifest(folder)
+    # The name alone is anybody's: another plugin of the same name must not find what this one keeps.
+    mark = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:12]
+    return servers_of(folder, name=name, data=_data_folder() / f"{name}-{mark}")
+
+
+def _data_folder() -> Path:
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local/share").absolute() / "jackfield" / "agent-plugins"
+
+
+def _entries(servers: dict[str, Any], host: PluginHost) -> list[ToolEntry]:
+    if not servers:
+        return []
+    if _MCP not in host.names("tool"):
+        raise ConfigError(
+            f"skills: the folders have MCP servers ({', '.join(sorted(servers))}): pip install jackfield-mcp, or leave "
+            f"them out with mcp: false"
+        )
+    for server in servers.values():
+        if "env" in server:  # a server of a folder may count on it (9.1)
+            Path(server["env"]["PLUGIN_DATA"]).mkdir(parents=True, exist_ok=True)
+    return [{"name": _MCP, "mcpServers": servers}]
