@@ -243,6 +243,18 @@ print([chunk.text for chunk in corpus.chunks])
 """,
         "['High water comes twice a day.', 'Neap tides are small.']",
     ),
+    "jackfield-eval": Job(
+        """
+from pathlib import Path
+from jackfield.cli.main import main
+Path("agent.yaml").write_text("llm: offline:extractive")
+Path("cases.yaml").write_text("cases: [{name: who, prompt: Hello, expect: Offline model}]")
+main(["eval", "cases.yaml", "--agent", "agent.yaml", "--record"])
+main(["eval", "cases.yaml", "--agent", "agent.yaml", "--no-worse"])
+""",
+        "since 20",
+        beside=("jackfield-offline",),
+    ),
     "jackfield-index": Job(
         """
 from jackfield.cli.main import main
@@ -674,6 +686,19 @@ shell = {"name": "shell", "sandbox": "none"}
 print(call_tool(shell, {"command": "mkdir a; echo twice > a/tides; cat a/*; exit 3"}).content)
 """,
         "twice\n[exit code 3]",
+    ),
+    "jackfield-skills": Job(
+        """
+from pathlib import Path
+from jackfield import FnCallAgent
+from jackfield.testing import ScriptedModel, answer, calls
+Path("skills/tides").mkdir(parents=True)
+text = "---\\nname: tides\\ndescription: About tides.\\n---\\nHigh water comes twice a day."
+Path("skills/tides/SKILL.md").write_text(text)
+model = ScriptedModel([calls(("skill", {"name": "tides"})), answer("Twice.")])
+print(FnCallAgent([{"name": "skills", "folders": ["skills"]}], model).ask("How often?").history)
+""",
+        "High water comes twice a day.",
     ),
     "jackfield-storage": Job(
         """
