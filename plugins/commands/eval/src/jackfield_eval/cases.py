@@ -1,0 +1,187 @@
+"""The file of cases: what is asked, by what answers are scored, and of which agents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field
+
+from jackfield.agents import load_agent_config
+from jackfield.config import AgentConfig, Config
+from jackfield.errors import ConfigError
+from jackfield.messages import Message, as_messages
+from jackfield_eval.scorers import Contains, Scorer, scorer_of
+
+_MAX_BYTES = 16 << 20
+_NAME = re.compile(r"\w[\w.-]{0,79}")
+
+
+class _File(Config):
+    """The file as it is written."""
+
+    agents: tuple[str, ...] = Field(default=(), description="Agent files, relative to this one")
+    cases: tuple[dict[str, Any], ...] = Field(min_length=1)
+    judge: str | dict[str, Any] | None = Field(default=None, description="The model of the scorer `judge`")
+    repeat: int = Field(default=1, ge=1, le=1000, description="How often each case is asked")
+    concurrency: int = Field(default=4, ge=1, description="How many runs at once")
+    timeout_s: float = Field(default=300, gt=0, description="Seconds for one run and its scores")
+    max_tokens: int | None = Field(default=None, ge=1, description="No run begins once this many tokens are used")
+    max_cost: float | None = Field(default=None, gt=0, description="No run begins once this much money is spent")
+    currency: str = "USD"
+    approve: tuple[str, ...] = Field(default=(), description="Tools whose calls are approved; others are refused")
+    cassettes: str | None = Field(default=None, description="A folder, relative to this file")
+    results: str | None = Field(default=None, description="A folder, relative to this file")
+
+
+class _Case(Config):
+    name: str
+    prompt: str | None = Field(default=None, min_length=1)
+    messages: tuple[dict[str, Any], ...] = ()
+    files: tuple[str, ...] = ()
+    expect: str | None = Field(default=None, min_length=1, description="The same as a scorer `contains`")
+    score: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question.
+
+    Attributes:
+        name: Unique in its file.
+        messages: What is asked.
+        files: Documents that the agent is given, besides its own.
+        scorers: By what the answer is scored; at least one.
+        digest: Of all that makes the case: a changed case is not compared with what it was.
+    """
+
+    name: str
+    messages: tuple[Message, ...]
+    files: tuple[str, ...]
+    scorers: tuple[Scorer, ...]
+    digest: str
+
+    @property
+    def question(self) -> str:
+        """What the user said last, for a judge."""
+        return self.messages[-1].get_text_content()
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A file of cases.
+
+    Attributes:
+        path: The file.
+        settings: As in the file.
+        agents: By their names.
+        folders: Where the file and those of the agents are: paths in them differ from machine to machine.
+    """
+
+    path: Path
+    settings: _File
+    cases: tuple[Case, ...]
+    agents: Mapping[str, AgentConfig]
+    folders: tuple[Path, ...]
+
+    @property
+    def cassettes(self) -> Path:
+        """The folder of cassettes."""
+        return self.path.parent / (self.settings.cassettes or f"{self.path.stem}.cassettes")
+
+    @property
+    def results(self) -> Path:
+        """The folder of results."""
+        return self.path.parent / (self.settings.results or f"{self.path.stem}.results")
+
+
+def load_suite(path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, object] | None = None) -> Suite:
+    """Read a file of cases and the agents that it names.
+
+    Args:
+        path: A YAML or JSON file.
+        agents: Agent files, in place of those in the file.
+        changes: Settings in place of those in the file.
+
+    Raises:
+        ConfigError: Something in it does not fit; the message names the case.
+    """
+    file = _File.parse({**_table(path), **(changes or {})}, what=str(path))
+    cases = tuple(_case(path, number, entry) for number, entry in enumerate(file.cases, start=1))
+    _check_names(path, [case.name for case in cases])
+    named = [Path(one) for one in agents] or [path.parent / one for one in file.agents]
+    if not named:
+        raise ConfigError(f"{path}: which agents? Add agents: [agent.yaml], or pass --agent FILE")
+    folders = tuple(dict.fromkeys(one.resolve().parent for one in (path, *named)))
+    return Suite(path, file, cases, _agents(named), folders)
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8") if path.stat().st_size <= _MAX_BYTES else None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: {error}") from None
+    if text is None:
+        raise ConfigError(f"{path} is larger than 16 MiB, too large for a file of cases")
+    try:
+        # An alias can stand for aliases, so that a short file is a value of any size.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise ConfigError(f"{path}: aliases (*name) are not allowed: write the value again")
+        table = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
+    if not isinstance(table, dict) or not table.get("cases"):
+        raise ConfigError(f"{path} has no cases: it needs a list 'cases', each with name, prompt and expect or score")
+    return {str(key): value for key, value in table.items()}
+
+
+def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
+    label = entry.get("name") or number
+    case = _Case.parse(entry, what=f"{path}, case {label!r}")
+    where = f"{path}, case {case.name!r}"
+    if not _NAME.fullmatch(case.name):
+        raise ConfigError(f"{where}: a name is 1 to 80 letters, digits, '.', '-' and '_', and begins with none of '.-'")
+    if (case.prompt is None) == (not case.messages):
+        raise ConfigError(f"{where}: it needs a prompt, or messages in place of one")
+    try:
+        scorers = [scorer_of(one) for one in case.score]
+        messages = as_messages(case.prompt if case.prompt is not None else case.messages)
+    except (ConfigError, ValueError) as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if case.expect is not None:
+        scorers.append(Contains(expected=case.expect))
+    if not scorers:
+        raise ConfigError(f"{where} has nothing to score its answer by: add expect: TEXT, or score: [{{regex: …}}]")
+    files = tuple(one if "://" in one else str(path.resolve().parent / one) for one in case.files)
+    return Case(case.name, messages, files, tuple(scorers), _digest(entry))
+
+
+def _digest(entry: Mapping[str, Any]) -> str:
+    text = json.dumps(entry, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _agents(paths: Iterable[Path]) -> dict[str, AgentConfig]:
+    found: dict[str, AgentConfig] = {}
+    for path in paths:
+        if path.stem in found:
+            raise ConfigError(f"two agents are named {path.stem!r}, which is the name of the file: rename {path}")
+        # By its whole path, and so are its documents: from which folder it is run must not show in a request.
+        found[path.stem] = load_agent_config(path.resolve())
+    return found
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    # A case has a folder of cassettes, and some file systems see no difference between cases of letters.
+    twice = [name for name, times in Counter(map(str.casefold, names)).items() if times > 1]
+    if twice:
+        raise ConfigError(f"{path}: {len(names)} cases, but several are named {twice[0]!r}: give each its own name")

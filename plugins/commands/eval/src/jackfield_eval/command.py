@@ -1,0 +1,236 @@
+"""`jackfield eval`: evaluate agents on the cases of a file."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jackfield.cli import Parser, print_json, print_table, printable
+
+if TYPE_CHECKING:
+    from jackfield_eval.cases import Suite
+    from jackfield_eval.report import Report
+    from jackfield_eval.running import Attempt
+    from jackfield_eval.statistics import Interval
+    from jackfield_eval.taping import Mode
+
+_EPILOG = """examples:
+  jackfield eval cases.yaml --record             # ask the models for what no cassette has, and keep their answers
+  jackfield eval cases.yaml                      # from cassettes: no model is asked
+  jackfield eval cases.yaml --min 0.9 --no-worse # for CI
+  jackfield eval cases.yaml --live --repeat 5    # ask the models, and keep nothing
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the arguments say; gives 0, or 1 if a run failed or a condition does not hold.
+
+    Raises:
+        ConfigError: The file of cases, or something that it names, cannot be used.
+    """
+    options = _parser().parse_args(arguments)
+    from jackfield import sync
+    from jackfield_eval.cases import load_suite
+    from jackfield_eval.report import last_kept, report_of
+    from jackfield_eval.running import run_all
+    from jackfield_eval.taping import TapingHost
+
+    loaded = load_suite(Path(options.cases), agents=options.agent, changes=_changes(options))
+    suite = _chosen(loaded, options.case)
+    # Before anything is asked: what cannot be compared with is no news after an hour.
+    before = last_kept(suite.results)
+    host = TapingHost()
+    attempts = sync.run(run_all(suite, host, mode=options.mode, on_done=_progress(options)))
+    report = report_of(suite, attempts, mode=options.mode, seed=options.seed)
+    report = _judged(report, options, before, is_whole=len(suite.cases) == len(loaded.cases))
+    if options.json:
+        print_json(_json(report))
+    else:
+        _print(report)
+    return 1 if report.unmet else 0
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of the file that options replace."""
+    given = {name: getattr(options, name) for name in ("repeat", "concurrency", "max_tokens", "max_cost")}
+    folders = {name: getattr(options, name) for name in ("cassettes", "results")}
+    given |= {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
+    from jackfield.errors import ConfigError
+    from jackfield.settings import closest
+
+    names = [case.name for case in suite.cases]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise ConfigError(f"{suite.path} has no case {pattern!r}{closest(pattern, names)}")
+    cases = [case for case in suite.cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
+    return replace(suite, cases=tuple(cases)) if patterns else suite
+
+
+def _judged(
+    report: Report, options: argparse.Namespace, before: tuple[str, dict[str, Any]] | None, *, is_whole: bool
+) -> Report:
+    """The report with its comparison and the conditions that do not hold; it is kept if it can be compared with."""
+    from datetime import UTC, datetime
+
+    from jackfield_eval.report import compared, keep
+
+    if before is not None:
+        report = replace(report, comparison=compared(report, before[1], since=before[0]))
+    report = replace(report, unmet=tuple(_unmet(report, options)))
+    # What fails must not be what the next run is compared with, or a second try would pass.
+    if is_whole and not report.unmet:
+        keep(report, now=datetime.now(UTC))
+    return report
+
+
+def _unmet(report: Report, options: argparse.Namespace) -> list[str]:
+    from jackfield_eval.report import percent
+
+    failed = sum(one.errors for one in report.agents)
+    unmet = [f"{failed} of the runs failed"] if failed else []
+    if options.min is not None:
+        unmet += [
+            f"{one.agent} passes {percent(one.share)}, less than {percent(options.min)}"
+            for one in report.agents
+            if one.share < options.min
+        ]
+    if options.no_worse and report.comparison is not None and report.comparison.worse:
+        unmet.append(f"{len(report.comparison.worse)} became worse")
+    return unmet
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def _print(report: Report) -> None:
+    from jackfield_eval.report import percent
+
+    print_table(
+        ("agent", "case", "passed", "95 %", "score", "tokens", "seconds", "why not"),
+        [_row(one.agent, one.case, one.attempts, one.score, one.interval) for one in report.cases],
+    )
+    sys.stdout.write("\n")
+    for one in report.agents:
+        used = f"{one.usage.total_tokens} tokens"
+        if one.usage.cost is not None:
+            used += f", {one.usage.cost:f} {one.usage.currency or ''}".rstrip()
+        of_score = f" ({_shown(one.score_interval, '.2f')})" if one.score_interval else ""
+        share = f"{percent(one.share)} passed ({_percents(one.share_interval)})"
+        sys.stdout.write(printable(f"{one.agent}: {share}, score {one.score:.2f}{of_score}, {used}") + "\n")
+    _print_comparison(report)
+    for condition in report.unmet:
+        sys.stderr.write(printable(f"jackfield: {condition}") + "\n")
+
+
+def _row(
+    agent: str, case: str, attempts: Sequence[Attempt], score: float, interval: Interval | None
+) -> tuple[str, ...]:
+    passed = f"{sum(one.passed for one in attempts)}/{len(attempts)}"
+    reasons = dict.fromkeys(one.why for one in attempts if one.why)
+    first = next(iter(reasons), "").partition("\n")[0]
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    tokens = sum(one.usage.total_tokens for one in attempts)
+    seconds = sum(one.seconds for one in attempts)
+    of_share = _percents(interval) if interval else "-"
+    return agent, case, passed, of_share, f"{score:.2f}", str(tokens), f"{seconds:.1f}", first[:200] + more
+
+
+def _print_comparison(report: Report) -> None:
+    then = report.comparison
+    if then is None:
+        return
+    sure = f" ({_shown(then.interval, '+.2f')})" if then.interval else ""
+    lines = [f"since {then.since}: score {then.difference:+.2f}{sure} over {then.pairs} pairs"]
+    lines += [f"  worse: {what}" for what in then.worse]
+    lines += [f"  better: {what}" for what in then.better]
+    if then.left_out:
+        lines.append(f"  not compared, because new or changed: {then.left_out}")
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def _shown(interval: Interval, form: str) -> str:
+    return f"{interval[0]:{form}} to {interval[1]:{form}}"
+
+
+def _percents(interval: Interval) -> str:
+    from jackfield_eval.report import percent
+
+    return f"{percent(interval[0])} to {percent(interval[1])}"
+
+
+def _json(report: Report) -> dict[str, Any]:
+    from jackfield_eval.report import to_json
+
+    return to_json(report)
+
+
+def _progress(options: argparse.Namespace) -> Callable[[int, int], None] | None:
+    """A line on a terminal that says how far it is; nothing elsewhere."""
+    if options.json or not sys.stderr.isatty():
+        return None
+
+    def show(done: int, of: int) -> None:
+        sys.stderr.write(f"\r\x1b[K{done} of {of} runs" if done < of else "\r\x1b[K")
+        sys.stderr.flush()
+
+    return show
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="jackfield eval", description="Evaluate agents on the cases of a file.", epilog=_EPILOG)
+    parser.add_argument("cases", metavar="CASES", help="a YAML file of cases")
+    parser.add_argument(
+        "--agent", metavar="FILE", action="append", default=[], help="an agent file, in place of those that CASES names"
+    )
+    parser.add_argument(
+        "--case", metavar="NAME", action="append", default=[], help="only these cases; * stands for any text"
+    )
+    parser.add_argument("--repeat", type=_whole, metavar="N", help="how often each case is asked")
+    parser.add_argument("--concurrency", type=_whole, metavar="N", help="how many runs at once (4)")
+    _add_modes(parser)
+    parser.add_argument("--min", type=_share, metavar="SHARE", help="end with 1 if an agent passes less, such as 0.9")
+    parser.add_argument("--no-worse", action="store_true", help="end with 1 if a case is worse than in the last run")
+    parser.add_argument("--max-tokens", type=_whole, metavar="N", help="begin no run once this many tokens are used")
+    parser.add_argument("--max-cost", type=float, metavar="MONEY", help="begin no run once this much is spent")
+    parser.add_argument("--cassettes", metavar="DIR", help="the folder of cassettes (CASES.cassettes)")
+    parser.add_argument("--results", metavar="DIR", help="the folder of results (CASES.results)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the resampling for intervals (0)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _add_modes(parser: Parser) -> None:
+    modes: dict[Mode, str] = {
+        "record": "ask models for what no cassette has, and keep the answers",
+        "rerecord": "ask models for everything, and keep the answers in place of the old ones",
+        "live": "ask models, and keep nothing",
+    }
+    group = parser.add_mutually_exclusive_group()
+    for mode, text in modes.items():
+        group.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, default="replay", help=text)
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"it must be at least 1, not {value}")
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"it must be from 0 to 1, not {value:g}")
+    return value

@@ -1,0 +1,224 @@
+"""The command: what it prints and keeps, what it compares with, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jackfield.cli.main import main
+from jackfield_testkit.replies import text
+from jackfield_testkit.server import FakeOpenAI
+
+FACTS = """# Knowledge Base
+
+## The content from [file](facts.md):
+
+```
+[page: 1]
+High water comes {times} a day. The harbour has nine bells.
+```
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    know("twice")
+
+
+def know(times: str) -> None:
+    """Write the agent, who knows this."""
+    agent = {"llm": "offline:extractive", "system_message": FACTS.format(times=times)}
+    Path("agent.yaml").write_text(yaml.safe_dump(agent))
+
+
+TIDES = {"name": "tides", "prompt": "How often does high water come?", "expect": "twice a day"}
+BELLS = {"name": "bells", "prompt": "How many bells has the harbour?", "expect": "nine bells"}
+
+
+def write(*cases: Any, **more: Any) -> None:
+    Path("cases.yaml").write_text(yaml.safe_dump({"agents": ["agent.yaml"], "cases": cases, **more}))
+
+
+def run(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> str:
+    assert main(["eval", "cases.yaml", *options]) == code
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> Any:
+    assert main(["eval", "cases.yaml", "--json", *options]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_case_that_became_worse_is_named_and_ends_with_1_until_it_is_mended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES, BELLS)
+    first = run(capsys, "--live")
+    assert "agent: 100 % passed (34 % to 100 %), score 1.00 (1.00 to 1.00)" in first
+    assert "since" not in first
+    know("never")
+    for _ in range(2):  # a second try must not pass by being compared with the first
+        worse = run(capsys, "--live", "--no-worse", code=1)
+        assert "worse: agent/tides: 100 % → 0 %" in worse
+        assert "score -0.50" in worse
+        assert "over 2 pairs" in worse
+        assert "'twice a day' is not in the answer" in worse
+        assert "jackfield: 1 became worse" in worse
+    assert len(list(Path("cases.results").iterdir())) == 1
+    run(capsys, "--live")  # without the condition, it is the new state of things
+    know("twice")
+    assert "better: agent/tides: 0 % → 100 %" in run(capsys, "--live", "--no-worse")
+
+
+def test_a_changed_or_new_case_is_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    run(capsys, "--live")
+    write({**TIDES, "expect": "three times"}, BELLS)
+    report = as_json(capsys, "--live", "--no-worse")
+    assert report["comparison"]["left_out"] == 2
+    assert report["comparison"]["worse"] == []
+
+
+def test_too_few_passes_end_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, {**BELLS, "expect": "ten bells"})
+    assert "jackfield: agent passes 50 %, less than 51 %" in run(capsys, "--live", "--min", "0.51", code=1)
+    run(capsys, "--live", "--min", "0.5")
+
+
+def test_it_plays_back_unless_it_is_asked_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    missing = run(capsys, code=1)
+    assert "there is no cassette cases.cassettes/agent/tides/1.json: --record asks the model" in missing
+    assert "jackfield: 1 of the runs failed" in missing
+    assert not Path("cases.results").exists()
+    run(capsys, "--record")
+    assert "100 % passed" in run(capsys)
+
+
+def test_a_cassette_needs_neither_the_server_nor_a_key(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-that-nobody-may-see")
+    with FakeOpenAI() as server:
+        server.reply(text("Twice a day."))
+        llm = {"model_type": "openai", "model": "m", "base_url": server.url}
+        Path("agent.yaml").write_text(yaml.safe_dump({"llm": llm}))
+        write({**TIDES, "expect": "Twice a day"})
+        run(capsys, "--record")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "100 % passed" in run(capsys)
+    assert "sk-a-key" not in Path("cases.cassettes/agent/tides/1.json").read_text()
+
+
+def test_everything_comes_as_json_and_the_same_seed_gives_the_same_intervals(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES, {**BELLS, "score": [{"contains": ["ten", "bells"]}], "expect": "nine"}, repeat=2)
+    report = as_json(capsys, "--live", "--seed", "3")
+    again = as_json(capsys, "--live", "--seed", "3")
+    (agent,) = report["agents"]
+    assert (agent["share"], agent["score"], agent["errors"]) == (0.5, 0.875, 0)
+    assert agent["score_interval"] == again["agents"][0]["score_interval"]
+    tides, bells = report["cases"]
+    assert [one["passed"] for one in tides["attempts"]] == [True, True]
+    assert [one["value"] for one in bells["attempts"][0]["scores"]] == [0.5, 1.0]
+    assert bells["attempts"][0]["why"].startswith("'ten' is not in the answer")
+
+
+def test_a_part_of_the_cases_can_be_run_and_is_not_what_is_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, BELLS)
+    report = as_json(capsys, "--live", "--case", "tid*")
+    assert [one["case"] for one in report["cases"]] == ["tides"]
+    assert not Path("cases.results").exists()
+    assert "has no case 'waves'" in run(capsys, "--case", "waves", code=1)
+
+
+def test_several_agents_are_asked_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    Path("other.yaml").write_text("llm: offline:extractive\n")
+    report = as_json(capsys, "--live", "--agent", "agent.yaml", "--agent", "other.yaml")
+    assert [(one["agent"], one["share"]) for one in report["agents"]] == [("agent", 1.0), ("other", 0.0)]
+
+
+def test_a_tool_that_needs_approval_runs_only_if_the_file_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    storage = {"name": "storage", "needs_approval": True}
+    Path("agent.yaml").write_text(yaml.safe_dump({"llm": "offline:extractive", "function_list": [storage]}))
+    keep = {"name": "keep", "prompt": 'call storage {"operate": "put", "key": "a", "value": "b"}'}
+    write({**keep, "expect": "Successfully saved a"})
+    assert "0/1" in run(capsys, "--live")
+    write({**keep, "expect": "Successfully saved a"}, approve=["storage"])
+    assert "1/1" in run(capsys, "--live")
+
+
+def test_results_are_kept_up_to_a_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_eval.report._KEPT", 2)
+    write(TIDES)
+    for _ in range(3):
+        run(capsys, "--live")
+    assert len(list(Path("cases.results").glob("*.json"))) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', '{"version": 1, "cases": [{"score": "x"}]}'])
+def test_results_that_cannot_be_read_are_an_error_that_names_them(
+    capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    write(TIDES)
+    Path("cases.results").mkdir()
+    Path("cases.results/20260101T000000.000000Z.json").write_text(content)
+    assert "20260101T000000.000000Z.json cannot be compared with" in run(capsys, "--live", code=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "cases.yaml has no cases"),
+        ("cases: []", "cases.yaml has no cases"),
+        ("[1, 2]", "cases.yaml has no cases"),
+        ("cases: [", "cases.yaml is not YAML"),
+        ("a: &a [1]\ncases: [*a, *a]", "aliases (*name) are not allowed"),
+        ("cases: [{name: a, prompt: x, expect: y}]", "which agents? Add agents: [agent.yaml], or pass --agent FILE"),
+        ("cases: [{name: a, prompt: x}]", "case 'a' has nothing to score its answer by: add expect: TEXT"),
+        ("cases: [{name: a, expect: x}]", "case 'a': it needs a prompt, or messages"),
+        ("cases: [{prompt: x, expect: x}]", "case 1: name: Field required"),
+        ("cases: [{name: ../a, prompt: x, expect: x}]", "a name is 1 to 80 letters"),
+        ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several are named 'a'"),
+        ("cases: [{name: a, prompt: x, score: [{near: 1}]}]", "case 'a': unknown scorer 'near'"),
+        ("cases: [{name: a, prompt: x, score: [{regex: '('}]}]", "this is not a regular expression"),
+        ("cases: [{name: a, prompt: x, expct: x}]", "unknown setting 'expct'; did you mean 'expect'?"),
+        ("agents: [gone.yaml]\ncases: [{name: a, prompt: x, expect: x}]", "gone.yaml cannot be read"),
+        (
+            "agents: [agent.yaml, x/agent.yaml]\ncases: [{name: a, prompt: x, expect: x}]",
+            "two agents are named 'agent'",
+        ),
+        ("agents: [agent.yaml]\ncases: [{name: a, prompt: x, score: [{judge: x}]}]", "'judge' needs a model"),
+        ("agents: [agent.yaml]\ncases: [{name: a, prompt: x, score: [{python: a:b}]}]", "no trusted local file"),
+        ("agents: [agent.yaml]\nrepeat: 0\ncases: [{name: a, prompt: x, expect: x}]", "repeat"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], content: str, says: str
+) -> None:
+    Path("cases.yaml").write_text(content)
+    printed = run(capsys, "--live", code=1)
+    assert says in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_file_that_is_missing_or_not_text_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "cases.yaml cannot be read" in run(capsys, code=1)
+    Path("cases.yaml").write_bytes(b"\xff\xfe\x00")
+    assert "is not UTF-8 text" in run(capsys, code=1)
+
+
+@pytest.mark.parametrize("options", [["--min", "2"], ["--repeat", "0"], ["--live", "--record"], []])
+def test_wrong_usage_ends_with_2(options: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", *(["cases.yaml"] if options else []), *options])
+    assert ended.value.code == 2

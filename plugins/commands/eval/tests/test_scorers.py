@@ -1,0 +1,191 @@
+"""Each scorer: what passes, what does not, and what cannot be a scorer at all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import sync
+from jackfield.cli.main import main
+from jackfield.errors import ConfigError, JackfieldError
+from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.plugins import PluginHost
+from jackfield.results import RunResult
+from jackfield.settings import Settings, load_settings
+from jackfield_eval import scorers
+from jackfield_eval.scorers import Answered, Score, scorer_of
+
+
+def scored(entry: dict[str, Any], text: str = "", calls: tuple[tuple[str, str], ...] = ()) -> Score:
+    called = [Message("assistant", "", function_call=FunctionCall(name=name, arguments=given)) for name, given in calls]
+    messages = (*called, Message("assistant", text))
+    result = RunResult(messages=messages, history=messages, usage=Usage(), stop_reason="finished")
+    return sync.run(scorer_of(entry).score(Answered("?", result, PluginHost(Settings()))))
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "passed"),
+    [
+        ({"exact": "Forty-two."}, "\n Forty-two. ", True),
+        ({"exact": "Forty-two."}, "forty-two.", False),
+        ({"exact": "STRASSE", "ignore_case": True}, "straße", True),
+        ({"contains": "two"}, "Forty-two", True),
+        ({"contains": ["forty", "two"]}, "Forty-two", False),
+        ({"contains": ["forty", "two"], "ignore_case": True}, "Forty-two", True),
+        ({"regex": r"\b4\d\b"}, "it is 42", True),
+        ({"regex": "^42$"}, "it is 42", False),
+        ({"json": {"a": 1}}, '```json\n{"a": 1, "b": 2}\n```', True),
+        ({"json": {"a": 1}, "match": "equal"}, '{"a": 1, "b": 2}', False),
+        ({"json": {"a": [{"b": 1}, 2]}}, '{"a": [{"b": 1, "c": 0}, 2]}', True),
+        ({"json": [1, 2]}, "[1, 2, 3]", False),
+        ({"json": {"a": True}}, '{"a": 1}', False),
+        ({"json": {"a": 1}}, "[]", False),
+        ({"json": 1}, "one", False),
+    ],
+)
+def test_of_a_text(entry: dict[str, Any], text: str, passed: bool) -> None:
+    score = scored(entry, text)
+    assert (score.passed, bool(score.why)) == (passed, not passed)
+
+
+def test_a_part_of_what_is_expected_is_a_part_of_the_score() -> None:
+    assert scored({"contains": ["a", "b", "c", "d"]}, "a b c").value == 0.75
+
+
+def test_a_difference_in_json_is_named_by_its_place() -> None:
+    assert (
+        scored({"json": {"a": [{"b": 1}]}}, '{"a": [{"b": 2}]}').why == "the JSON differs at $.a[0].b (2 instead of 1)"
+    )
+
+
+CALLS = (("look", '{"at": "x", "deep": 2}'), ("look", '{"at": "y"}'), ("write", "{}"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "passed"),
+    [
+        ({"tools": ["look", "look", "write"]}, True),
+        ({"tools": ["look", "write"]}, False),
+        ({"tools": []}, False),
+        ({"tools": ["look", "write"], "match": "in_order"}, True),
+        ({"tools": ["write", "look"], "match": "in_order"}, False),
+        ({"tools": ["write", "look"], "match": "any_order"}, True),
+        ({"tools": ["look", {"look": {"at": "x"}}], "match": "any_order"}, True),
+        ({"tools": [{"look": {"at": "x"}}, {"look": {"at": "x"}}], "match": "any_order"}, False),
+        ({"tools": [{"look": {"at": "x"}}, {"look": {"at": "y"}}, {"write": {}}]}, True),
+        ({"tools": [{"look": {"at": "y"}}, "look", "write"]}, False),
+    ],
+)
+def test_of_the_tools_that_were_called(entry: dict[str, Any], passed: bool) -> None:
+    assert scored(entry, calls=CALLS).passed is passed
+
+
+def test_no_tools_are_what_was_expected_and_broken_arguments_are_not() -> None:
+    assert scored({"tools": []}).passed
+    assert not scored({"tools": [{"look": {"at": "x"}}]}, calls=(("look", "{broken"),)).passed
+
+
+def test_an_expression_that_goes_back_and_forth_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scorers, "_REGEX_S", 0.01)
+    with pytest.raises(JackfieldError, match=r"takes more than 0.01 s for this answer"):
+        scored({"regex": r"^(a|aa)+$"}, "a" * 60 + "b")
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"contain": "x"}, "unknown scorer 'contain'; did you mean 'contains'?"),
+        ({}, "a scorer is written as in"),
+        ("contains", "a scorer is written as in"),
+        ({"exact": "x", "contains": "x"}, "two scorers in one entry: exact, contains"),
+        ({"exact": "x", "match": "equal"}, "unknown setting 'match'"),
+        ({"regex": "(unclosed"}, "this is not a regular expression"),
+        ({"regex": "x" * 2001}, "at most 2000"),
+        ({"contains": ""}, "expected"),
+        ({"tools": "look"}, "expected"),
+        ({"json": 1, "match": "nearly"}, "match"),
+    ],
+)
+def test_what_is_not_a_scorer_is_refused(entry: Any, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        scorer_of(entry)
+    assert says in str(caught.value)
+
+
+# --- Python functions ---
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose file names two local files, to which nobody has agreed."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "pyproject.toml").write_text('[tool.jackfield]\nlocal = ["ours.py", "broken.py"]\n')
+    (folder / "ours.py").write_text(
+        "import pathlib\npathlib.Path('was-run').touch()\n"
+        "def half(text, result): return 0.5\n"
+        "async def ends(text, result): return text.endswith('.') and result.stop_reason == 'finished'\n"
+        "def odd(text, result): return 'yes'\n"
+    )
+    (folder / "broken.py").write_text("1 / 0\n")
+    return folder
+
+
+def of_python(address: str, text: str = "Yes.", **options: Any) -> Score:
+    scorer = scorer_of({"python": address, **options})
+    host = PluginHost(load_settings())
+    scorer.check(None, host.settings)
+    message = Message("assistant", text)
+    result = RunResult(messages=(message,), history=(message,), usage=Usage(), stop_reason="finished")
+    return sync.run(scorer.score(Answered("?", result, host)))
+
+
+def test_a_function_runs_only_after_the_user_has_agreed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="you have not agreed to run it: jackfield trust"):
+        of_python("ours:half")
+    assert not (project / "was-run").exists()
+    assert main(["trust", "--yes"]) == 0
+    capsys.readouterr()
+    assert of_python("ours:half", at_least=0.5) == Score("python", 0.5, True)
+    assert of_python("ours:half").why == "ours:half gives 0.5, less than 1"
+    assert of_python("ours:ends").passed
+    assert not of_python("ours:ends", "No").passed
+    assert (project / "was-run").exists()
+    assert not [name for name in sys.modules if "ours" in name and "jackfield" not in name]
+
+
+def test_a_function_that_cannot_be_used_is_an_error_that_says_why(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["trust", "--yes"])
+    capsys.readouterr()
+    for address, says in (
+        ("ours:gone", "ours.py has no function 'gone'"),
+        ("os:system", "no trusted local file is named os.py"),
+        ("ours", "write module:function"),
+        ("../ours:half", "write module:function"),
+        ("broken:half", "cannot be run: ZeroDivisionError"),
+        ("ours:odd", "must give True, False or a number from 0 to 1, not 'yes'"),
+    ):
+        with pytest.raises(JackfieldError) as caught:
+            of_python(address)
+        assert says in str(caught.value)
+
+
+def test_a_file_that_has_changed_since_it_was_agreed_to_is_not_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["trust", "--yes"])
+    capsys.readouterr()
+    settings = load_settings()
+    (project / "ours.py").write_text("import pathlib\npathlib.Path('evil').touch()\ndef half(text, result): return 1\n")
+    with pytest.raises(ConfigError, match="has changed since"):
+        scorer_of({"python": "ours:half"}).check(None, settings)
+    with pytest.raises(ConfigError, match="you have not agreed"):
+        of_python("ours:half")
+    assert not (project / "evil").exists()
