@@ -256,5 +256,10 @@ def test_skills_of_a_project_count_after_the_user_has_agreed_to_it(
     (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.x" = "other"}\n')
     with pytest.raises(ConfigError, match="nobody has agreed"):
         of_project()
+    assert main(["trust", "--yes"]) == 0
+    (project / ".agents/skills").rename(tmp_path / "elsewhere")
+    (project / ".agents/skills").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="leads out of the project through a link"):
+        of_project()
     named = {"name": "skills", "folders": [".agents/skills"]}
     assert FnCallAgent([named], ScriptedModel([]), host=PluginHost()).function_map.keys() == {"skill"}

@@ -24,7 +24,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as a model is told of it.
+    """A skill as a model first sees it.
 
     Attributes:
         name: As in its file, which is also the name of its folder.

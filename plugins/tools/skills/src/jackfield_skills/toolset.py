@@ -38,7 +38,7 @@ class SkillsConfig(Config):
 
 
 class Skills(Toolset):
-    """Skills of folders, of which a model is told the name and the description, and reads the rest by a tool.
+    """Skills of folders: a model sees the name and the description of each, and reads the rest by a tool.
 
     The folders are looked at when an agent is made; the text of a skill is read when the model asks for it.
     """
@@ -86,7 +86,10 @@ def _of_project(host: PluginHost) -> Path:
             f"skills: those of {project.path.parent} do not count, because nobody has agreed to the project. Look at "
             f"them, and decide: jackfield trust. Or name the folder: folders: [{PROJECT_FOLDER.as_posix()}]"
         )
-    return project.path.parent / PROJECT_FOLDER
+    folder = project.path.parent / PROJECT_FOLDER
+    if project.path.parent.resolve() not in folder.resolve().parents:
+        raise ConfigError(f"skills: {folder} leads out of the project through a link: name the folder that is meant")
+    return folder
 
 
 def _skills_in(folder: Path) -> Iterator[Skill]:
