@@ -82,6 +82,12 @@ def interpreter() -> Iterator[Interpreter]:
     shared.close()
 
 
+@pytest.fixture(scope="session")
+def new_interpreter() -> Callable[..., Interpreter]:
+    """`Interpreter`, for fixtures that close what they make."""
+    return Interpreter
+
+
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Interpreter]:
     """An interpreter that gives a call little time."""
