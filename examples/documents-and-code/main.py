@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from jackfield import JackfieldError, create_agent, sync
+from jackfield.errors import SandboxError
 from jackfield.events import PluginEvent, RunFinished
+from jackfield.plugins import default_host
 from jackfield.results import sources_in
+from jackfield.sandboxes import AUTO, NONE, ProgramSandbox, choose_sandbox
 from jackfield_terminal.render import Renderer
 
 DOCUMENTS = Path(__file__).parent / "documents"
@@ -81,6 +84,15 @@ def _openai_model(base_url: str | None) -> tuple[str, str]:
     )
 
 
+def choose_where_code_runs() -> tuple[str, str]:
+    """The setting `sandbox`, and what it means: the best sandbox of this machine, or none."""
+    try:
+        sandbox = choose_sandbox(AUTO, ProgramSandbox, host=default_host())
+    except SandboxError as error:
+        return NONE, f"none: {error}"
+    return AUTO, sandbox.protection().layer
+
+
 def main() -> int:
     """Run the job and print it as it happens."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -89,15 +101,17 @@ def main() -> int:
     options = parser.parse_args()
     choice = choose_model(options.model, options.base_url)
     print(f"Model:     {choice.label} ({choice.reason})")
+    sandbox, reason = choose_where_code_runs()
+    print(f"Sandbox:   {reason}")
     print("Documents: " + ", ".join(Path(file).name for file in FILES))
     question = f"{QUESTION}\n{INSTRUCTION}" if choice.offline else QUESTION
     print(f"Question:  {question}\n")
     agent = create_agent(
         "assistant",
         llm=choice.llm,
-        # Nobody sits beside this example to say yes to each call, so it says so itself. The code that runs is a
-        # multiplication of two numbers; for a question of anybody's, leave `approval` out and pass `approve=`.
-        function_list=[{"name": "code_interpreter", "approval": "never"}],
+        # Without a sandbox each call needs approval, and nobody sits beside this example to give it. The code that runs is
+        # a multiplication of two numbers; for a question of anybody's, leave `approval` out and pass `approve=`.
+        function_list=[{"name": "code_interpreter", "sandbox": sandbox, "approval": "never"}],
         files=FILES,
         name="demo",
         # Less than the documents have, so that what fits the question must be searched for.
