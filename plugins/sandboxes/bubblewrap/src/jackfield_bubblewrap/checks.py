@@ -8,19 +8,15 @@ from jackfield_bubblewrap.bubblewrap import Bubblewrap
 from jackfield_bubblewrap.landlock import LandlockSandbox
 
 
-def problems_of_bubblewrap() -> list[str]:
-    """Why bubblewrap cannot be used here, or what it leaves open."""
-    return _problems(Bubblewrap())
+def problems() -> list[str]:
+    """Why neither of the two can be used here; one is enough."""
+    found = [_problem(sandbox) for sandbox in (Bubblewrap(), LandlockSandbox())]
+    return found if all(found) else []
 
 
-def problems_of_landlock() -> list[str]:
-    """Why Landlock cannot be used here."""
-    return _problems(LandlockSandbox())
-
-
-def _problems(sandbox: Sandbox) -> list[str]:
+def _problem(sandbox: Sandbox) -> str:
     try:
         sandbox.protection()
     except SandboxError as error:
-        return [str(error)]
-    return []
+        return str(error)
+    return ""

@@ -16,14 +16,13 @@ def sandboxes() -> list[SandboxSpec]:
             target="jackfield_bubblewrap.bubblewrap:Bubblewrap",
             config="jackfield_bubblewrap.config:BubblewrapConfig",
             summary="Programs in namespaces of their own: only their folders can be written, and there is no network.",
-            check="jackfield_bubblewrap.checks:problems_of_bubblewrap",
+            check="jackfield_bubblewrap.checks:problems",
             effects=EFFECTS,
         ),
         SandboxSpec(
             name="landlock",
             target="jackfield_bubblewrap.landlock:LandlockSandbox",
             summary="Programs kept from files by the kernel alone, and from the rest where it has user namespaces.",
-            check="jackfield_bubblewrap.checks:problems_of_landlock",
             effects=EFFECTS,
         ),
     ]
