@@ -56,6 +56,7 @@ MODULES = (
     "jackfield.processors",
     "jackfield.tools",
     "jackfield.retrieval",
+    "jackfield.sandboxes",
     "jackfield.runs",
     "jackfield.messages",
     "jackfield.events",

@@ -445,13 +445,43 @@ print(model.requests[1].messages[-1].content)
 """,
         "<tool_response>\n42\n</tool_response>",
     ),
+    "jackfield-bubblewrap": Job(
+        """
+import asyncio, sys, tempfile
+from jackfield.errors import SandboxError
+from jackfield.plugins import default_host
+from jackfield.sandboxes import Program, ProgramSandbox, choose_sandbox
+
+try:
+    sandbox = choose_sandbox("auto", ProgramSandbox, host=default_host())
+except SandboxError as error:
+    print("nothing was reached:", error)
+else:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as secret:
+        code = "import sys; open(sys.argv[1])"
+        program = Program(argv=(sys.executable, "-I", "-S", "-c", code, secret.name), work_dir=folder)
+        done = asyncio.run(sandbox.run(program))
+        print("nothing was reached" if b"Error" in done.stderr else "it was reached")
+""",
+        "nothing was reached",
+    ),
+    "jackfield-confine": Job(
+        """
+import subprocess
+from jackfield.sandboxes import Limits
+from jackfield_confine.guarding import guarded
+command = guarded(["sh", "-c", "ulimit -f; exit 3"], limits=Limits(file_bytes=1 << 20))
+print(subprocess.run(command).returncode)
+""",
+        "3",
+    ),
     "jackfield-code-interpreter": Job(
         """
 import asyncio
 from jackfield.plugins import default_host
 
 async def main():
-    tool = default_host().load("tool", "code_interpreter")()
+    tool = default_host().load("tool", "code_interpreter")({"sandbox": "none"})
     try:
         await tool.call({"code": "x = 41"})
         print((await tool.call({"code": "print(x + 1)"})).content)
