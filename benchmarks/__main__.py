@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 
-from benchmarks import agents_together, calls, documents, folder, knowledge, many, search, server, start
+from benchmarks import agents_together, calls, documents, folder, knowledge, many, sandbox, search, server, start
 from benchmarks.measure import Row
 
 
@@ -34,6 +34,7 @@ def main() -> None:
             "folder": folder.reading_a_folder,
             "index": knowledge.kept_index,
             "search": search.by_words,
+            "sandbox": sandbox.sandboxes,
         }
         wanted = options.only.split(",") if options.only else list(rows)
         print(f"{'figure':44} {'ours':>16}  {'beside':34} {'ratio':>6}  target")
