@@ -352,6 +352,10 @@ class View(Environment):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.symlink_to(there)
         self._write_scripts(distribution)
+        for path in distribution.files or ():
+            there = Path(str(distribution.locate_file(path)))
+            if ".." in path.parts and path.parent.name == "bin" and there.read_bytes()[:2] != b"#!":
+                self.script(path.name).symlink_to(there)  # a program in machine code, as monty's
 
     def _write_scripts(self, distribution: metadata.Distribution) -> None:
         for entry in distribution.entry_points:

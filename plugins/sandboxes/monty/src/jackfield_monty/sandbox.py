@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
+import signal
+import threading
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import SandboxError
 from jackfield.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, Protection
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 _UNLIMITED = Limits()
 _DEEPEST = 100
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has the second only, which ends at once there
+_END_S = 5.0  # for a process that was killed to be waited for
 _MOST_ERROR = 4000  # characters: an error shows the line, which may be all of the code
 _HOW_TO_INSTALL = "Try: pip install --upgrade --force-reinstall pydantic-monty"
 _PLAIN = (bool, int, float, str, bytes, datetime.date, datetime.time, datetime.timedelta, type(None))
@@ -62,17 +68,22 @@ class MontySandbox(CodeSandbox):
         client = _client()
         if len(code) > self.config.max_code_chars:
             return CodeResult(error=f"the code has more than {self.config.max_code_chars:,} characters: send less")
-        printed = _Printed(self.config.max_output_chars)
+        run = _Run(client, code, dict(values or {}), _limits(limits), self.config.max_output_chars)
+        # Monty's own way of waiting asynchronously ends one process of five, after all is done, with SIGABRT.
+        task = asyncio.ensure_future(sync.in_worker(run.work))
+        task.add_done_callback(lambda one: one.cancelled() or one.exception())  # if it is given up, nobody asks for it
         try:
-            async with asyncio.timeout(limits.wall_s) as printed.scope:
-                value = await _run(client, code, dict(values or {}), limits, printed)
-            return CodeResult(_plain(value), printed.text)
-        except TimeoutError:
-            problem = (
-                f"the code was ended: it printed more than {self.config.max_output_chars:,} characters"
-                if printed.is_full
-                else f"TimeoutError: the code was ended after {limits.wall_s:g} s"
-            )
+            done, _ = await asyncio.wait([task], timeout=limits.wall_s)
+        finally:
+            run.end()
+            await asyncio.wait([task], timeout=_END_S)
+        if not done:
+            return CodeResult(None, run.printed, f"TimeoutError: the code was ended after {limits.wall_s:g} s")
+        return self._result(client, run, task)
+
+    def _result(self, client: Any, run: _Run, task: asyncio.Future[object]) -> CodeResult:
+        try:
+            return CodeResult(_plain(task.result()), run.printed)
         except (client.MontyRuntimeError, client.MontySyntaxError) as error:
             problem = _shortened(error.display())
         except client.MontyConversionError as error:
@@ -81,17 +92,9 @@ class MontySandbox(CodeSandbox):
             problem = f"the code ended the interpreter: {error}"
         except (_TooDeepError, RecursionError) as error:
             problem = f"the value cannot be given back: {error}"
-        return CodeResult(None, printed.text, problem)
-
-
-async def _run(client: Any, code: str, values: dict[str, object], limits: Limits, printed: _Printed) -> object:
-    async with AsyncExitStack() as stack:
-        try:
-            pool = await stack.enter_async_context(client.AsyncMonty(min_processes=0, max_processes=1))
-            session = await stack.enter_async_context(pool.checkout(limits=_limits(limits)))
-        except (OSError, RuntimeError, client.MontyError) as error:
-            raise SandboxError(f"monty does not start: {error}. {_HOW_TO_INSTALL}") from error
-        return await session.feed_run(code, inputs=values, print_callback=printed)
+        if run.is_full:
+            problem = f"the code was ended: it printed more than {self.config.max_output_chars:,} characters"
+        return CodeResult(None, run.printed, problem)
 
 
 def _limits(limits: Limits) -> ResourceLimits:
@@ -103,32 +106,65 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_ERROR else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
-class _Printed:
-    """What code prints, in order; the scope of the run is left once it is too much."""
+class _Run:
+    """One piece of code in one process, which any thread may end."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(
+        self, client: Any, code: str, values: dict[str, object], limits: ResourceLimits, most_chars: int
+    ) -> None:
         self.is_full = False
-        self.scope: asyncio.Timeout | None = None
+        self._client = client
+        self._code = code
+        self._values = values
+        self._limits = limits
         self._pieces: list[str] = []
-        self._room = most
-        self._loop = asyncio.get_running_loop()
+        self._room = most_chars
+        self._lock = threading.Lock()
+        self._process: int | None = None
+        self._is_ended = False
 
     @property
-    def text(self) -> str:
-        """All of it, as far as it is kept."""
+    def printed(self) -> str:
+        """What the code has printed, as far as it is kept."""
         return "".join(self._pieces)
 
-    def __call__(self, _stream: str, text: str) -> None:
-        """Take a piece; from whichever thread it comes."""
+    def work(self) -> object:
+        """Run the code, and wait for its value.
+
+        Raises:
+            SandboxError: Monty does not start.
+            MontyError: As Monty raises it.
+        """
+        with ExitStack() as stack:
+            try:
+                pool = stack.enter_context(self._client.Monty(min_processes=0, max_processes=1))
+                session = stack.enter_context(pool.checkout(limits=self._limits))
+            except (OSError, RuntimeError, self._client.MontyError) as error:
+                raise SandboxError(f"monty does not start: {error}. {_HOW_TO_INSTALL}") from error
+            with self._lock:
+                if self._is_ended:
+                    return None  # nobody waits for it
+                self._process = session.worker_pid
+            try:
+                return session.feed_run(self._code, inputs=self._values, print_callback=self._print)
+            finally:
+                with self._lock:  # from here on its number may become another process's
+                    self._process = None
+
+    def end(self) -> None:
+        """End the code if it still runs."""
+        with self._lock:
+            self._is_ended = True
+            if self._process is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self._process, _KILL)
+
+    def _print(self, _stream: str, text: str) -> None:
         self._pieces.append(text[: self._room])
         self._room -= len(self._pieces[-1])
         if len(text) > len(self._pieces[-1]) and not self.is_full:
             self.is_full = True
-            self._loop.call_soon_threadsafe(self._leave)
-
-    def _leave(self) -> None:
-        if self.scope is not None:
-            self.scope.reschedule(self._loop.time())
+            self.end()
 
 
 class _TooDeepError(Exception):
