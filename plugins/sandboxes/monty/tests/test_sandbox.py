@@ -145,15 +145,15 @@ def test_cancelling_leaves_no_process() -> None:
         time.sleep(0.01)
 
 
-def children() -> set[str]:
-    """The processes of Monty that this one has started, those that have ended and were not waited for included."""
+def children(parent: int | None = None) -> set[str]:
+    """The processes of Monty that one has started, those that have ended and were not waited for included."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, _, rest = stat.read_text().rpartition(")")
         except OSError:  # it has ended
             continue
-        if "(monty" in name and rest.split()[1] == str(os.getpid()):
+        if "(monty" in name and rest.split()[1] == str(parent or os.getpid()):
             found.add(stat.parent.name)
     return found
 
@@ -164,6 +164,19 @@ def test_a_program_that_has_used_it_ends_as_it_should() -> None:
     for _ in range(3):  # with Monty's asynchronous client, every fifth one ended with SIGABRT
         done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
         assert (done.stdout, done.stderr, done.returncode) == ("42\n", "", 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_code_whose_host_was_killed_ends_with_its_time() -> None:
+    code = "import asyncio\nfrom jackfield.sandboxes import Limits\nfrom jackfield_monty.sandbox import MontySandbox\n"
+    code += "asyncio.run(MontySandbox().run_code('while True: pass', limits=Limits(cpu_s=2)))"
+    with subprocess.Popen([sys.executable, "-I", "-c", code]) as host:
+        while not (found := children(host.pid)):
+            time.sleep(0.01)
+        host.kill()
+    for number in found:
+        while Path(f"/proc/{number}/exe").exists():  # whoever adopts it need not wait for it
+            time.sleep(0.01)
 
 
 def test_without_monty_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

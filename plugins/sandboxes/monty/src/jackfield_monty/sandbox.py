@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _UNLIMITED = Limits()
 _DEEPEST = 100
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has the second only, which ends at once there
+_LONGEST_S = 3600.0
 _END_S = 5.0  # for a process that was killed to be waited for
 _MOST_ERROR = 4000  # characters: an error shows the line, which may be all of the code
 _HOW_TO_INSTALL = "Try: pip install --upgrade --force-reinstall pydantic-monty"
@@ -98,7 +99,10 @@ class MontySandbox(CodeSandbox):
 
 
 def _limits(limits: Limits) -> ResourceLimits:
-    return {"max_memory": limits.memory_bytes, "max_feed_duration_secs": limits.cpu_s}
+    # Monty counts time itself, too: nobody else ends the code if this process is killed. A second more than here, where
+    # the error is in better words.
+    seconds = [_LONGEST_S, *([limits.cpu_s] if limits.cpu_s else []), *([limits.wall_s + 1] if limits.wall_s else [])]
+    return {"max_memory": limits.memory_bytes, "max_feed_duration_secs": min(seconds)}
 
 
 def _shortened(text: str) -> str:
