@@ -113,6 +113,16 @@ def test_without_one_there_is_a_warning_once(caplog: pytest.LogCaptureFixture) -
     assert "your own rights" in record.getMessage()
 
 
+def test_one_that_leaves_something_open_is_used_with_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
+    _choosing._warn.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="jackfield"):
+        for _ in range(2):
+            choose_sandbox("auto", ProgramSandbox, host=host(Strong))  # type: ignore[type-abstract]
+        choose_sandbox("auto", CodeSandbox, host=host(Calculates))  # type: ignore[type-abstract]
+    (record,) = [one for one in caplog.records if "sandbox" in one.getMessage()]
+    assert "leaves something open on this machine: strong: the code cannot reach files" in record.getMessage()
+
+
 def test_what_a_sandbox_protects_from_is_one_sentence() -> None:
     said = str(Protection("jail", frozenset({"files", "network", "cpu", "memory", "file_size"})))
     assert said == (

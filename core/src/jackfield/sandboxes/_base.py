@@ -16,7 +16,7 @@ Risk = Literal["files", "network", "processes", "memory", "cpu", "process_count"
 
 RISKS: tuple[Risk, ...] = get_args(Risk)
 
-_PREVENTED: Mapping[Risk, str] = {
+PREVENTED: Mapping[Risk, str] = {
     "files": "reach files other than its own",
     "network": "use the network",
     "processes": "see or signal other processes",
@@ -97,8 +97,8 @@ class Protection:
     def __str__(self) -> str:
         """One sentence for people."""
         facts = [
-            ("the code cannot {}", _PREVENTED, True, "or"),
-            ("it can {}", _PREVENTED, False, "and"),
+            ("the code cannot {}", PREVENTED, True, "or"),
+            ("it can {}", PREVENTED, False, "and"),
             ("limited: {}", _LIMITED, True, "and"),
             ("not limited: {}", _LIMITED, False, "and"),
         ]

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 
 from jackfield.errors import JackfieldError, SandboxError
 from jackfield.plugins import PluginHost, SandboxSpec
-from jackfield.sandboxes._base import CodeSandbox, ProgramSandbox, Sandbox
+from jackfield.sandboxes._base import PREVENTED, CodeSandbox, ProgramSandbox, Sandbox
 
 S = TypeVar("S", bound=Sandbox)
 
-AUTO, NONE = "auto", "none"
+AUTO = "auto"
+"""The setting for the best sandbox that works on this machine."""
+NONE = "none"
+"""The setting for running without a sandbox."""
 
 _WARNING = (
     "sandbox='none': code that a model wrote runs with your own rights. It can read and change your files, find your "
@@ -28,26 +31,27 @@ def choose_sandbox(
     """The sandbox of a setting. It is tried, which may block for a second: call it in a worker thread.
 
     Args:
-        name: `auto` for the installed one that protects from most; the name of one; `none` for none, which is
-            logged once per process.
+        name: `auto` for the installed one that protects from most; the name of one; or `none`.
         ability: What it must be able to do: `ProgramSandbox` or `CodeSandbox`.
         settings: Those of the named one; `auto` leaves each one's defaults.
 
     Returns:
-        A sandbox that works on this machine; None for `none`.
+        A sandbox that works on this machine; None for `none`. One that leaves files, network or processes open is
+        logged once per process, and so is `none`.
 
     Raises:
         SandboxError: None works; the message says why, and how to do without.
         PluginError: The named one is not installed or cannot be loaded.
     """
     if name == NONE:
-        _warn()
+        _warn(_WARNING)
         return None
-    if name != AUTO:
-        made = _made(host, host.find("sandbox", name), settings or {}, ability)
-        made.protection()
-        return made
-    return _best(ability, host)
+    named = name != AUTO
+    made = _made(host, host.find("sandbox", name), settings or {}, ability) if named else _best(ability, host)
+    protection = made.protection()
+    if not PREVENTED.keys() <= protection.covers:
+        _warn(f"sandbox={name!r} leaves something open on this machine: {protection}")
+    return made
 
 
 def _best(ability: type[S], host: PluginHost) -> S:
@@ -80,5 +84,5 @@ def _made(host: PluginHost, row: Any, settings: Mapping[str, object], ability: t
 
 
 @cache  # once in a process is enough
-def _warn() -> None:
-    _log.warning(_WARNING)
+def _warn(text: str) -> None:
+    _log.warning(text)
