@@ -32,7 +32,7 @@ def program_of_system(name: str) -> str:
     """The path of a program that is seen in a sandbox, too.
 
     Raises:
-        SandboxError: It is not there.
+        SandboxError: It is not installed.
     """
     from shutil import which
 

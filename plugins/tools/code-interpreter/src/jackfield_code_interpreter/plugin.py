@@ -38,7 +38,7 @@ EXECUTOR_DESCRIPTION = {
 # The tool ends its calls itself, after `timeout` seconds of its settings; this must only be longer than any of those.
 TIMEOUT_S = 4000.0
 
-# Code can do whatever its user can, until a sandbox keeps it from it.
+# What code can do at most: with settings that open its sandbox, or without one.
 EFFECTS = frozenset({"files", "network", "processes"})
 
 

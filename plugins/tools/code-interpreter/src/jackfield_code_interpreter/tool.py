@@ -100,7 +100,7 @@ class CodeInterpreter(BaseTool):
         return super().parse_arguments(params)
 
     async def aclose(self) -> None:
-        """End the tool's own kernel and those that wait; the next call starts anew. A run closes its kernel itself."""
+        """End the tool's own kernel and those that wait; the next call starts new ones. A run closes its own."""
         (session, self._own), (warm, self._warm) = (self._own, None), (self._warm, None)
         if session is not None:
             await session.aclose()
