@@ -14,7 +14,7 @@ import pytest
 
 from jackfield import BaseTool, FnCallAgent, Message, sync, tool
 from jackfield.errors import ToolServiceError
-from jackfield.eventjson import event_to_json
+from jackfield.eventjson import event_from_json, event_to_json
 from jackfield.events import RunFinished, ToolFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
@@ -476,3 +476,125 @@ def test_an_async_tool_that_is_stopped_is_not_reported_as_running() -> None:
 
     done = finish(wait)
     assert (done.error, dict(done.metadata)) == ("ToolTimeoutError", {})
+
+
+# --- what a tool does to what is around it, and odd values ---
+
+
+@pytest.mark.parametrize("how", ["stop", "close"])
+def test_a_tool_that_stops_or_closes_the_event_loop_ends_nothing_of_others(how: str) -> None:
+    @tool
+    async def end() -> str:
+        """End the loop."""
+        getattr(asyncio.get_running_loop(), how)()
+        return "ended"
+
+    model = ScriptedModel([calls(("end", {})), answer("done")])
+    assert FnCallAgent([end], model).ask("go").text == "done"
+    assert FnCallAgent([], ScriptedModel([answer("fine")])).ask("go").text == "fine"
+
+
+def test_a_tool_that_changes_its_arguments_changes_no_other_call_and_no_history() -> None:
+    class Eats(BaseTool):
+        name, description = "eat", "Eats."
+        parameters = {"type": "object", "properties": {"crumbs": {"type": "array"}}}  # noqa: RUF012 - of the contract
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            eaten = len(params["crumbs"])
+            params["crumbs"].clear()
+            params["more"] = context
+            return str(eaten)
+
+    wanted = ("eat", {"crumbs": [1, 2, 3]})
+    model = ScriptedModel([calls(wanted, wanted), calls(wanted), answer("done")])
+    result = FnCallAgent([Eats()], model).ask("go")
+    assert [m.content for m in result.messages if m.role == "function"] == ["3", "3", "3"]
+    written = [json.loads(m.function_call.arguments) for m in result.messages if m.function_call]
+    assert written == [{"crumbs": [1, 2, 3]}] * 3
+
+
+ODD_ARGUMENTS = {
+    "NaN": '{"value": NaN}',
+    "infinity": '{"value": -Infinity}',
+    "too large a number": '{"value": 1e999}',
+    "too many digits": '{"value": ' + "9" * 5000 + "}",
+    "nested deeply": '{"value": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    "nested deeply and cut off": '{"value": ' + "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("arguments", ODD_ARGUMENTS.values(), ids=ODD_ARGUMENTS)
+def test_arguments_that_no_json_has_are_refused_before_the_tool_is_called(arguments: str) -> None:
+    @tool
+    def take(value: Any) -> str:
+        """Take anything."""
+        raise AssertionError("it is called")
+
+    executor = ToolExecutor({"take": take})
+    planned = PlannedCall(0, "c0", FunctionCall("take", arguments))
+    done = asyncio.run(executor.finish(planned, ToolContext()))
+    assert done.error == "ToolArgumentError"
+    assert len(done.message.get_text_content()) < 500
+
+
+def test_ten_megabytes_of_arguments_reach_the_tool_or_are_refused_in_few_words() -> None:
+    @tool
+    def measure(text: str = "", number: int = 0) -> int:
+        """Measure."""
+        return len(text) + number
+
+    executor = ToolExecutor({"measure": measure})
+    texts = []
+    for name in ("text", "number"):
+        call = FunctionCall("measure", json.dumps({name: "x" * 10_000_000}))
+        done = asyncio.run(executor.finish(PlannedCall(0, "c0", call), ToolContext()))
+        texts.append((done.error, done.message.get_text_content()))
+    assert texts[0] == ("", "10000000")
+    assert texts[1][0] == "ToolArgumentError"
+    assert len(texts[1][1]) < 500
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (float("nan"), '"NaN"'),
+        ([1.5, float("inf")], '[\n    1.5,\n    "Infinity"\n]'),
+        ({"a": -float("inf"), "b": "NaN is a text"}, '{\n    "a": "-Infinity",\n    "b": "NaN is a text"\n}'),
+    ],
+)
+def test_a_result_with_numbers_that_json_does_not_have_is_json(value: Any, text: str) -> None:
+    @tool
+    def give() -> Any:
+        """Give."""
+        return value
+
+    assert finish(give).message.content == text
+
+
+def test_a_result_that_is_nested_too_deeply_or_holds_itself_is_a_failure() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    circle: list[Any] = []
+    circle.append(circle)
+    for value in (deep, circle):
+
+        @tool
+        def give() -> Any:
+            """Give."""
+            return value  # noqa: B023 - called at once
+
+        assert finish(give).error in ("RecursionError", "ValueError")
+
+
+def test_the_whole_error_is_in_the_event_and_not_in_what_the_model_reads() -> None:
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise KeyError("no such key")
+
+    done = finish(fail)
+    assert "Traceback" not in done.message.get_text_content()
+    assert done.metadata["traceback"].startswith("Traceback (most recent call last)")
+    assert 'raise KeyError("no such key")' in done.metadata["traceback"]
+    assert event_from_json(json.loads(json.dumps(event_to_json(done)))) == done

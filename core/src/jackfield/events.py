@@ -194,7 +194,8 @@ class ToolFinished:
         seconds: How long it took.
         error: The kind of failure, '' when there was none; the message's text tells the model.
         metadata: What the tool reports to people but not to the model (which sandbox ran the code …). Of a call whose
-            time is over and that could not be stopped, `still_running` is True.
+            time is over and that could not be stopped, `still_running` is True. Of an error that was not written for
+            the model, `traceback` has all of it.
     """
 
     index: int

@@ -25,9 +25,11 @@ def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
         return output, metadata
     if isinstance(output, list) and all(isinstance(item, ContentItem) for item in output):
         return output, metadata
-    if output is None or isinstance(output, bool | int | float):
-        return json.dumps(output), metadata
-    return json.dumps(_plain(output), indent=4, ensure_ascii=False, default=_plain), metadata
+    indent = None if output is None or isinstance(output, bool | int | float) else 4
+    text = json.dumps(_plain(output), indent=indent, ensure_ascii=False, default=_plain)
+    if "NaN" in text or "Infinity" in text:  # JSON has no such numbers; perhaps they are only in a text
+        text = json.dumps(json.loads(text, parse_constant=str), indent=indent, ensure_ascii=False)
+    return text, metadata
 
 
 async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
@@ -40,7 +42,7 @@ async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
 
 def _plain(value: object) -> object:
     """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
-    if isinstance(value, dict | list | tuple):
+    if isinstance(value, dict | list | tuple | bool | int | float | None):
         return value
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)

@@ -25,7 +25,7 @@ from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, is_within, writable
-from jackfield.tools._failures import describe_failure, name_of, shown, text_of
+from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
 from jackfield.tools._foreign import Escaped, apart, in_worker, output_of, said
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._safety import Safety
@@ -273,13 +273,16 @@ class ToolExecutor:
         """The result of a call that failed."""
         name = planned.call.name
         error = problem.error if isinstance(problem, Escaped) else problem
+        metadata: dict[str, Any] = {}
         if isinstance(error, ToolServiceError):
             text = text_of(error) or name_of(error)
+            if isinstance(error, ToolTimeoutError) and error.still_running:
+                metadata = dict(STILL_RUNNING)
         else:
             _log.warning("tool %s failed", name, exc_info=error)
             text = describe_failure(name, error)
+            metadata = {"traceback": traceback_of(error)}
         message = self._message(planned, text)
-        metadata = dict(STILL_RUNNING) if isinstance(error, ToolTimeoutError) and error.still_running else {}
         return ToolFinished(planned.index, planned.call_id, message, seconds, name_of(error), metadata)
 
     def _message(self, planned: PlannedCall, content: Content) -> Message:

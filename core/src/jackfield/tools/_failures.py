@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import traceback
 
 from jackfield.errors import BrokenPluginError, ToolServiceError
 
 _PATH = re.compile(r"(?:/[\w.+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
 _MAX_CHARS = 500
+_MAX_TRACEBACK_CHARS = 10_000
 
 
 def describe_failure(name: str, error: BaseException) -> str:
@@ -27,6 +29,14 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error.message if isinstance(error, ToolServiceError) and error.message else error)
     except BaseException:  # noqa: BLE001 - the exception is foreign, its methods are, too, and may end no run either
+        return ""
+
+
+def traceback_of(error: BaseException) -> str:
+    """An exception as Python prints it, for people; its end, if it is very long, and '' if even asking for it fails."""
+    try:
+        return "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARS:]
+    except BaseException:  # noqa: BLE001 - as above
         return ""
 
 
