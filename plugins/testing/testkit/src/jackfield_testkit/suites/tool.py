@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import inspect
 import json
 import re
@@ -261,6 +262,14 @@ class ToolSuite(Suite):
                 _text_of(output)
         self._still_works(bench)
 
+    def test_a_megabyte_in_an_argument_gives_a_result_or_an_error_for_the_model(self, bench: Bench) -> None:
+        for arguments in _with_texts(bench.tool, self._first_example()[0], ["x" * 1_000_000]):
+            _, error = bench.attempt(arguments)
+            assert error is None or isinstance(error, ToolServiceError), (
+                f"a megabyte ends in {type(error).__name__}: say in a ToolServiceError how much it takes"
+            )
+        self._still_works(bench)
+
     def test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path(self, bench: Bench) -> None:
         arguments = self._first_example()[0]
         tried = [*self.failures, *_unfit(bench.tool, arguments), *_with_texts(bench.tool, arguments, ODD_TEXTS)]
@@ -295,6 +304,19 @@ class ToolSuite(Suite):
                 bench.call(arguments)
             assert [effect.what for effect in effects.outside if effect.kind == "files"] == []
         assert bench.written() == before
+
+    def test_what_may_be_cached_is_the_same_for_everybody_and_later(self, bench: Bench) -> None:
+        tool = bench.tool
+        tool.load()
+        if not tool.safety().cacheable:
+            pytest.skip("it does not say that its results may be kept")
+        for arguments, _ in self.examples:
+            contents = []
+            for who, files in (("Anna", bench.files), ("Bob", ())):
+                context = dataclasses.replace(bench.context(), deps=who, files=files, messages=(Message("user", who),))
+                output = sync.run(output_of(tool, dict(arguments), context))
+                contents.append(output.content if isinstance(output, ToolResult) else output)
+            assert contents[0] == contents[1], "do not say `cacheable`: a result depends on who asks, or when"
 
     def test_a_name_from_a_model_does_not_lead_out_of_the_workspace(self, bench: Bench) -> None:
         canary = bench.folder / "canary.txt"

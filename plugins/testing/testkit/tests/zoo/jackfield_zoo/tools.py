@@ -236,6 +236,26 @@ class Boasts(Honest):
     effects: ClassVar = frozenset({"network"})
 
 
+class Keeps(Honest):
+    cacheable = True
+    stated: ClassVar = {"cacheable": True}
+
+
+class CountsCalls(Keeps):
+    calls = 0
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        self.calls += 1
+        return f"{len(text)} characters, call {self.calls}"
+
+
+class NeedsShortTexts(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        if len(text) > 100_000:
+            raise MemoryError
+        return super().answer(text, context)
+
+
 class ReadsAndWrites(Honest):
     read_only = True
 
