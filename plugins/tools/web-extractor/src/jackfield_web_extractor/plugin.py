@@ -30,5 +30,7 @@ def tools() -> list[ToolSpec]:
             config="jackfield_web_extractor.tool:WebExtractorConfig",
             effects=frozenset({"network"}),
             read_only=True,
+            idempotent=True,
+            cacheable=True,
         )
     ]

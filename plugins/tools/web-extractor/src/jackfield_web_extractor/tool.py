@@ -50,6 +50,8 @@ class WebExtractor(BaseTool):
     description = tools()[0].description
     parameters = tools()[0].parameters
     read_only = True
+    idempotent = True
+    cacheable = True
 
     config_class = WebExtractorConfig
     config: WebExtractorConfig
