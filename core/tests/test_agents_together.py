@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, Message, create_agent, tool
-from jackfield.agents import CancelToken, Handoff, load_agent_config
+from jackfield.agents import CancelToken, Event, Handoff, Run, load_agent_config
 from jackfield.errors import ConfigError, ModelRequestError
 from jackfield.eventjson import run_event_from_json, run_event_to_json
 from jackfield.events import (
@@ -24,7 +25,7 @@ from jackfield.events import (
     ToolStarted,
     TurnStarted,
 )
-from jackfield.messages import FUNCTION, FunctionCall, Usage
+from jackfield.messages import FUNCTION, FunctionCall, Usage, with_system_text
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.testing import Script, ScriptedModel, answer, calls
@@ -360,6 +361,18 @@ def test_the_other_agent_sees_of_the_history_what_it_should(history: Any, seen: 
     result = agent.ask(before)
     assert [message.role for message in asked(target)[0].messages] == ["system", *seen]
     assert len(result.history) == 6
+
+
+def test_what_a_kind_adds_for_its_own_model_stays_with_it() -> None:
+    class Informed(FnCallAgent):
+        def _events(self, run: Run) -> AsyncIterator[Event]:
+            return super()._events(replace(run, messages=with_system_text(run.messages, "Mine alone.", first=False)))
+
+    target = helper([answer("Hello.")])
+    agent = Informed(llm=ScriptedModel([hands_over()]), system_message="You are boss.", name="boss", handoffs=[target])
+    agent.ask([Message("system", "Be brief."), Message("user", "go")])
+    assert asked(agent)[0].messages[0].get_text_content() == "You are boss.\n\nBe brief.\n\nMine alone."
+    assert asked(target)[0].messages[0].get_text_content() == "You are helper.\n\nBe brief."
 
 
 def test_limits_are_those_of_the_run_whoever_has_the_conversation() -> None:

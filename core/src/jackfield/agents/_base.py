@@ -28,6 +28,7 @@ from jackfield.messages import (
     as_messages,
     want_dicts,
     with_system_text,
+    without_system_text,
 )
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
@@ -216,13 +217,13 @@ class Agent:
         """
         self._check_run_options(options)
         form = None if output is None else form_of(output)
-        history, put_into = await self._begin(messages, run_id)
+        asked, history, put_into = await self._begin(messages, run_id)
         own_resources = resources is None
         resources = resources or RunResources()
         run = self._make_run(
             history, lang or language_of(history), resources=resources, cancel=cancel, deps=deps, **options
         )
-        run.resume, run.approve = resume is not False, approve
+        run.asked, run.resume, run.approve = asked, resume is not False, approve
         run.answers = resume if isinstance(resume, Mapping) else {}
         run.above, run.session = above, session
         put_into(run)
@@ -262,12 +263,14 @@ class Agent:
 
     async def _begin(
         self, messages: Messages, run_id: str | None
-    ) -> tuple[tuple[Message, ...], Callable[[Run], object]]:
-        """What a run begins with, and what puts into it how far it was."""
+    ) -> tuple[tuple[Message, ...], tuple[Message, ...], Callable[[Run], object]]:
+        """What a run was asked, the history it begins with, and what puts into it how far it was."""
         if run_id is None:
-            return with_system_text(as_messages(messages), self.system_message, first=True), bool
+            asked = as_messages(messages)
+            return asked, with_system_text(asked, self.system_message, first=True), bool
         progress = await self._recording.read(run_id)
-        return progress.messages, progress.put_into
+        history = progress.messages
+        return without_system_text(history, self.system_message), history, progress.put_into
 
     def _events_ending_in(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
         if self.store is None:

@@ -12,7 +12,7 @@ from jackfield.agents._run import HANDED_TO, Event, Handoff, Run, RunAbove, Runn
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
-from jackfield.messages import SYSTEM, USER, ContentItem, Message, with_system_text
+from jackfield.messages import SYSTEM, USER, Message, with_system_text
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
 from jackfield.tools._schema import check_tool_name
@@ -135,9 +135,9 @@ def _names_behind(agent: RunningAgent, known: set[int]) -> Iterator[str | None]:
 
 
 def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
-    history = (*_without_system_text(run.messages, agent.system_message), *before)
+    history = (*run.asked, *before)
     made = run_as(handoff.agent, run, _seen(handoff, history), spent)
-    return replace(made, path=(*run.path, agent), **_still_to_do(run, len(before)))
+    return replace(made, asked=history, path=(*run.path, agent), **_still_to_do(run, len(before)))
 
 
 def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
@@ -156,6 +156,7 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
     lang = None if run.config is None else run.config.lang
     return replace(
         made,
+        asked=tuple(messages),
         id=run.id,
         limits=run.limits,
         context=replace(made.context, run_id=run.id),
@@ -185,15 +186,3 @@ def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]
         last = next((message for message in reversed(history) if message.role == USER), None)
         return (*(message for message in history if message.role == SYSTEM), *([last] if last else []))
     return tuple(handoff.history(history))
-
-
-def _without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The history as it was before `with_system_text(history, text, first=True)`."""
-    if not text:
-        return tuple(history)
-    first, *rest = history
-    if isinstance(first.content, str):
-        kept: str | list[ContentItem] = first.content.removeprefix(text).removeprefix("\n\n")
-    else:
-        kept = first.content[1:]
-    return (first.replace(content=kept), *rest) if kept else tuple(rest)

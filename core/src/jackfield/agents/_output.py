@@ -38,7 +38,9 @@ class Wanted(Generic[T]):
         if self.native:
             config = (run.config or GenerateConfig()).merged({"response_format": response_format(self.form.sent)})
             return replace(run, config=config)
-        return replace(run, messages=with_system_text(run.messages, asking_text(self.form.sent, run.lang), first=False))
+        text = asking_text(self.form.sent, run.lang)
+        messages, asked = (with_system_text(history, text, first=False) for history in (run.messages, run.asked))
+        return replace(run, messages=messages, asked=asked)
 
 
 async def ending_in(
@@ -54,8 +56,9 @@ async def ending_in(
     spent = run.spent
     for attempt in range(1, wanted.attempts + 1):
         end: RunFinished | None = None
-        asked = replace(run, messages=(*run.messages, *said), spent=spent, done=() if said else run.done)
-        async with closing(events_of(asked)) as events:
+        done = () if said else run.done
+        again = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), spent=spent, done=done)
+        async with closing(events_of(again)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event

@@ -108,6 +108,7 @@ class Run:
     Attributes:
         id: The run's.
         messages: The messages that the run began with: the caller's, with the agent's system message.
+        asked: Those of the caller alone, which another agent begins with.
         lang: The language of texts the agent adds.
         limits: The limits of the run.
         context: The context that its tools get.
@@ -136,6 +137,7 @@ class Run:
 
     id: str = field(default_factory=new_run_id)
     messages: tuple[Message, ...]
+    asked: tuple[Message, ...] = ()
     lang: Lang
     limits: Limits
     context: ToolContext
