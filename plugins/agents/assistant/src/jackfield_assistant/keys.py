@@ -9,10 +9,9 @@ from typing import Any
 from jackfield.agents import Agent, RunAbove
 from jackfield.errors import ModelServiceError
 from jackfield.events import PluginEvent, RunEvent
-from jackfield.jsontext import loads_lenient
 from jackfield.plugins import PluginHost
 from jackfield.tools import acall_tool
-from jackfield_agent_parts import Answered, Prompts, ask_below
+from jackfield_agent_parts import Answered, Prompts, ask_below, object_in
 from jackfield_documents.rag_config import KeygenStrategy
 
 PLAIN_QUESTION = "jackfield-assistant.plain_question"
@@ -96,17 +95,6 @@ class QueryMaker:
         arguments = {"files": list(files), "query": question}
         words = await acall_tool(VOCABULARY, arguments, context=above.run.context, host=self._host)
         return str(getattr(words, "content", words))
-
-
-def object_in(text: str) -> Mapping[str, Any]:
-    """The JSON object of an answer, also in a fence or behind a sentence."""
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0:
-        raise ValueError("the model answered without a JSON object")
-    value = loads_lenient(text[start : end + 1] if end > start else text[start:])
-    if not isinstance(value, Mapping):
-        raise ValueError("the model answered without a JSON object")
-    return value
 
 
 def _words(found: Mapping[str, Any], key: str) -> list[str]:

@@ -15,9 +15,8 @@ from jackfield.models import BaseChatModel
 from jackfield.retrieval import Chunk
 from jackfield.streams import closing
 from jackfield.sync import in_worker
-from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
 from jackfield_assistant.agent import DocQAAgent
-from jackfield_assistant.keys import object_in
 from jackfield_assistant.memory import Recalled, documents_of, question_in
 from jackfield_documents import DocumentReader, RAGConfig, chunk_document, expand
 

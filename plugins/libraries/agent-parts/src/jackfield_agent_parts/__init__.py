@@ -1,8 +1,9 @@
-"""What several agent kinds share: prompts that users can replace, and questions within a run."""
+"""What several agent kinds share: prompts that users can replace, questions within a run, JSON in answers."""
 
 from __future__ import annotations
 
+from jackfield_agent_parts.answers import list_in, object_in
 from jackfield_agent_parts.asking import Answered, ask_below
 from jackfield_agent_parts.prompts import GivenPrompts, Prompts
 
-__all__ = ["Answered", "GivenPrompts", "Prompts", "ask_below"]
+__all__ = ["Answered", "GivenPrompts", "Prompts", "ask_below", "list_in", "object_in"]
