@@ -1,0 +1,119 @@
+"""Who speaks next in a group chat."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack, get_args
+
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError
+from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
+from jackfield.messages import ASSISTANT, Message
+from jackfield.models import BaseChatModel
+from jackfield.settings import closest
+from jackfield.streams import Interrupted
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
+from jackfield_multi_agent.files import PROMPTS
+from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
+from jackfield_multi_agent.transcript import STOP, Transcript, named
+
+Method = Literal["auto", "round_robin", "random", "manual"]
+METHODS: tuple[Method, ...] = get_args(Method)
+NOBODY_NAMED = "jackfield-multi-agent.nobody_named"
+
+
+@dataclass(slots=True)
+class Chosen:
+    """Who was chosen; None if the conversation is over. Filled in while the events are read."""
+
+    name: str | None = None
+
+
+def checked_method(method: str) -> Method:
+    """A way to choose.
+
+    Raises:
+        ConfigError: There is no such way.
+    """
+    for known in METHODS:
+        if method == known:
+            return known
+    raise ConfigError(f"there is no agent_selection_method {method!r}{closest(method, METHODS)}")
+
+
+def after(name: str, names: Sequence[str]) -> str:
+    """Who comes after somebody, in a circle; the first after nobody."""
+    return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
+
+
+def another(name: str, names: Sequence[str], chance: random.Random) -> str:
+    """Somebody else by chance."""
+    return chance.choice([other for other in names if other != name] or list(names))
+
+
+class GroupChatAutoRouter(MultiAgentHub, Agent):
+    """Answers with the name of the agent that should speak next, or with `[STOP]`.
+
+    An answer of the model that names nobody, or several, is replaced by the next name in order, and an event says so.
+
+    Args:
+        function_list, llm, system_message, name, description: As for every agent; tools are not called.
+        agents: Those that are in the conversation.
+        background: What it is about.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent.
+
+    Raises:
+        ConfigError: There are no agents, or one has no name or the name of another.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = "host",
+        description: str | None = None,
+        *,
+        agents: Iterable[Agent] = (),
+        background: str = "",
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self.agents = checked_agents(agents, "a group chat")
+        self.background = background
+        self._prompts = Prompts.read(PROMPTS, prompts)
+        self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        chosen, above = Chosen(), RunAbove(run, run.spent)
+        try:
+            async for event in self.choose(Transcript(self.agent_names, run.messages), above, chosen):
+                yield event
+        except Interrupted:
+            yield RunFinished(run.interruption, (), above.spent.usage)
+            return
+        message = Message(ASSISTANT, chosen.name or STOP, name=self.name)
+        yield ResponseReplaced((message,))
+        yield RunFinished("finished", (message,), above.spent.usage)
+
+    async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
+        """The events of asking; `chosen` gets the name."""
+        lines = "\n".join(transcript.lines)
+        prompt = self._prompts.text(
+            "host", above.run.lang, background=self.background, agents=described(self.agents), transcript=lines
+        )
+        answered = Answered()
+        async for event in ask_below(self._asked, prompt, above, answered):
+            yield event
+        if STOP in answered.text:
+            return
+        chosen.name = named(answered.text, self.agent_names)
+        if chosen.name is None:
+            chosen.name = after(transcript.last_speaker, self.agent_names)
+            note = f"the host named nobody, so {chosen.name} is next"
+            yield PluginEvent(NOBODY_NAMED, {"answer": answered.text[:200], "note": note})

@@ -1,0 +1,95 @@
+"""Design a group chat after a user's wish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Unpack
+
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.config import LLMConfig
+from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
+from jackfield.jsontext import dumps
+from jackfield.messages import ASSISTANT, Message, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield.streams import Interrupted
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
+from jackfield_multi_agent.files import PROMPTS
+
+BACKGROUND, ROLE_CONFIG = "background", "role_config"
+NO_DESIGN = "jackfield-multi-agent.no_design"
+_TEXTS = ("name", "description", "instructions")
+
+
+class GroupChatCreator(Agent):
+    """Answers with a design of a group chat: messages named `background` and, one for each agent, `role_config`, and an
+    answer to the user. `group_config` makes of them what `GroupChat` takes.
+
+    Args:
+        function_list, llm, system_message, name, description: As for every agent; tools are not called.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self._prompts = Prompts.read(PROMPTS, prompts)
+        self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        asked = with_system_text(run.messages, self._prompts.text("creator", run.lang), first=False)
+        above, answered = RunAbove(run, run.spent), Answered()
+        try:
+            async for event in ask_below(self._asked, asked, above, answered, lang=run.lang):
+                yield event
+        except Interrupted:
+            yield RunFinished(run.interruption, (), above.spent.usage)
+            return
+        messages, problem = self._design(answered.text)
+        if problem:
+            yield PluginEvent(NO_DESIGN, {"note": problem})
+        yield ResponseReplaced(messages)
+        yield RunFinished(answered.stop_reason, messages, above.spent.usage)
+
+    def _design(self, text: str) -> tuple[tuple[Message, ...], str]:
+        """The messages of a design, and why there is none."""
+        try:
+            design = object_in(text)
+        except ValueError as error:
+            return (Message(ASSISTANT, text, name=self.name),), f"the model designed no group chat: {error}"
+        listed = design.get("agents")
+        roles = [role for entry in (listed if isinstance(listed, list) else ()) if (role := _role(entry))]
+        messages = [Message(ASSISTANT, dumps(role), name=ROLE_CONFIG) for role in roles]
+        if background := str(design.get("background") or ""):
+            messages.insert(0, Message(ASSISTANT, background, name=BACKGROUND))
+        messages.append(Message(ASSISTANT, str(design.get("answer") or ""), name=self.name))
+        return tuple(messages), "" if roles else "the design has no agents with a name"
+
+
+def _role(entry: object) -> dict[str, str] | None:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+        return None
+    return {key: str(entry[key]) for key in _TEXTS if entry.get(key)}
+
+
+def group_config(messages: Sequence[Message]) -> dict[str, Any]:
+    """The design in a conversation with a `GroupChatCreator` as `GroupChat` takes it; the last one counts."""
+    background, roles, is_open = "", list[Any](), False
+    for message in messages:
+        if message.name == BACKGROUND:
+            background, roles = message.get_text_content(), []
+        elif message.name == ROLE_CONFIG:
+            roles = roles if is_open else []
+            roles.append(json.loads(message.get_text_content()))
+        is_open = message.name in (BACKGROUND, ROLE_CONFIG)
+    return {"background": background, "agents": roles}

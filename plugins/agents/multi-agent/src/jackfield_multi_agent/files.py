@@ -1,0 +1,7 @@
+"""The files of this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROMPTS = Path(__file__).with_name("prompts.toml")

@@ -1,0 +1,262 @@
+"""Several agents, and people, in one conversation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Unpack
+
+from jackfield.agents import (
+    Agent,
+    AgentOptions,
+    Event,
+    Run,
+    RunAbove,
+    Spent,
+    ToolEntry,
+    create_agent,
+    open_calls,
+    run_as,
+)
+from jackfield.config import LLMConfig, checked_list
+from jackfield.errors import ConfigError
+from jackfield.events import HandedOff, PluginEvent, RunFinished, StopReason
+from jackfield.messages import SYSTEM, USER, Message, Usage
+from jackfield.models import BaseChatModel
+from jackfield.results import text_of_answer
+from jackfield.settings import closest
+from jackfield.streams import Interrupted, closing
+from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, another, checked_method
+from jackfield_multi_agent.files import PROMPTS
+from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
+from jackfield_multi_agent.transcript import STOP, Transcript, mentioned
+from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent
+
+_OF_AGENT = ("name", "description", "instructions", "knowledge_files", "selected_tools", "is_human")
+_OF_GROUP = ("background", "agents")
+
+
+class GroupChat(MultiAgentHub, Agent):
+    """Lets agents talk with each other. Each speech is the turns of one agent, until it has answered.
+
+    Who speaks next is chosen by the model (`auto`), in order (`round_robin`), by chance (`random`) or by the caller
+    (`manual`); those whom the last question mentions as `@name` speak first, in that order. At the turn of a person
+    (`UserAgent`), or of nobody in the manual way, the run ends with `input_needed` and the event
+    `jackfield-multi-agent.input_needed`; it goes on with the history and what the person says. `[STOP]` and an empty
+    answer end it, too.
+
+    Limits hold for the chat as a whole, turns for each speech.
+
+    Args:
+        agents: The agents, or a dict `{"background", "agents": [{"name", "description", "instructions",
+            "knowledge_files", "selected_tools", "is_human"}]}`.
+        agent_selection_method: `auto`, `round_robin`, `random` or `manual`.
+        llm: The model of the host, and of agents in a dict.
+        system_message, name, description, function_list: As for every agent; the system message is everybody's.
+        background: What the conversation is about, for all of them.
+        max_round: How many speeches a run has at most, unless the run says so itself.
+        seed: Of chance.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent.
+
+    Options of a run: `max_round`; `need_batch_response=False` for one speech; `mentioned_agents_name`, who speak first.
+
+    Raises:
+        ConfigError: There are no agents, one has no name or the name of another, or `auto` has no model.
+    """
+
+    run_options: ClassVar[Collection[str]] = ("max_round", "need_batch_response", "mentioned_agents_name")
+
+    def __init__(
+        self,
+        agents: Iterable[Agent] | Mapping[str, Any] = (),
+        agent_selection_method: str = "auto",
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        function_list: Iterable[ToolEntry] | None = None,
+        background: str = "",
+        max_round: int = 3,
+        seed: int | None = None,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        if isinstance(agents, Mapping):
+            background = background or str(agents.get("background") or "")
+            agents = _made(agents, self)
+        self.agents = checked_agents(agents, "a group chat")
+        self.background = background
+        self.method = checked_method(agent_selection_method)
+        self.max_round = _rounds(max_round)
+        self._chance = random.Random(seed)  # noqa: S311 - nothing depends on it
+        self._prompts = Prompts.read(PROMPTS, prompts)
+        if self.method == "auto" and self.llm is None and len(self.agents) > 1:
+            raise ConfigError(
+                "a group chat in which the model chooses needs one: pass llm=, or agent_selection_method="
+            )
+        self._host_agent = GroupChatAutoRouter(
+            llm=self.llm, agents=self.agents, background=background, prompts=prompts, host=self.host
+        )
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        chat = _Chat(self, run)
+        label, reason = self.name or type(self).__name__, None
+        while reason is None:
+            chosen = Chosen()
+            try:
+                async for event in chat.choosing(chosen):
+                    yield event
+            except Interrupted:
+                chat.stop(run.interruption)
+            reason = chat.reason
+            if reason is None and chosen.name is not None:
+                yield HandedOff(label, chosen.name)
+                label = chosen.name
+                async for event in chat.speech(chosen.name):
+                    yield event
+                reason = chat.reason
+        yield RunFinished(reason, tuple(chat.messages), chat.spent.usage)
+
+    def first_speakers(self, run: Run) -> list[str]:
+        """Who speaks first: whose calls are open, who is mentioned.
+
+        Raises:
+            ConfigError: The run mentions somebody who is not here.
+        """
+        given = run.options.get("mentioned_agents_name")
+        names = checked_list(given or (), "mentioned_agents_name", "names")
+        for name in names:
+            if name not in self.agent_names:
+                raise ConfigError(f"no agent of this group chat is named {name!r}{closest(name, self.agent_names)}")
+        if open_calls(run.messages):
+            caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
+            return [caller] if caller in self.agent_names else [self.agent_names[0]]
+        last = next((message for message in reversed(run.messages) if message.role == USER), None)
+        return list(names) or (mentioned(last.get_text_content(), self.agent_names) if last else [])
+
+    async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
+        """Who speaks next, by the method."""
+        if len(self.agents) == 1:
+            chosen.name = self.agent_names[0]
+        elif self.method == "auto":
+            async for event in self._host_agent.choose(transcript, above, chosen):
+                yield event
+        elif self.method == "round_robin":
+            chosen.name = after(transcript.last_speaker, self.agent_names)
+        else:
+            chosen.name = another(transcript.last_speaker, self.agent_names, self._chance)
+
+    def messages_for(self, agent: Agent, transcript: Transcript, run: Run) -> Sequence[Message]:
+        """What an agent sees before it speaks."""
+        name, lang = agent.name or "", run.lang
+        told = self._prompts.text("member", lang, name=name, background=self.background, agents=described(self.agents))
+        system = Message(SYSTEM, "\n\n".join(part for part in (told, transcript.system_text) if part))
+        return (system, *transcript.seen_by(name, self._prompts.text("your_turn", lang, name=name)))
+
+
+class _Chat:
+    """One run of a group chat."""
+
+    def __init__(self, group: GroupChat, run: Run) -> None:
+        self._group = group
+        self._run = run
+        self._transcript = Transcript(group.agent_names, run.messages)
+        self._first = group.first_speakers(run)
+        self._agents = {agent.name or "": agent for agent in group.agents}
+        one_speech = run.options.get("need_batch_response") is False
+        self._left = 1 if one_speech else _rounds(run.options.get("max_round", group.max_round))
+        self.messages: list[Message] = []
+        self.spent: Spent = run.spent
+        self.reason: StopReason | None = None
+
+    def stop(self, reason: StopReason) -> None:
+        """No more speeches."""
+        self.reason = self.reason or reason
+
+    async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
+        """Choose who speaks, unless the chat is over."""
+        above = RunAbove(self._run, self.spent)
+        if not self._left:
+            self.stop("finished")
+        elif reached := above.reached(0):
+            self.stop(reached)
+        elif self._first:
+            chosen.name = self._first.pop(0)
+        elif self._group.method == "manual" and len(self._agents) > 1:
+            yield PluginEvent(INPUT_NEEDED, {"agent": "", "choices": list(self._agents)})
+            self.stop("input_needed")
+        else:
+            async with closing(self._group.choose(self._transcript, above, chosen)) as events:
+                async for event in events:
+                    yield event
+            self.spent = above.spent
+            if chosen.name is None:
+                self.stop("finished")
+
+    async def speech(self, name: str) -> AsyncIterator[Event]:
+        """What one of them says and does."""
+        agent, self._left = self._agents[name], self._left - 1
+        seen = self._group.messages_for(agent, self._transcript, self._run)
+        # Turns are those of a speech: otherwise a long chat would end at the limit of one question.
+        spent = replace(self.spent, turns=0) if self.messages else self.spent
+        part = run_as(agent, self._run, seen, spent)
+        end = RunFinished("finished", (), Usage())
+        async with closing(agent._events(part)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    end = event
+                else:
+                    self.spent = self.spent.plus(event)
+                    yield event
+        for message in end.messages:
+            self._transcript.add(message)
+        self.messages += end.messages
+        self._run = replace(self._run, resume=False, answers={})
+        if end.stop_reason != "finished":
+            self.stop(end.stop_reason)
+        elif isinstance(agent, UserAgent) or STOP in text_of_answer(end.messages):
+            self.stop("finished")
+
+
+def _rounds(count: object) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ConfigError(f"max_round must be a whole number of at least 1, got {count!r}")
+    return count
+
+
+def _made(config: Mapping[str, Any], group: GroupChat) -> list[Agent]:
+    """The agents that a dict describes."""
+    _check_keys(config, _OF_GROUP, "a group chat")
+    entries = checked_list(config.get("agents") or (), "agents", "dicts")
+    return [_member(entry, group) for entry in entries]
+
+
+def _member(entry: object, group: GroupChat) -> Agent:
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"an agent of a group chat must be a dict with 'name', not {type(entry).__name__}")
+    _check_keys(entry, _OF_AGENT, "an agent of a group chat")
+    name, description = entry.get("name"), entry.get("description")
+    if entry.get("is_human"):
+        return UserAgent(name=name, description=description, host=group.host)
+    files = list(entry.get("knowledge_files") or ())
+    return create_agent(
+        "assistant" if files else "fncall",
+        llm=group.llm,
+        system_message=entry.get("instructions") or "",
+        function_list=list(entry.get("selected_tools") or ()),
+        host=group.host,
+        name=name,
+        description=description,
+        files=files,
+    )
+
+
+def _check_keys(config: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for key in config:
+        if key not in known:
+            raise ConfigError(f"{what} has no setting {key!r}{closest(str(key), known)}")

@@ -1,0 +1,58 @@
+"""Several agents, each with a name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jackfield.agents import Agent
+from jackfield.config import checked_list
+from jackfield.errors import ConfigError
+from jackfield_multi_agent.user import UserAgent
+
+
+class MultiAgentHub:
+    """Has agents; mixed into kinds that bring others together.
+
+    Attributes:
+        agents: In order, each with a name of its own.
+    """
+
+    agents: tuple[Agent, ...]
+
+    @property
+    def agent_names(self) -> list[str]:
+        """The names of all agents."""
+        return [agent.name or "" for agent in self.agents]
+
+    @property
+    def nonuser_agents(self) -> list[Agent]:
+        """The agents that are not people."""
+        return [agent for agent in self.agents if not isinstance(agent, UserAgent)]
+
+
+def checked_agents(agents: Iterable[Agent], what: str) -> tuple[Agent, ...]:
+    """Agents as a hub has them.
+
+    Raises:
+        ConfigError: There are none, one is not an agent or has no name, or two have the same name.
+    """
+    listed = tuple(checked_list(agents, "agents", "agents"))
+    if not listed:
+        raise ConfigError(f"{what} needs at least one agent")
+    seen: set[str] = set()
+    for agent in listed:
+        if not isinstance(agent, Agent):
+            raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}")
+        if not agent.name:
+            raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
+        if agent.name in seen:
+            raise ConfigError(f"two agents of {what} are named {agent.name!r}: rename one of them")
+        seen.add(agent.name)
+    return listed
+
+
+def described(agents: Iterable[Agent]) -> str:
+    """A line for each agent."""
+    return "\n".join(
+        f"- {agent.name}: {agent.description}" if agent.description else f"- {agent.name}" for agent in agents
+    )

@@ -1,0 +1,159 @@
+"""Conversations without people: somebody who asks, and somebody who answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry, run_as
+from jackfield.config import LLMConfig
+from jackfield.errors import ConfigError
+from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished
+from jackfield.messages import ASSISTANT, SYSTEM, USER, Message, Usage, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield.results import text_of_answer
+from jackfield.streams import Interrupted, closing
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, list_in
+from jackfield_multi_agent.files import PROMPTS
+from jackfield_multi_agent.hub import MultiAgentHub, checked_agents
+
+STOP = "<|STOP|>"
+NO_QUESTIONS = "jackfield-multi-agent.no_questions"
+SEED = 42
+
+
+class HumanSimulator(Agent):
+    """Says what a user could say next: one of the questions that its model thinks of, or `<|STOP|>`.
+
+    An answer of the model that is not a JSON list of texts stops the dialogue, and an event says so.
+
+    Args:
+        function_list, llm, name, description: As for every agent; tools are not called.
+        system_message: Who the user is and what they want, besides the instructions for the form.
+        seed: Of the choice among the questions.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = "user",
+        description: str | None = None,
+        *,
+        seed: int = SEED,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self._prompts = Prompts.read(PROMPTS, prompts)
+        self._seed = seed
+        self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        asked = with_system_text(run.messages, self._prompts.text("human", run.lang), first=False)
+        above, answered = RunAbove(run, run.spent), Answered()
+        try:
+            async for event in ask_below(self._asked, asked, above, answered, lang=run.lang):
+                yield event
+        except Interrupted:
+            yield RunFinished(run.interruption, (), above.spent.usage)
+            return
+        try:
+            questions = _questions(answered.text)
+        except ValueError as error:
+            yield PluginEvent(NO_QUESTIONS, {"answer": answered.text[:200], "note": str(error)})
+            questions = []
+        chance = random.Random(f"{self._seed} {len(run.messages)}")  # noqa: S311 - the same for the same dialogue
+        message = Message(ASSISTANT, chance.choice(questions) if questions else STOP, name=self.name)
+        yield ResponseReplaced((message,))
+        yield RunFinished("finished", (message,), above.spent.usage)
+
+
+def _questions(text: str) -> list[str]:
+    return [question.strip() for question in list_in(text) if isinstance(question, str) and question.strip()]
+
+
+class DialogueSimulator(MultiAgentHub, Agent):
+    """Lets a simulated user and an assistant talk with each other, each seeing the other as its user.
+
+    It ends when the user says `<|STOP|>`, or after `max_round` questions. Limits hold for the dialogue as a whole,
+    turns for each answer.
+
+    Args:
+        user_agent: Who asks, such as a `HumanSimulator`.
+        assistant_agent: Who answers.
+        max_round: The most questions.
+        function_list, llm, system_message, name, description, options: As for every agent; it has no model of its own.
+
+    Raises:
+        ConfigError: An agent is missing or has no name, both have the same one, or `max_round` is less than 1.
+    """
+
+    def __init__(
+        self,
+        user_agent: Agent | None = None,
+        assistant_agent: Agent | None = None,
+        max_round: int = 5,
+        *,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        if user_agent is None or assistant_agent is None:
+            raise ConfigError("a dialogue needs user_agent= and assistant_agent=")
+        if max_round < 1:
+            raise ConfigError(f"max_round must be at least 1, got {max_round}")
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self.agents = checked_agents((user_agent, assistant_agent), "a dialogue")
+        self.max_round = max_round
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        user, assistant = self.agents
+        said: list[Message] = []
+        spent, label = run.spent, self.name or type(self).__name__
+        asks = not run.messages or run.messages[-1].role != USER
+        for _ in range(2 * self.max_round):
+            agent = user if asks else assistant
+            seen = _swapped([*run.messages, *said]) if asks else (*run.messages, *said)
+            yield HandedOff(label, agent.name or "")
+            label = agent.name or ""
+            part = run_as(agent, run, seen, replace(spent, turns=0))
+            end = RunFinished("finished", (), Usage())
+            async with closing(agent._events(part)) as events:
+                async for event in events:
+                    if isinstance(event, RunFinished):
+                        end = event
+                    else:
+                        spent = spent.plus(event)
+                        yield event
+            text = text_of_answer(end.messages)
+            said += [Message(USER, text, name=agent.name)] if asks else end.messages
+            yield ResponseReplaced(tuple(said))
+            reached = RunAbove(run, spent).reached(0)
+            if end.stop_reason != "finished" or STOP in text or reached:
+                reason = end.stop_reason if end.stop_reason != "finished" else reached or "finished"
+                yield RunFinished(reason, tuple(said), spent.usage)
+                return
+            asks = not asks
+        yield RunFinished("finished", tuple(said), spent.usage)
+
+
+def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """A dialogue as its user sees it: the answers are what the user is asked, and the questions what it has said."""
+    swapped = [
+        Message(ASSISTANT if message.role == USER else USER, message.get_text_content())
+        for message in messages
+        if message.role in (USER, ASSISTANT) and not message.function_call and message.get_text_content()
+    ]
+    system = [message for message in messages if message.role == SYSTEM]
+    if not swapped or swapped[-1].role == ASSISTANT:
+        swapped.append(Message(USER, "…"))
+    return (*system, *swapped)

@@ -1,0 +1,140 @@
+"""A conversation of several, and what each of them sees of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, ContentItem, Message
+
+STOP = "[STOP]"
+_WORD = re.compile(r"[A-Za-z0-9_-]")
+
+
+class Transcript:
+    """Who said what; each message is looked at once for each that is in the conversation.
+
+    Args:
+        names: Of all that are in it.
+        messages: The conversation so far; a message of an assistant belongs to the one that it names.
+    """
+
+    def __init__(self, names: Iterable[str], messages: Iterable[Message]) -> None:
+        self._views = {name: _View(name) for name in names}
+        self._first = next(iter(self._views), "")
+        self._caller = ""
+        self.system_text = ""
+        self.last_speaker = ""
+        self.lines: list[str] = []
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        if message.role == SYSTEM:
+            self.system_text = message.get_text_content()
+            return
+        speaker = self._caller if message.role == FUNCTION else self._speaker(message)
+        self._caller = speaker
+        text = message.get_text_content().strip()
+        if speaker in self._views:
+            self.last_speaker = speaker
+        if text and message.role != FUNCTION and not message.function_call:
+            self.lines.append(f"{speaker}: {text}" if speaker else text)
+        for view in self._views.values():
+            view.add(message, speaker)
+
+    def _speaker(self, message: Message) -> str:
+        name = message.name or ""
+        # Of an assistant whom nobody knows: a call must be somebody's, and with one agent, all is its own.
+        is_first = message.role == ASSISTANT and name not in self._views
+        return self._first if is_first and (message.function_call or len(self._views) == 1) else name
+
+    def seen_by(self, name: str, cue: str) -> tuple[Message, ...]:
+        """The conversation as one of them sees it: its own messages, and what others say; `cue` if it spoke last."""
+        return self._views[name].messages(cue)
+
+
+class _View:
+    """What one of them sees."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._done: list[Message] = []
+        self._others: list[ContentItem] = []
+
+    def add(self, message: Message, speaker: str) -> None:
+        if speaker == self._name and message.role != USER:
+            self._end_others()
+            self._done.append(message)
+        elif message.role == USER or (message.role == ASSISTANT and not message.function_call):
+            self._others += _said(message, speaker)
+
+    def messages(self, cue: str) -> tuple[Message, ...]:
+        self._end_others()
+        if not self._done or (self._done[-1].role == ASSISTANT and not self._done[-1].function_call):
+            return (*self._done, Message(USER, cue))
+        return tuple(self._done)
+
+    def _end_others(self) -> None:
+        if not self._others:
+            return
+        texts = [item.text for item in self._others if item.text is not None]
+        if len(texts) == len(self._others):
+            self._done.append(Message(USER, "\n".join(texts)))
+        else:
+            self._done.append(Message(USER, self._others))
+        self._others = []
+
+
+def _said(message: Message, speaker: str) -> list[ContentItem]:
+    """What somebody says, with the name before it."""
+    items = [item for item in message.items if (item.text or "").strip() or _may_be_shown(item, message)]
+    if not speaker or not items:
+        return items
+    if items[0].text is None:
+        return [ContentItem(text=f"{speaker}:"), *items]
+    return [ContentItem(text=f"{speaker}: {items[0].text.strip()}"), *items[1:]]
+
+
+def _may_be_shown(item: ContentItem, message: Message) -> bool:
+    """Whether others see what is not text: in a user's message, a path is a file that tools may open."""
+    is_inline = isinstance(item.value, str) and item.value.startswith("data:")
+    return item.text is None and (message.role == USER or is_inline)
+
+
+def mentioned(text: str, names: Sequence[str]) -> list[str]:
+    """The names that a text mentions as `@name`, in order, each once and whole: `@alice` does not mention `al`."""
+    found: dict[str, None] = {}
+    longest_first = sorted(names, key=len, reverse=True)
+    for place in re.finditer("@", text):
+        rest = text[place.end() :]
+        name = next((name for name in longest_first if _begins_with(rest, name)), None)
+        if name:
+            found[name] = None
+    return list(found)
+
+
+def named(text: str, names: Sequence[str]) -> str | None:
+    """The one name that a text is or contains as a whole; None if there is none, or several."""
+    stripped = text.strip().strip("\"'`*@ .:：。")
+    if stripped in names:
+        return stripped
+    found = [name for name in names if any(_is_whole(text, place.start(), name) for place in _places(name, text))]
+    # Of a name that is part of another one, the longer counts.
+    found = [name for name in found if not any(name != other and name in other for other in found)]
+    return found[0] if len(found) == 1 else None
+
+
+def _places(name: str, text: str) -> Iterable[re.Match[str]]:
+    return re.finditer(re.escape(name), text)
+
+
+def _begins_with(text: str, name: str) -> bool:
+    return text.startswith(name) and _is_whole(text, 0, name)
+
+
+def _is_whole(text: str, start: int, name: str) -> bool:
+    """Whether no letter stands before or after a name; between Chinese characters, there is nothing to see."""
+    before, after = text[max(0, start - 1) : start], text[start + len(name) : start + len(name) + 1]
+    return not (_WORD.match(name[-1:]) and _WORD.match(after)) and not (_WORD.match(name[:1]) and _WORD.match(before))

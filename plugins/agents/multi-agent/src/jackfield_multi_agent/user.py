@@ -1,0 +1,22 @@
+"""A person in a conversation of agents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from jackfield.agents import Agent, Event, Run
+from jackfield.events import PluginEvent, RunFinished
+
+INPUT_NEEDED = "jackfield-multi-agent.input_needed"
+
+
+class UserAgent(Agent):
+    """Stands for a person: its run ends at once with `input_needed`, and a later one begins with what the person says.
+
+    Args:
+        name, description: Who it is, for the others. Other arguments are those of every agent, and are not used.
+    """
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        yield PluginEvent(INPUT_NEEDED, {"agent": self.name or ""})
+        yield RunFinished("input_needed", (), run.spent.usage)

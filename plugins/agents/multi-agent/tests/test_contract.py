@@ -1,0 +1,42 @@
+"""This distribution keeps Jackfield's contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jackfield import FnCallAgent
+from jackfield.agents import Agent
+from jackfield.testing import Script, ScriptedModel
+from jackfield.tools import BaseTool
+from jackfield_multi_agent import GroupChat, Router
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites import AgentSuite, PluginSuite
+
+OTHER = {"name": "other", "description": "Is never asked."}
+
+
+class TestPlugin(PluginSuite):
+    dist = "jackfield-multi-agent"
+
+
+class TestRouter(AgentSuite):
+    """One that answers itself."""
+
+    component = "jackfield-multi-agent/router"
+
+    def make_agent(self, script: Script, tools: Sequence[BaseTool] = (), **options: Any) -> Agent:
+        model = ScriptedModel(script, processors=[])
+        other = FnCallAgent(llm=ScriptedModel([]), **OTHER)
+        return Router(list(tools), model, agents=[other], host=plain_host(), **options)
+
+
+class TestGroupChat(AgentSuite):
+    """One in which a single agent speaks once."""
+
+    component = "jackfield-multi-agent/group_chat"
+
+    def make_agent(self, script: Script, tools: Sequence[BaseTool] = (), **options: Any) -> Agent:
+        model = ScriptedModel(script, processors=[])
+        member = FnCallAgent(list(tools), model, name="member")
+        return GroupChat([member], "round_robin", model, max_round=1, host=plain_host(), **options)

@@ -1,0 +1,265 @@
+"""Group chats: who speaks, what each of them sees, and where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from jackfield import BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield.errors import ConfigError, PluginError
+from jackfield.events import HandedOff, ModelEvent, PluginEvent, RunEvent, TextDelta
+from jackfield.messages import FUNCTION, ContentItem
+from jackfield.request import ChatRequest
+from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield_multi_agent import GroupChat, GroupChatAutoRouter, UserAgent
+from jackfield_multi_agent.choosing import NOBODY_NAMED
+from jackfield_multi_agent.transcript import mentioned, named
+from jackfield_multi_agent.user import INPUT_NEEDED
+
+
+def says(name: str, script: Script | str = "", tools: Sequence[Any] = ()) -> FnCallAgent:
+    """An agent that says something, always the same if it is a text."""
+    step = script if not isinstance(script, str) else (lambda _: answer(script or f"I am {name}."))
+    return FnCallAgent(tools, ScriptedModel(step), f"You are {name}.", name, f"Is {name}.")
+
+
+def host(*names: str) -> ScriptedModel:
+    return ScriptedModel([answer(name) for name in names])
+
+
+def requests(agent: Any) -> list[ChatRequest]:
+    assert isinstance(agent.llm, ScriptedModel)
+    return agent.llm.requests
+
+
+def speakers(messages: Sequence[Message]) -> list[str | None]:
+    return [message.name for message in messages if message.role == "assistant" and not message.function_call]
+
+
+def test_they_speak_in_order_and_go_on_where_they_stopped() -> None:
+    chat = GroupChat([says("al"), says("bo"), says("cy")], "round_robin", max_round=4)
+    result = chat.ask("Hello")
+    assert speakers(result.messages) == ["al", "bo", "cy", "al"]
+    assert result.path == ("GroupChat", "al", "bo", "cy", "al")
+    assert set(result.usage_by_agent) == {"al", "bo", "cy"}
+    assert result.usage.total_tokens == 8
+    assert speakers(chat.ask("Go on", history=result.history, max_round=1).messages) == ["bo"]  # type: ignore[call-arg]
+
+
+def test_chance_takes_somebody_else_and_the_same_with_the_same_seed() -> None:
+    def names(seed: int) -> list[str | None]:
+        return speakers(
+            GroupChat([says("al"), says("bo"), says("cy")], "random", max_round=9, seed=seed).ask("Hi").messages
+        )
+
+    assert names(1) == names(1)
+    assert all(first != second for first, second in zip(names(1), names(1)[1:], strict=False))
+
+
+def test_the_host_chooses_and_what_it_costs_counts() -> None:
+    llm = host("bo", "Next is **al**.", "[STOP]")
+    result = GroupChat([says("al"), says("bo")], llm=llm, background="At sea.", max_round=9).ask("Hello")
+    assert speakers(result.messages) == ["bo", "al"]
+    assert result.usage.total_tokens == 10
+    assert result.usage_by_agent["host"].total_tokens == 6
+    prompt = llm.requests[1].messages[-1].get_text_content()
+    assert "At sea." in prompt
+    assert "- al: Is al." in prompt
+    assert "Hello\nbo: I am bo." in prompt
+
+
+@pytest.mark.parametrize("text", ["zoe", "", "al or bo", "alabama"])
+def test_a_host_that_names_nobody_is_replaced_by_the_order(text: str) -> None:
+    stream = GroupChat([says("al"), says("bo")], llm=host(text), max_round=1).stream("Hello")
+    events = list(stream)
+    assert speakers(stream.result.messages) == ["al"]
+    (event,) = [event for event in events if isinstance(event, PluginEvent) and event.name == NOBODY_NAMED]
+    assert event.data["note"] == "the host named nobody, so al is next"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("@alice please", ["alice"]),
+        ("@al please", ["al"]),
+        ("@al, then @alice, @al again", ["al", "alice"]),
+        ("@小塘你好", ["小塘"]),
+        ("mail al@alice.example", ["alice"]),
+        ("@nobody, alice", []),
+    ],
+)
+def test_a_mention_is_a_whole_name(text: str, names: list[str]) -> None:
+    assert mentioned(text, ["al", "alice", "小塘"]) == names
+
+
+def test_a_name_in_an_answer_is_a_whole_one() -> None:
+    assert named(" '小塘'。", ["al", "小塘"]) == "小塘"
+    assert named("小塘应该发言", ["al", "小塘"]) == "小塘"
+    assert named("al-ice", ["al", "ice"]) is None
+    assert named("Al Jones", ["Al", "Al Jones"]) == "Al Jones"
+
+
+def test_those_who_are_mentioned_speak_first_in_that_order() -> None:
+    chat = GroupChat([says("al"), says("alice"), says("bo")], "round_robin", max_round=3)
+    assert speakers(chat.ask("@bo and @alice?").messages) == ["bo", "alice", "bo"]
+    run = list(chat.run("Hello", mentioned_agents_name=["alice"], need_batch_response=False))[-1]  # type: ignore[call-arg]
+    assert speakers(run) == ["alice"]
+    with pytest.raises(ConfigError, match="is named 'alise'; did you mean 'alice'"):
+        chat.run_nonstream("Hello", mentioned_agents_name=["alise"])  # type: ignore[call-arg]
+
+
+def test_each_sees_its_own_messages_and_what_the_others_say() -> None:
+    al, bo = says("al"), says("bo")
+    GroupChat([al, bo], "round_robin", max_round=3, background="At sea.").ask("Hello")
+    system, *rest = requests(al)[1].messages
+    assert [(message.role, message.content) for message in rest] == [
+        ("user", "Hello"),
+        ("assistant", "I am al."),
+        ("user", "bo: I am bo."),
+    ]
+    assert system.get_text_content().startswith("You are al.\n\nYou are al in a conversation of several. At sea.")
+    assert [message.content for message in requests(bo)[0].messages[1:]] == ["Hello\nal: I am al."]
+
+
+def test_one_that_speaks_again_is_asked_to() -> None:
+    al = says("al")
+    GroupChat([al], max_round=2).ask("Hello")
+    assert requests(al)[1].messages[-1].content == "It is your turn, al."
+
+
+def test_parallel_tool_calls_stay_with_the_one_who_made_them() -> None:
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    first = calls(("add", {"a": 1, "b": 1}), ("add", {"a": 2, "b": 2}), text="Let me see. ")
+    al, bo = says("al", [first, answer("2 and 4"), answer("Yes.")], [add]), says("bo")
+    result = GroupChat([al, bo], "round_robin", max_round=3).ask("Add")
+    assert [message.content for message in result.messages if message.role == FUNCTION] == ["2", "4"]
+    assert [message.role for message in requests(bo)[0].messages] == ["system", "user"]
+    assert requests(bo)[0].messages[-1].content == "Add\nal: Let me see.\nal: 2 and 4"
+    roles = [message.role for message in requests(al)[2].messages]
+    assert roles == ["system", "user", *["assistant"] * 3, "function", "function", "assistant", "user"]
+
+
+def test_pictures_of_the_user_reach_all_and_paths_of_others_stay_paths() -> None:
+    al = says("al")
+    question = Message("user", [ContentItem(text="See"), ContentItem(file="a.txt")], name="Eve")
+    before = Message("assistant", [ContentItem(text="Mine"), ContentItem(file="secret.txt")], name="bo")
+    GroupChat([al, says("bo")], "round_robin", max_round=1).ask([question, before, Message("user", "Well?")])
+    assert "secret" not in str(requests(al)[0].messages)
+    assert "Eve: See" in requests(al)[0].messages[-1].get_text_content()
+    assert "bo: Mine" in requests(al)[0].messages[-1].get_text_content()
+
+
+@pytest.mark.parametrize(("text", "reason"), [("Bye. [STOP]", "finished"), ("", "empty_reply")])
+def test_it_stops_when_somebody_says_so_or_nothing(text: str, reason: str) -> None:
+    result = GroupChat([says("al", [answer(text)]), says("bo")], "round_robin", max_round=9).ask("Hello")
+    assert (speakers(result.messages), result.stop_reason) == (["al"], reason)
+
+
+def test_at_the_turn_of_a_person_it_waits_and_goes_on_with_what_they_say() -> None:
+    chat = GroupChat([says("al"), UserAgent(name="Carla"), says("bo")], "round_robin", max_round=9)
+    stream = chat.stream("Hello")
+    events = list(stream)
+    assert stream.result.stop_reason == "input_needed"
+    (event,) = [event for event in events if isinstance(event, PluginEvent) and event.name == INPUT_NEEDED]
+    assert event.data["agent"] == "Carla"
+    history = [Message(**message.model_dump()) for message in stream.result.history]  # as from a file
+    result = chat.ask(Message("user", "I agree.", name="Carla"), history=history)
+    assert speakers(result.messages) == ["bo", "al"]
+    bo = chat.agents[2]
+    assert requests(bo)[0].messages[-1].content == "Hello\nal: I am al.\nCarla: I agree."
+
+
+def test_in_the_manual_way_the_caller_says_who_is_next() -> None:
+    chat = GroupChat([says("al"), says("bo")], "manual")
+    stream = chat.stream("Hello")
+    (event,) = [event for event in stream if isinstance(event, PluginEvent)]
+    assert event.data["choices"] == ["al", "bo"]
+    assert (stream.result.stop_reason, stream.result.messages) == ("input_needed", ())
+    again = chat.run_nonstream("Hello", mentioned_agents_name=["bo"], need_batch_response=False)  # type: ignore[call-arg]
+    assert speakers(again) == ["bo"]
+
+
+def test_a_call_that_needs_approval_pauses_the_chat_and_goes_on_with_its_agent() -> None:
+    @tool(name="delete", description="Deletes.", needs_approval=True)
+    def delete() -> str:
+        return "deleted"
+
+    def chat(*script: list[ModelEvent]) -> GroupChat:
+        return GroupChat([says("al"), says("bo", script, [delete])], "round_robin", max_round=2)
+
+    paused = chat(calls(("delete", {}))).ask("Go")
+    assert paused.stop_reason == "approval_needed"
+    result = chat(answer("Gone."), answer("x")).ask(
+        [], history=paused.history, resume=dict.fromkeys(paused.waiting, True)
+    )
+    assert [message.content for message in result.messages] == ["deleted", "Gone.", "I am al."]
+
+
+def test_it_streams_under_the_name_of_who_speaks() -> None:
+    events = list(GroupChat([says("al"), says("bo")], "round_robin", max_round=2).stream("Hello"))
+    assert [(event.by, event.to) for event in events if isinstance(event, HandedOff)] == [
+        ("GroupChat", "al"),
+        ("al", "bo"),
+    ]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I am al.I am bo."
+    assert not [event for event in events if isinstance(event, RunEvent)]
+
+
+def test_limits_hold_for_the_chat_and_turns_for_a_speech() -> None:
+    agents = [says("al"), says("bo")]
+    result = GroupChat(agents, "round_robin", max_round=9, limits={"tokens": 5}).ask("Hello")
+    assert (result.stop_reason, speakers(result.messages)) == ("token_limit", ["al", "bo", "al"])
+    result = GroupChat(agents, "round_robin", max_round=30, limits={"turns": 1}).ask("Hello")
+    assert (result.stop_reason, len(result.messages)) == ("finished", 30)
+
+
+def test_a_dict_makes_its_agents() -> None:
+    config = {
+        "background": "In a shop.",
+        "agents": [
+            {"name": "seller", "description": "Sells.", "instructions": "You sell.", "selected_tools": []},
+            {"name": "Dora", "description": "Buys.", "is_human": True},
+        ],
+    }
+    model = ScriptedModel([answer("What will it be?")])
+    chat = create_agent("group_chat", llm=model, agents=config, agent_selection_method="round_robin")  # type: ignore[call-overload]
+    result = chat.ask("Good morning")
+    assert (speakers(result.messages), result.stop_reason) == (["seller"], "input_needed")
+    assert model.requests[0].messages[0].get_text_content().startswith("You sell.")
+    assert "In a shop." in model.requests[0].messages[0].get_text_content()
+    assert [agent.name for agent in chat.nonuser_agents] == ["seller"]
+    assert chat.agent_names == ["seller", "Dora"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "needs at least one agent"),
+        ({"agents": []}, "needs at least one agent"),
+        ({"agents": {"background": "x"}}, "needs at least one agent"),
+        ({"agents": [BasicAgent()]}, "needs a name"),
+        ({"agents": ["al"]}, "must be agents, not str"),
+        ({"agents": [BasicAgent(name="al"), BasicAgent(name="al")]}, "two agents of a group chat are named 'al'"),
+        ({"agents": [BasicAgent(name="al"), BasicAgent(name="bo")]}, "pass llm="),
+        ({"agents": [BasicAgent(name="al")], "agent_selection_method": "rondom"}, "did you mean 'random'"),
+        ({"agents": [BasicAgent(name="al")], "max_round": 0}, "max_round must be"),
+        ({"agents": {"agents": [{"nam": "al"}]}}, "no setting 'nam'; did you mean 'name'"),
+        ({"agents": {"agents": ["al"]}}, "must be a dict with 'name'"),
+        ({"agents": {"agents": [{"name": "al", "selected_tools": ["no_such_tool"]}]}}, "no_such_tool"),
+    ],
+)
+def test_what_is_no_group_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises((ConfigError, PluginError), match=said):
+        GroupChat(**options)
+
+
+def test_the_host_alone_answers_with_a_name() -> None:
+    router = GroupChatAutoRouter(llm=host("bo", "[STOP]"), agents=[says("al"), says("bo")])
+    assert router.ask([Message("user", "Hi"), Message("assistant", "Yes", name="al")]).text == "bo"
+    assert router.ask("Hi").text == "[STOP]"
