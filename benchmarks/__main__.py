@@ -29,7 +29,7 @@ def main() -> None:
             "history": lambda: calls.history(servers),
             "parallel": lambda: many.parallel_tools(servers, qwen_python),
             "runs": lambda: many.concurrent_runs(servers),
-            "together": agents_together.agent_as_tool,
+            "together": agents_together.together,
             "parse": lambda: documents.parsing(qwen_python),
             "folder": folder.reading_a_folder,
             "index": knowledge.kept_index,

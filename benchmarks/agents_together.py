@@ -1,11 +1,13 @@
-"""An agent as a tool of another, beside the same work as a plain tool."""
+"""Agents together: as tools, in group chats, and reading parts of documents side by side."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
-from benchmarks.measure import Row, in_turns
+from benchmarks.measure import Row, in_turns, wall_ms
 from jackfield import FnCallAgent, tool
 from jackfield.agents import Agent
 from jackfield.events import ModelEvent
@@ -13,6 +15,12 @@ from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 
 CALLS = 20
+PARTS, AT_ONCE, ANSWER_S = 200, 16, 0.1
+
+
+def together() -> list[Row]:
+    """All rows."""
+    return [*agent_as_tool(), *group_chat(), *parallel_parts()]
 
 
 @tool(name="helper")
@@ -33,6 +41,83 @@ def agent_as_tool() -> list[Row]:
     loop.close()
     more = (took["agent"] - took["tool"]) / CALLS
     return [Row("an agent as a tool, above a tool", f"{more:.3f} ms", "a tool at once", None, "1 ms or less")]
+
+
+def group_chat() -> list[Row]:
+    """A chat of four agents with 4 and with 20 rounds, four speeches each: CPU of each speech."""
+    from jackfield_multi_agent import GroupChat
+
+    members = [FnCallAgent(llm=_scripted(lambda _: answer("I see.")), name=f"agent{number}") for number in range(4)]
+    chat = GroupChat(members, "round_robin")
+    loop = asyncio.new_event_loop()
+
+    async def talk(speeches: int) -> None:
+        async for _ in chat.astream("Hello", max_round=speeches):
+            pass
+
+    works = {rounds: lambda rounds=rounds: loop.run_until_complete(talk(4 * rounds)) for rounds in (4, 20)}
+    took = in_turns({str(rounds): work for rounds, work in works.items()}, rounds=15)
+    loop.close()
+    few, many = took["4"] / 16, took["20"] / 80
+    return [
+        Row(
+            "a speech in a group chat of 20 rounds",
+            f"{many:.2f} ms",
+            f"of 4 rounds {few:.2f} ms",
+            many / few,
+            "about 1",
+        )
+    ]
+
+
+def parallel_parts() -> list[Row]:
+    """ParallelDocQA over 200 parts, 16 at a time, a model that takes 0.1 s, beside nothing but the waiting."""
+    from jackfield_assistant import ParallelDocQA
+
+    with tempfile.TemporaryDirectory() as folder:
+        book = Path(folder, "book.md")
+        book.write_text("\n\n".join(f"# Part {n}\n\n" + f"word{n} " * 200 for n in range(PARTS)), encoding="utf-8")
+        agent = ParallelDocQA(llm=_Slow(), files=[str(book)], at_once=AT_ONCE)
+        loop = asyncio.new_event_loop()
+        parts = 0
+
+        async def ours() -> None:
+            nonlocal parts
+            async for event in agent.astream("Which part?"):
+                parts = event.event.data["of"] if _is_progress(event.event) else parts  # type: ignore[union-attr]
+
+        async def ideal() -> None:
+            rounds = -(-parts // AT_ONCE) + 1  # the answer comes after the parts
+            for _ in range(rounds):
+                await asyncio.sleep(ANSWER_S)
+
+        loop.run_until_complete(ours())  # what is parsed is kept
+        took = in_turns(
+            {"ours": lambda: loop.run_until_complete(ours()), "ideal": lambda: loop.run_until_complete(ideal())},
+            rounds=5,
+            clock=wall_ms,
+        )
+        loop.close()
+    name = f"{parts} parts read, {AT_ONCE} at once"
+    return [
+        Row(name, f"{took['ours']:.0f} ms", f"the waiting {took['ideal']:.0f} ms", took["ours"] / took["ideal"], "1.10")
+    ]
+
+
+class _Slow(ScriptedModel):
+    """Takes its time, and says the same of each part."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: answer('{"res": "none", "content": ""}'), processors=[])
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        await asyncio.sleep(ANSWER_S)
+        async for event in super().stream(request):
+            yield event
+
+
+def _is_progress(event: object) -> bool:
+    return getattr(event, "name", "") == "jackfield-assistant.parts_read"
 
 
 def _asking(helper: object) -> Agent:

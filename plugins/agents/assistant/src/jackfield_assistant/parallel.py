@@ -12,7 +12,7 @@ from jackfield.errors import ConfigError, DocParserError, ModelServiceError
 from jackfield.events import PluginEvent
 from jackfield.messages import basename_of
 from jackfield.models import BaseChatModel
-from jackfield.retrieval import Chunk
+from jackfield.retrieval import Chunk, Document
 from jackfield.streams import closing
 from jackfield.sync import in_worker
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
@@ -64,6 +64,7 @@ class ParallelDocQA(DocQAAgent):
             function_list, llm, system_message, name, description, rag_cfg=given, prompts=prompts, **options
         )
         self.part_tokens, self.at_once = part_tokens, at_once
+        self._cut: tuple[Sequence[Document], list[Chunk]] = (), []
         self._reader: DocumentReader = self.rag_cfg.reader(self.host)
         self._reader_agent = BasicAgent(llm=self.llm, name="reader", host=self.host)
 
@@ -85,10 +86,19 @@ class ParallelDocQA(DocQAAgent):
         read = await self._reader.read_all((*expanded.files, *expanded.missing))
         if read.errors and not read.documents and self.files:
             raise DocParserError(f"no document could be read: {'; '.join(map(str, read.errors.values()))}")
+        documents = read.documents
+        kept, parts = self._cut
+        # The reader keeps the blocks of a file that has not changed, so comparing is quick; cutting takes longer.
+        if kept != documents:
+            parts = await in_worker(self._parts_of, documents)
+            self._cut = documents, parts
+        return parts
+
+    def _parts_of(self, documents: Sequence[Document]) -> list[Chunk]:
         return [
             chunk
-            for document in read.documents
-            for chunk in await in_worker(chunk_document, document, size_tokens=self.part_tokens, overlap_chars=0)
+            for document in documents
+            for chunk in chunk_document(document, size_tokens=self.part_tokens, overlap_chars=0)
         ]
 
 
