@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.processor import ProcessorSuite
     from jackfield_testkit.suites.sandbox import SandboxSuite
     from jackfield_testkit.suites.searcher import SearcherSuite
+    from jackfield_testkit.suites.store import StoreSuite
     from jackfield_testkit.suites.tokenizer import TokenizerSuite
     from jackfield_testkit.suites.tool import ToolSuite
     from jackfield_testkit.suites.toolset import ToolsetSuite
@@ -55,6 +56,7 @@ __all__ = [
     "ProcessorSuite",
     "SandboxSuite",
     "SearcherSuite",
+    "StoreSuite",
     "Suite",
     "TokenizerSuite",
     "ToolSuite",
@@ -86,6 +88,7 @@ _MODULES = {
     "ProcessorSuite": ("processor",),
     "SandboxSuite": ("sandbox",),
     "SearcherSuite": ("searcher",),
+    "StoreSuite": ("store",),
     "Suite": ("base",),
     "TokenizerSuite": ("tokenizer",),
     "ToolSuite": ("tool",),

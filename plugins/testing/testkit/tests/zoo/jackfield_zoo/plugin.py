@@ -13,6 +13,7 @@ from jackfield.plugins import (
     ProcessorSpec,
     SandboxSpec,
     SearcherSpec,
+    StoreSpec,
     TokenizerSpec,
     ToolsetSpec,
     ToolSpec,
@@ -151,3 +152,11 @@ def sandboxes() -> list[SandboxSpec]:
         )
         for m in made
     ]
+
+
+@hook.stores
+def stores() -> list[StoreSpec]:
+    from jackfield_zoo import stores as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    return [StoreSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]

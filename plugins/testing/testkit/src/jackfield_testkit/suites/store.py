@@ -1,0 +1,282 @@
+"""The tests of a store."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from jackfield.agents import FnCallAgent
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.plugins import StoreSpec
+from jackfield.runs import RUNNING, Store, StoredRun, load_store
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import tool
+from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+T = TypeVar("T")
+
+ODD_TEXTS = ("", "\0", "half \ud83d", "🙂" * 3000, "'; DROP TABLE runs; --", "line\nline\r\n", "%s :name $1 ?")
+MANY = 8
+
+
+class StoreSuite(Suite):
+    """What every store must do, however it keeps its records.
+
+    ```python
+    class TestAcme(StoreSuite):
+        component = "jackfield-acme/acme"
+        config = {"path": "runs.db"}
+    ```
+
+    Each test runs in a folder of its own. A store whose records outlast the test is given another place for each by
+    `settings`.
+
+    Attributes:
+        component: The address of the store: `distribution/name`, or its name where that is unique.
+        config: Its settings. Two stores that are made with the same ones keep the same runs.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "HOME"):
+            monkeypatch.setenv(name, str(tmp_path))
+
+    @pytest.fixture
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of one test. Override it if `config` is not enough."""
+        return self.config
+
+    @pytest.fixture
+    def make(self, settings: Mapping[str, Any]) -> Any:
+        """Makes a store on what the test keeps: each is a process of its own, as far as a store can tell."""
+        made: list[Store] = []
+
+        def store() -> Store:
+            made.append(load_store({"name": self.component, **settings}, plain_host()))
+            return made[-1]
+
+        yield store
+        for one in made:
+            asyncio.run(one.aclose())
+
+    # --- what is kept ---
+
+    def test_entries_come_back_as_they_were_and_in_their_order(self, make: Callable[[], Store]) -> None:
+        store = make()
+        entries = [f"entry {number}" for number in range(30)]
+
+        async def keep() -> None:
+            hold = await store.create(StoredRun(run_id="r"), entries[:2])
+            for entry in entries[2:10]:
+                await store.append("r", hold, [entry])
+            await store.append("r", hold, entries[10:])
+
+        asyncio.run(keep())
+        run, kept = asyncio.run(store.read("r"))
+        assert kept == entries
+        assert run.entries == len(entries)
+
+    def test_entries_may_be_any_text(self, make: Callable[[], Store]) -> None:
+        store = make()
+        _begun(store, "r", *ODD_TEXTS)
+        assert asyncio.run(store.read("r"))[1] == list(ODD_TEXTS)
+
+    def test_what_was_appended_is_there_for_others_at_once(self, make: Callable[[], Store]) -> None:
+        writer, reader = make(), make()
+        hold = _begun(writer, "r", "first")
+        assert asyncio.run(reader.read("r"))[1] == ["first"]
+        asyncio.run(writer.append("r", hold, ["second"]))
+        assert asyncio.run(reader.read("r"))[1] == ["first", "second"]
+
+    def test_a_run_is_listed_with_what_was_said_of_it(self, make: Callable[[], Store]) -> None:
+        store = make()
+        said = StoredRun(run_id="r", agent="clerk", session="talk", parent="p", title="What is it? 🙂")
+        asyncio.run(store.create(said, ["first"]))
+        [run] = asyncio.run(make().runs())
+        assert (run.run_id, run.agent, run.session, run.parent, run.title) == (
+            "r",
+            "clerk",
+            "talk",
+            "p",
+            "What is it? 🙂",
+        )
+        assert (run.state, run.is_held, run.entries) == (RUNNING, True, 1)
+        assert run == asyncio.run(make().read("r"))[0]
+        assert 0 < run.began <= run.changed
+
+    def test_the_newest_run_is_the_first_of_the_list(self, make: Callable[[], Store]) -> None:
+        store = make()
+        for number in range(5):
+            _begun(store, f"r{number}", session="even" if number % 2 == 0 else "odd")
+        assert [run.run_id for run in asyncio.run(store.runs())] == ["r4", "r3", "r2", "r1", "r0"]
+        assert [run.run_id for run in asyncio.run(store.runs(limit=2))] == ["r4", "r3"]
+        assert [run.run_id for run in asyncio.run(store.runs(session="even"))] == ["r4", "r2", "r0"]
+        assert asyncio.run(store.runs(session="none")) == []
+
+    def test_an_id_is_given_once(self, make: Callable[[], Store]) -> None:
+        store = make()
+        _begun(store, "r", "first")
+        with pytest.raises(StoreError):
+            _begun(store, "r", "another")
+        assert asyncio.run(store.read("r"))[1] == ["first"]
+
+    def test_a_run_that_there_is_not_is_an_error_of_its_own(self, make: Callable[[], Store]) -> None:
+        store = make()
+        for ask in (store.read, store.hold, store.delete):
+            with pytest.raises(RunNotFoundError):
+                asyncio.run(_asked(ask, "nothing"))
+
+    def test_a_run_that_is_deleted_is_gone_with_its_entries(self, make: Callable[[], Store]) -> None:
+        store = make()
+        for run_id in ("r", "other"):
+            hold = _begun(store, run_id, f"entry of {run_id}")
+            asyncio.run(store.append(run_id, hold, [], state="finished"))
+        asyncio.run(store.delete("r"))
+        assert [run.run_id for run in asyncio.run(store.runs())] == ["other"]
+        with pytest.raises(RunNotFoundError):
+            asyncio.run(store.read("r"))
+        _begun(store, "r", "new")
+        assert asyncio.run(store.read("r"))[1] == ["new"]
+        assert asyncio.run(store.read("other"))[1] == ["entry of other"]
+
+    # --- who holds it ---
+
+    def test_a_run_is_held_by_whoever_began_it(self, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        _begun(store, "r", "first")
+        for one in (store, other):
+            with pytest.raises(RunBusyError):
+                asyncio.run(one.hold("r"))
+            with pytest.raises(RunBusyError):
+                asyncio.run(one.delete("r"))
+        assert asyncio.run(other.read("r"))[0].is_held
+
+    @pytest.mark.parametrize("state", ["finished", "approval_needed", "failed"])
+    def test_a_run_that_has_ended_is_free_and_has_its_state(self, state: str, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        hold = _begun(store, "r", "first")
+        asyncio.run(store.append("r", hold, ["last"], state=state))
+        run, entries = asyncio.run(other.read("r"))
+        assert (run.state, run.is_held, entries) == (state, False, ["first", "last"])
+        assert asyncio.run(other.hold("r")) > hold
+        run, _ = asyncio.run(store.read("r"))
+        assert (run.state, run.is_held) == (RUNNING, True)
+
+    def test_who_has_lost_a_run_changes_nothing(self, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        old = _begun(store, "r", "first")
+        asyncio.run(store.append("r", old, [], state="failed"))
+        new = asyncio.run(other.hold("r"))
+        for state in (RUNNING, "finished"):
+            with pytest.raises(RunBusyError):
+                asyncio.run(store.append("r", old, ["late"], state=state))
+        run, entries = asyncio.run(other.read("r"))
+        assert (run.state, run.is_held, entries) == (RUNNING, True, ["first"])
+        asyncio.run(other.append("r", new, ["second"], state="finished"))
+        assert asyncio.run(store.read("r"))[1] == ["first", "second"]
+
+    def test_a_store_that_is_closed_holds_nothing(self, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        hold = _begun(store, "r", "first")
+        asyncio.run(store.aclose())
+        run, _ = asyncio.run(other.read("r"))
+        assert (run.state, run.is_held) == (RUNNING, False)
+        assert asyncio.run(other.hold("r")) > hold
+        with pytest.raises(StoreError):
+            asyncio.run(store.append("r", hold, ["late"]))
+        assert asyncio.run(other.read("r"))[1] == ["first"]
+
+    def test_of_many_that_want_a_run_one_gets_it(self, make: Callable[[], Store]) -> None:
+        store = make()
+        hold = _begun(store, "r", "first")
+        asyncio.run(store.append("r", hold, [], state="failed"))
+        came = _at_once(lambda _: asyncio.run(make().hold("r")))
+        assert sum(isinstance(one, int) for one in came) == 1
+        assert [one for one in came if not isinstance(one, int | RunBusyError)] == []
+
+    # --- many at once ---
+
+    def test_runs_at_once_are_apart(self, make: Callable[[], Store]) -> None:
+        store = make()
+
+        async def keep(number: int) -> None:
+            hold = await store.create(StoredRun(run_id=f"r{number}"), [f"{number}.0"])
+            for step in range(1, 6):
+                await store.append(f"r{number}", hold, [f"{number}.{step}"])
+            await store.append(f"r{number}", hold, [], state="finished")
+
+        async def of_one_loop() -> None:
+            await asyncio.gather(*map(keep, range(MANY)))
+
+        asyncio.run(of_one_loop())
+        assert _at_once(lambda place: asyncio.run(keep(MANY + place))) == [None] * MANY
+        for number in range(2 * MANY):
+            assert asyncio.run(make().read(f"r{number}"))[1] == [f"{number}.{step}" for step in range(6)]
+
+    # --- with an agent ---
+
+    def test_a_run_that_waits_goes_on_with_another_store_object(self, make: Callable[[], Store]) -> None:
+        done: list[str] = []
+
+        @tool(needs_approval=True)
+        def send(text: str) -> str:
+            """Send a text."""
+            done.append(text)
+            return "sent"
+
+        script = [calls(("send", {"text": "hello"})), answer("It is sent.")]
+        paused = FnCallAgent([send], ScriptedModel(script[:1]), store=make()).ask("Say hello.")
+        assert (paused.stop_reason, done) == ("approval_needed", [])
+        agent = FnCallAgent([send], ScriptedModel(script[1:]), store=make())
+        result = agent.resume(paused.run_id, approvals=dict.fromkeys(paused.waiting, True))
+        assert (result.text, done) == ("It is sent.", ["hello"])
+
+    def test_it_does_what_it_declares_and_nothing_else(self, make: Callable[[], Store]) -> None:
+        host = plain_host()
+        spec = host.spec_of(host.find("store", self.component), StoreSpec)
+        with watching() as effects:
+            store = make()
+            hold = _begun(store, "r", "first")
+            asyncio.run(store.append("r", hold, ["last"], state="finished"))
+        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+
+
+def _begun(store: Store, run_id: str, *entries: str, session: str = "") -> int:
+    return asyncio.run(store.create(StoredRun(run_id=run_id, session=session), list(entries) or ["first"]))
+
+
+async def _asked(ask: Callable[[str], Coroutine[Any, Any, object]], run_id: str) -> None:
+    await ask(run_id)
+
+
+def _at_once(work: Callable[[int], object]) -> list[object]:
+    """What some threads come back with that do the same at the same time."""
+    came: list[object] = [None] * MANY
+    begin = threading.Barrier(MANY)
+
+    def one(place: int) -> None:
+        begin.wait()
+        try:
+            came[place] = work(place)
+        except Exception as error:  # noqa: BLE001 - it is what came
+            came[place] = error
+
+    threads = [threading.Thread(target=one, args=(place,), daemon=True) for place in range(MANY)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return came

@@ -1,0 +1,49 @@
+"""The suite for stores lets a correct one pass, and catches each that is wrong in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jackfield_testkit.suites import StoreSuite
+
+BROKEN = {
+    "PutsTheNewestFirst": "test_entries_come_back_as_they_were_and_in_their_order",
+    "StripsTexts": "test_entries_may_be_any_text",
+    "WritesAtTheEnd": "test_what_was_appended_is_there_for_others_at_once",
+    "ForgetsTitles": "test_a_run_is_listed_with_what_was_said_of_it",
+    "ListsTheOldestFirst": "test_the_newest_run_is_the_first_of_the_list",
+    "TakesAnIdTwice": "test_an_id_is_given_once",
+    "KnowsEveryRun": "test_a_run_that_there_is_not_is_an_error_of_its_own",
+    "KeepsWhatIsDeleted": "test_a_run_that_is_deleted_is_gone_with_its_entries",
+    "LendsToAnybody": "test_a_run_is_held_by_whoever_began_it",
+    "NeverLetsGo": "test_a_run_that_has_ended_is_free_and_has_its_state",
+    "TrustsWhoWasThere": "test_who_has_lost_a_run_changes_nothing",
+    "HoldsForEver": "test_a_store_that_is_closed_holds_nothing",
+    "LetsSomeIn": "test_of_many_that_want_a_run_one_gets_it",
+    "MixesRuns": "test_runs_at_once_are_apart",
+    "LosesTheLastEntry": "test_a_run_that_waits_goes_on_with_another_store_object",
+    "WritesAFile": "test_it_does_what_it_declares_and_nothing_else",
+}
+"""A store of the zoo, and the test that is made for its fault."""
+
+SUITES = """
+from jackfield_testkit.suites import StoreSuite
+
+for name in NAMES:
+    globals()[f"Test{name}"] = type(f"Test{name}", (StoreSuite,), {"component": f"jackfield-zoo/{name}"})
+"""
+ZOO = Path(__file__).parent / "zoo"
+EVERY_TEST = {name for name in dir(StoreSuite) if name.startswith("test_")}
+
+
+def test_a_correct_store_passes_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = ["TestHonest", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
+    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+    assert outcomes.of("TestHonest", "passed") == EVERY_TEST
+    assert outcomes.of("TestHonest", "failure") == set()
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
+        name: {test} for name, test in BROKEN.items()
+    }
+    assert set(BROKEN.values()) == EVERY_TEST

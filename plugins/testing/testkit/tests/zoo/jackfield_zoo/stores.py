@@ -1,0 +1,229 @@
+"""A correct store, and others that are wrong in one place each. What they keep is in this process, by folder."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.runs import RUNNING, Store, StoredRun
+
+_clock = itertools.count(1)
+
+
+@dataclass
+class _Kept:
+    run: StoredRun
+    entries: list[str]
+    hold: int
+    owner: object
+
+
+@dataclass
+class _Place:
+    runs: dict[str, _Kept] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.RLock)
+
+
+_places: dict[str, _Place] = {}
+
+
+class Honest(Store):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.place = _places.setdefault(f"{Path.cwd()} {type(self).__name__}", _Place())
+        self.owner: object = object()
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        with self.place.lock:
+            self.check_new(run.run_id)
+            now = float(next(_clock))
+            made = replace(run, state=RUNNING, began=now, changed=now)
+            self.place.runs[run.run_id] = _Kept(made, list(entries), 1, self.owner)
+        return 1
+
+    def check_new(self, run_id: str) -> None:
+        if run_id in self.place.runs:
+            raise StoreError("there is one already")
+
+    async def hold(self, run_id: str) -> int:
+        with self.place.lock:
+            kept = self.of(run_id)
+            self.check_free(kept)
+            kept.hold += 1
+            kept.owner = self.owner
+            kept.run = replace(kept.run, state=RUNNING)
+            return kept.hold
+
+    def check_free(self, kept: _Kept) -> None:
+        if kept.owner is not None:
+            raise RunBusyError("it is held")
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        with self.place.lock:
+            kept = self.of(run_id)
+            self.check_held(kept, hold)
+            self.add(kept, entries)
+            self.let_go(kept, state)
+
+    def check_held(self, kept: _Kept, hold: int) -> None:
+        if kept.hold != hold or kept.owner is not self.owner:
+            raise RunBusyError("somebody else has it")
+
+    def add(self, kept: _Kept, entries: Sequence[str]) -> None:
+        kept.entries += entries
+
+    def let_go(self, kept: _Kept, state: str) -> None:
+        kept.run = replace(kept.run, state=state, changed=float(next(_clock)))
+        if state != RUNNING:
+            kept.owner = None
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        with self.place.lock:
+            kept = self.of(run_id)
+            return self.shown(kept), list(kept.entries)
+
+    def shown(self, kept: _Kept) -> StoredRun:
+        return replace(kept.run, is_held=kept.owner is not None, entries=len(kept.entries))
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        with self.place.lock:
+            found = [self.shown(kept) for kept in self.place.runs.values()]
+        return [run for run in found[::-1] if session in (None, run.session)][:limit]
+
+    async def delete(self, run_id: str) -> None:
+        with self.place.lock:
+            self.check_free(self.of(run_id))
+            del self.place.runs[run_id]
+
+    async def aclose(self) -> None:
+        with self.place.lock:
+            for kept in self.place.runs.values():
+                if kept.owner is self.owner:
+                    kept.owner = None
+        self.owner = object()
+
+    def of(self, run_id: str) -> _Kept:
+        if run_id not in self.place.runs:
+            raise RunNotFoundError(f"there is no run {run_id}")
+        return self.place.runs[run_id]
+
+
+class PutsTheNewestFirst(Honest):
+    def add(self, kept: _Kept, entries: Sequence[str]) -> None:
+        kept.entries[:0] = entries
+
+
+class StripsTexts(Honest):
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        return await super().create(run, [entry.replace("\r\n", "\n") for entry in entries])
+
+
+class WritesAtTheEnd(Honest):
+    """It gathers what is appended until the run ends."""
+
+    def add(self, kept: _Kept, entries: Sequence[str]) -> None:
+        self.waiting = [*getattr(self, "waiting", ()), *entries]
+
+    def let_go(self, kept: _Kept, state: str) -> None:
+        if state != RUNNING or len(self.waiting) > 5:
+            kept.entries += self.waiting
+            self.waiting = []
+        super().let_go(kept, state)
+
+
+class ForgetsTitles(Honest):
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        return await super().create(replace(run, title=""), entries)
+
+
+class ListsTheOldestFirst(Honest):
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        return (await super().runs(session=session))[::-1][:limit]
+
+
+class TakesAnIdTwice(Honest):
+    def check_new(self, run_id: str) -> None:
+        pass
+
+
+class KnowsEveryRun(Honest):
+    def of(self, run_id: str) -> _Kept:
+        try:
+            return super().of(run_id)
+        except RunNotFoundError as error:
+            raise StoreError("something is wrong") from error
+
+
+class KeepsWhatIsDeleted(Honest):
+    async def delete(self, run_id: str) -> None:
+        with self.place.lock:
+            kept = self.of(run_id)
+            self.check_free(kept)
+            kept.owner = "nobody"
+            self.hidden = {*getattr(self, "hidden", ()), run_id}
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        hidden = getattr(self, "hidden", ())
+        return [run for run in await super().runs(session=session, limit=limit) if run.run_id not in hidden]
+
+
+class LendsToAnybody(Honest):
+    def check_free(self, kept: _Kept) -> None:
+        pass
+
+
+class NeverLetsGo(Honest):
+    def let_go(self, kept: _Kept, state: str) -> None:
+        kept.run = replace(kept.run, state=state, changed=float(next(_clock)))
+
+    def check_free(self, kept: _Kept) -> None:
+        if kept.run.state == RUNNING:
+            super().check_free(kept)
+
+
+class TrustsWhoWasThere(Honest):
+    def check_held(self, kept: _Kept, hold: int) -> None:
+        pass
+
+
+class HoldsForEver(Honest):
+    async def aclose(self) -> None:
+        pass
+
+
+class MixesRuns(Honest):
+    def add(self, kept: _Kept, entries: Sequence[str]) -> None:
+        for other in self.place.runs.values():
+            if other.run.run_id[:1] == kept.run.run_id[:1] and (other is kept or len(self.place.runs) > 10):
+                other.entries += entries
+
+
+class LosesTheLastEntry(Honest):
+    """It keeps a run's end as a state, and not what comes with it."""
+
+    def let_go(self, kept: _Kept, state: str) -> None:
+        if state == "approval_needed":
+            kept.entries[:] = kept.entries[:1]
+        super().let_go(kept, state)
+
+
+class LetsSomeIn(Honest):
+    """Two that take hold of a run that failed both get it."""
+
+    def check_free(self, kept: _Kept) -> None:
+        if kept.hold > 2 or (kept.run.state != "failed" and kept.hold < 2):
+            super().check_free(kept)
+
+
+class WritesAFile(Honest):
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        with tempfile.NamedTemporaryFile("w", dir=os.getcwd()) as file:  # noqa: PTH109 - as it comes
+            file.write("a copy")
+        return await super().create(run, entries)
