@@ -1,0 +1,365 @@
+"""The store: records of runs in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import Field
+
+from jackfield import sync
+from jackfield.config import Config
+from jackfield.configured import PathText
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_sqlite_store.owners import Owner, is_there
+
+T = TypeVar("T")
+
+_DAY_S = 86_400
+_RUNS_BETWEEN_CLEANINGS = 100
+_LOSSLESS = ("utf-8", "surrogatepass")
+_SCHEMA = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, session TEXT NOT NULL,
+    parent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, owner TEXT, hold INTEGER NOT NULL,
+    began REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL
+);
+CREATE INDEX of_a_session ON runs (session, number) WHERE session <> '';
+CREATE TABLE entries (run INTEGER NOT NULL, place INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (run, place))
+    WITHOUT ROWID;
+"""
+_LAST = "(SELECT max(place) FROM entries WHERE run = number)"
+_COLUMNS = f"run_id, agent, session, parent, title, state, owner, began, changed, {_LAST}"
+_ONE_RUN = f"SELECT {_COLUMNS}, number FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
+_PLACE = f"SELECT number, owner, hold, {_LAST}, bytes FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
+
+_IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
+
+
+@dataclass(slots=True)
+class _Held:
+    """A run that this process holds: its number, and how far its record goes."""
+
+    number: int
+    hold: int
+    owner: str
+    place: int
+    size: int
+
+
+class SQLiteStoreConfig(Config):
+    """Where runs are kept, and how many."""
+
+    path: PathText | None = Field(
+        default=None,
+        min_length=1,
+        description="The file; jackfield/runs.sqlite below $XDG_DATA_HOME, or ~/.local/share, if unset",
+    )
+    content: bool = Field(default=True, description="Whether what is said in runs is kept; without it, none is resumed")
+    keep_days: float | None = Field(
+        default=None, gt=0, description="Runs that did not change for so many days are deleted; unset: kept"
+    )
+    max_mb: float | None = Field(
+        default=None, gt=0, description="The most megabytes of records; the oldest runs that have ended are deleted"
+    )
+    max_run_mb: float = Field(default=256, gt=0, description="The most megabytes of the record of one run")
+    timeout_s: float = Field(default=10, gt=0, le=600, description="How long to wait for other processes")
+    power_safe: bool = Field(
+        default=False, description="Each step also survives a power failure: some milliseconds for each"
+    )
+
+
+class SQLiteStore(Store):
+    """Keeps runs in one file, which any number of processes of one machine may use at once.
+
+    A hold is the owner's, and the owner lives as long as its process: whoever was killed holds nothing.
+    """
+
+    name = "sqlite"
+    config_class = SQLiteStoreConfig
+    config: SQLiteStoreConfig
+
+    def __init__(self, cfg: SQLiteStoreConfig | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self.content = self.config.content
+        path = Path(self.config.path).expanduser() if self.config.path else _default_path()
+        self._file = OwnFile(path, application_id=0x4A465253, version=1, schema=_SCHEMA, owner="jackfield-sqlite-store")
+        self._folder = path.with_name(path.name + "-owners")
+        self._owners: dict[int, Owner] = {}  # by process: what a parent holds, its child does not
+        self._held: dict[str, _Held] = {}
+        self._until_cleaning = 0
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        """See `Store`; now and then it also deletes what is over the limits."""
+        if self.config.keep_days or self.config.max_mb:
+            self._until_cleaning -= 1
+            if self._until_cleaning < 0:
+                self._until_cleaning = _RUNS_BETWEEN_CLEANINGS
+                await self._in_worker(self._clean)
+        return await self._used(lambda connection: self._create(connection, run, entries))
+
+    async def hold(self, run_id: str) -> int:
+        """See `Store`."""
+        return await self._used(lambda connection: self._hold(connection, run_id))
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        """See `Store`."""
+        held = self._held.get(run_id)
+        if held is None or held.hold != hold or held.owner != self._owner().name:  # a child has what its parent holds
+            raise _lost(run_id)
+        if state != RUNNING:
+            del self._held[run_id]
+        written = [entry.encode(*_LOSSLESS) for entry in entries]
+        size = sum(map(len, written))
+        is_full = held.size + size > self.config.max_run_mb * 1e6
+        if is_full:
+            written, size = [], 0
+        if not await self._used(partial(self._append, held=held, written=written, state=state)):
+            await self._used(lambda connection: _row(connection, _PLACE, run_id))  # it may have been deleted
+            raise _lost(run_id)
+        held.place += len(written)
+        held.size += size
+        if is_full:
+            raise StoreError(f"the record of run {run_id} is full: max_run_mb is {self.config.max_run_mb:g}")
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        """See `Store`."""
+
+        def read(connection: sqlite3.Connection) -> tuple[StoredRun, list[str]]:
+            connection.execute("BEGIN")  # both as they were at one time
+            try:
+                row = _row(connection, _ONE_RUN, run_id)
+                rows = connection.execute("SELECT entry FROM entries WHERE run = ? ORDER BY place", row[-1:]).fetchall()
+            finally:
+                connection.execute("COMMIT")
+            return self._run(row[:-1]), [_text(entry) for (entry,) in rows]
+
+        return await self._used(read)
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        """See `Store`."""
+        where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
+        query = f"SELECT {_COLUMNS} FROM runs {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - of the lines above
+        rows = await self._used(lambda connection: connection.execute(query, (*values, limit)).fetchall())
+        return [self._run(row) for row in rows]
+
+    async def delete(self, run_id: str) -> None:
+        """See `Store`."""
+
+        def delete(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                number, owner = _row(connection, "SELECT number, owner FROM runs WHERE run_id = ?", run_id)
+                self._check_free(run_id, owner)
+                _forget(connection, [number])
+
+        await self._used(delete)
+
+    async def aclose(self) -> None:
+        """Close the file; runs that are still held are let go."""
+        self._file.close()
+        self._held.clear()
+        owner = self._owners.pop(os.getpid(), None)
+        if owner:
+            owner.close()
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    def _create(self, connection: sqlite3.Connection, run: StoredRun, entries: Sequence[str]) -> int:
+        now, written = time.time(), [entry.encode(*_LOSSLESS) for entry in entries]
+        size = sum(map(len, written))
+        texts = (run.run_id, run.agent, run.session, run.parent, run.title)
+        owner = self._owner().name
+        with writing(connection):
+            try:
+                number = connection.execute(
+                    "INSERT INTO runs (run_id, agent, session, parent, title, state, owner, hold, began, changed, "
+                    "bytes) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+                    (*map(_storable, texts), RUNNING, owner, now, now, size),
+                ).lastrowid
+            except sqlite3.IntegrityError:
+                raise StoreError(f"there is already a run {run.run_id}") from None
+            held = _Held(int(number or 0), 1, owner, 0, size)
+            _insert(connection, held, written)
+        held.place = len(written)
+        self._held[run.run_id] = held
+        return 1
+
+    def _hold(self, connection: sqlite3.Connection, run_id: str) -> int:
+        with writing(connection):
+            number, owner, hold, place, size = _row(connection, _PLACE, run_id)
+            self._check_free(run_id, owner)
+            held = _Held(number, hold + 1, self._owner().name, place or 0, size)
+            connection.execute(
+                "UPDATE runs SET owner = ?, hold = ?, state = ?, changed = ? WHERE number = ?",
+                (held.owner, held.hold, RUNNING, time.time(), number),
+            )
+        self._held[run_id] = held
+        return held.hold
+
+    def _append(self, connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
+        """Whether the run was still held."""
+        if state == RUNNING:  # one statement, and so a transaction by itself
+            return _insert(connection, held, written)
+        with writing(connection):
+            is_held = _insert(connection, held, written)
+            connection.execute(
+                "UPDATE runs SET state = ?, changed = ?, bytes = ?, owner = NULL "
+                "WHERE number = ? AND hold = ? AND owner = ?",
+                (state, time.time(), held.size + sum(map(len, written)), held.number, held.hold, held.owner),
+            )
+        return is_held
+
+    def _clean(self, connection: sqlite3.Connection) -> None:
+        """Delete what is over the limits, but nothing that somebody runs."""
+        with writing(connection):
+            if self.config.keep_days:
+                before = (time.time() - self.config.keep_days * _DAY_S,)
+                rows = connection.execute("SELECT number, owner FROM runs WHERE changed < ?", before).fetchall()
+                _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
+            if self.config.max_mb:
+                (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
+                over, numbers = size - self.config.max_mb * 1e6, []
+                query = "SELECT number, bytes FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
+                for number, size in connection.execute(query, (RUNNING,)):
+                    if over <= 0:
+                        break
+                    numbers.append(number)
+                    over -= size
+                _forget(connection, numbers)
+
+    # --- who holds what -------------------------------------------------------------------------------------------
+
+    def _owner(self) -> Owner:
+        process = os.getpid()
+        if process not in self._owners:
+            self._owners[process] = Owner(self._folder)
+        return self._owners[process]
+
+    def _is_held(self, owner: str | None, run_id: str | None = None) -> bool:
+        if owner is None:
+            return False
+        mine = self._owners.get(os.getpid())
+        if mine and owner == mine.name:
+            # What this process could not let go of in the file, for lack of room, is let go of here.
+            return run_id is None or run_id in self._held
+        return is_there(self._folder, owner)
+
+    def _check_free(self, run_id: str, owner: str | None) -> None:
+        if self._is_held(owner, run_id):
+            raise RunBusyError(
+                f"run {run_id} is running, here or in another process: wait until it has ended, or end it"
+            )
+
+    def _run(self, row: Sequence[Any]) -> StoredRun:
+        run_id, agent, session, parent, title, state, owner, began, changed, entries = row
+        return StoredRun(
+            run_id=run_id,
+            agent=agent,
+            session=session,
+            parent=parent,
+            title=title,
+            state=state,
+            is_held=self._is_held(owner, run_id),
+            began=began,
+            changed=changed,
+            entries=entries or 0,
+        )
+
+    # --- the file -------------------------------------------------------------------------------------------------
+
+    async def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What some work with the file gives. It takes microseconds, less than the way to a thread and back; only where
+        another process or thread is at it, a thread waits for that.
+        """
+        try:
+            return self._work(work, 0.0)
+        except (sqlite3.Error, BusyFileError, OSError) as error:
+            if not is_busy(error):
+                raise self._failed(error) from error
+        except UnusableFileError as error:
+            raise self._failed(error) from error
+        return await self._in_worker(work)
+
+    async def _in_worker(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await sync.in_worker(self._work, work, self.config.timeout_s)
+        except (sqlite3.Error, BusyFileError, OSError, UnusableFileError) as error:
+            raise self._failed(error) from error
+
+    def _work(self, work: Callable[[sqlite3.Connection], T], patience_s: float) -> T:
+        with self._file.use(patience_s=patience_s) as connection:
+            if self.config.power_safe:
+                connection.execute("PRAGMA synchronous = FULL")
+            return work(connection)
+
+    def _failed(self, error: Exception) -> StoreError:
+        where = f"the store {self._file.path}"
+        if is_busy(error):
+            return StoreError(f"{where} is locked: another process has used it for {self.config.timeout_s:g} s")
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        step = _NEXT_STEP.get(code, "")
+        return StoreError(f"{where} cannot be used: {error}{step}")
+
+
+_NEXT_STEP = {
+    sqlite3.SQLITE_FULL: ". Make room on the disk; what is recorded stays",
+    sqlite3.SQLITE_READONLY: ". Allow writing to the file and its folder, or set another path",
+    sqlite3.SQLITE_CANTOPEN: ". Allow writing to its folder, or set another path",
+    sqlite3.SQLITE_CORRUPT: ". The file was damaged or cut short: move it away, or restore it from a copy",
+    sqlite3.SQLITE_NOTADB: ". It is not an SQLite file: move it away, or set another path",
+}
+
+
+def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes]) -> bool:
+    """Append entries to a run that is still held; says whether it is."""
+    right = (held.number, held.hold, held.owner)
+    if not written:
+        return connection.execute(_IS_HELD, right).fetchone() is not None
+    places = [value for offset, entry in enumerate(written, start=1) for value in (held.place + offset, entry)]
+    return connection.execute(_inserting(len(written)), (held.number, *places, *right)).rowcount > 0
+
+
+@cache
+def _inserting(count: int) -> str:
+    values = ", ".join(["(?, ?)"] * count)
+    return f"INSERT INTO entries SELECT ?, * FROM (VALUES {values}) WHERE EXISTS ({_IS_HELD})"  # noqa: S608
+
+
+def _lost(run_id: str) -> RunBusyError:
+    return RunBusyError(f"somebody else has taken run {run_id} over: what it does here is not recorded any more")
+
+
+def _row(connection: sqlite3.Connection, query: str, run_id: str) -> Sequence[Any]:
+    row: Sequence[Any] | None = connection.execute(query, (_storable(run_id),)).fetchone()
+    if row is None:
+        raise RunNotFoundError(f"there is no run {run_id!r}: jackfield runs list shows those that there are")
+    return row
+
+
+def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        connection.execute("DELETE FROM entries WHERE run = ?", (number,))
+        connection.execute("DELETE FROM runs WHERE number = ?", (number,))
+
+
+def _storable(text: str) -> str:
+    """SQLite's texts are UTF-8, which half of a surrogate pair is not."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _text(entry: bytes) -> str:
+    return entry.decode(*_LOSSLESS)
+
+
+def _default_path() -> Path:
+    base = os.environ.get("XDG_DATA_HOME")
+    folder = Path(base) if base else Path.home() / ".local" / "share"
+    return folder / "jackfield" / "runs.sqlite"
