@@ -6,7 +6,19 @@ import argparse
 import os
 from collections.abc import Callable
 
-from benchmarks import agents_together, calls, documents, folder, knowledge, many, sandbox, search, server, start
+from benchmarks import (
+    agents_together,
+    calls,
+    documents,
+    folder,
+    knowledge,
+    many,
+    records,
+    sandbox,
+    search,
+    server,
+    start,
+)
 from benchmarks.measure import Row
 
 
@@ -30,6 +42,8 @@ def main() -> None:
             "parallel": lambda: many.parallel_tools(servers, qwen_python),
             "runs": lambda: many.concurrent_runs(servers),
             "together": agents_together.together,
+            "records": lambda: records.recorded(servers),
+            "resume": records.resuming,
             "parse": lambda: documents.parsing(qwen_python),
             "folder": folder.reading_a_folder,
             "index": knowledge.kept_index,

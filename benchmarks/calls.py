@@ -38,10 +38,10 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def our_agent(servers: Servers, model: str, *tools: Any) -> FnCallAgent:
+def our_agent(servers: Servers, model: str, *tools: Any, store: Any = None) -> FnCallAgent:
     """An agent on the server of the backend that is measured."""
     llm = {"model_type": servers.backend, "model": model, "base_url": servers.ours, "api_key": "none"}
-    return FnCallAgent(list(tools), llm, limits={"turns": 1000})
+    return FnCallAgent(list(tools), llm, limits={"turns": 1000}, store=store)
 
 
 @contextmanager
