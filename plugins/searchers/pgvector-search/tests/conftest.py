@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from jackfield.retrieval import Searcher, make_searcher
-from jackfield_pgvector_search.database import Database
+from jackfield_postgres import Database
 from jackfield_testkit.embeddings import embeddings, texts_in, tokens_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import Reply

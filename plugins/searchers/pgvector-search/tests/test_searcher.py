@@ -24,9 +24,9 @@ from jackfield.errors import ConfigError, ModelResponseError, ToolServiceError
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import KnowledgeIndex
-from jackfield_pgvector_search.database import Address, Database, LostConnectionError
 from jackfield_pgvector_search.statements import query_of, term_of, words_text
 from jackfield_pgvector_search.tables import VERSION, prepare
+from jackfield_postgres import Address, Database, LostConnectionError
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import text as says

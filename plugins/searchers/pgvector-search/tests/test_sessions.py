@@ -7,23 +7,18 @@ words are searched.
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.retrieval import Corpus, Searcher, make_searcher
-from jackfield_pgvector_search.database import Database
+from jackfield_postgres import Database
 from jackfield_testkit.embeddings import embeddings_of
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.postgresql import running_postgresql
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
 
@@ -32,41 +27,9 @@ THREADS = 5
 
 @pytest.fixture(scope="module")
 def dsn() -> Iterator[str]:
-    """Where the server is: it listens in a folder only."""
-    programs = _programs()
-    owner = pwd.getpwnam("postgres").pw_uid if os.geteuid() == 0 else os.geteuid()  # a server refuses to be root
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    os.chown(folder, owner, -1)
-
-    def run(*command: object) -> None:
-        environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-        with (folder / "log").open("ab") as log:
-            subprocess.run(
-                list(map(str, command)), check=True, user=owner, cwd=folder, env=environment, stdout=log, stderr=log
-            )
-
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections=100"
-    try:
-        run(programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "postgres", "--no-sync")
-        run(programs / "pg_ctl", "-D", folder / "data", "-w", "-o", options, "start")
-        try:
-            yield f"postgresql://postgres@/postgres?host={folder}"
-        finally:
-            run(programs / "pg_ctl", "-D", folder / "data", "-w", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder)
-
-
-def _programs() -> Path:
-    found = shutil.which("initdb")
-    if found is None:
-        pytest.skip("there is no PostgreSQL server here: initdb is not on the PATH")
-    folder = Path(found).resolve().parent
-    if not (folder / "pg_ctl").exists():
-        pytest.skip(f"there is no pg_ctl beside {found}")
-    if os.geteuid() == 0 and "postgres" not in {one.pw_name for one in pwd.getpwall()}:
-        pytest.skip("a PostgreSQL server refuses to run as root, and there is no user postgres")
-    return folder
+    """Where the server is."""
+    with running_postgresql() as dsn:
+        yield dsn
 
 
 def make(dsn: str, **settings: Any) -> Searcher:

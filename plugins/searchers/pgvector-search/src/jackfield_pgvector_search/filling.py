@@ -11,17 +11,16 @@ from uuid import UUID
 
 from jackfield.errors import ToolServiceError
 from jackfield.retrieval import Chunk, Vector
-from jackfield_pgvector_search.database import Connection, Database
 from jackfield_pgvector_search.statements import term_of, vector_text, words_text
 from jackfield_pgvector_search.tables import (
     Side,
-    alone_in,
     index_vectors,
     known_vectors,
     prepare,
     vectors_side,
     words_side,
 )
+from jackfield_postgres import Connection, Database, alone_in
 from jackfield_words import searched_texts
 
 _BATCH = 256

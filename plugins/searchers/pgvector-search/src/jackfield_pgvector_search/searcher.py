@@ -19,7 +19,6 @@ from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_pa
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_documents import IndexCache, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
-from jackfield_pgvector_search.database import Database, Row
 from jackfield_pgvector_search.filling import Filling, Plan, Ready
 from jackfield_pgvector_search.statements import (
     by_words,
@@ -31,12 +30,17 @@ from jackfield_pgvector_search.statements import (
     vector_text,
 )
 from jackfield_pgvector_search.tables import wrong_dimension
+from jackfield_postgres import Database, Row
 from jackfield_words import Analyzer, Chinese, parts_of, texts_of
 
 SECRET = "PGVECTOR_DSN"  # noqa: S105 - the name of a variable
 _ATTEMPTS = 3
 _UNDEFINED_TABLE = "42P01"
 _ANY_SCORE = -2.0  # below all cosines
+
+# An index finds the nearest among all vectors; it goes on until enough of them are of the corpus that is searched.
+# Without pgvector, the names mean nothing to the server, and do no harm.
+_NEAREST = "SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
 
 
 class PgvectorConfig(Config):
@@ -288,7 +292,12 @@ class PgvectorSearcher(Searcher):
                         f"postgresql://USER:PASSWORD@HOST/DATABASE, or write it under [secrets] in the user "
                         f"configuration file"
                     )
-                self._opened = Database(dsn, timeout_s=self.config.timeout_s, connections=self.config.connections)
+                self._opened = Database(
+                    dsn,
+                    timeout_s=self.config.timeout_s,
+                    connections=self.config.connections,
+                    settings=_NEAREST,
+                )
             return self._opened
 
 

@@ -10,12 +10,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield_pgvector_search.database import Connection
+from jackfield_postgres import Connection, alone_in
 
 _STEPS = (
     """
@@ -77,14 +75,6 @@ def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _ST
             f"the tables in schema {schema!r} have version {version}, and this jackfield-pgvector-search knows "
             f"{len(steps)}: upgrade it, or set another db_schema"
         )
-
-
-@contextmanager
-def alone_in(connection: Connection, *names: str) -> Iterator[None]:
-    """A transaction that no other one with the same names runs beside; the server ends it with the connection."""
-    with connection.transaction():
-        connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=" ".join(("jackfield", *names)))
-        yield
 
 
 def _version(connection: Connection, schema: str) -> int:

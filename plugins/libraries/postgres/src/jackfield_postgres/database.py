@@ -28,9 +28,6 @@ _MOST_SHOWN = 300
 _ENDED_BY_THE_SERVER = ("57P01", "57P02", "57P03")  # shut down, crashed, not ready yet
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _EXAMPLE = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
-# An index finds the nearest among all vectors; it goes on until enough of them are of the corpus that is searched.
-# Without pgvector, the names mean nothing to the server, and do no harm.
-_SETTINGS = "SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
 
 _NEXT_STEP = {
     "28P01": "the user or the password is wrong: correct the DSN",
@@ -161,15 +158,17 @@ class Database:
         dsn: Where it is, as a URL. It is in no error, nor is its password.
         timeout_s: How long the server may be silent.
         connections: How many there are at most; whoever needs one more waits.
+        settings: Statements for each new connection.
 
     Raises:
         ConfigError: The DSN is not a valid one.
     """
 
-    def __init__(self, dsn: str, *, timeout_s: float, connections: int = 8) -> None:
+    def __init__(self, dsn: str, *, timeout_s: float, connections: int = 8, settings: str = "") -> None:
         self.address = Address.parse(dsn)
         self._secrets = Secrets(dsn, *filter(None, [self.address.password]))
         self._timeout_s = timeout_s
+        self._settings = settings
         self._idle: list[_Idle] = []
         self._lock = threading.Lock()
         self._free = threading.Semaphore(connections)
@@ -241,7 +240,8 @@ class Database:
         with self.translated():
             driver = self.address.connect(timeout_s)
             try:
-                driver.run(_SETTINGS)
+                if self._settings:
+                    driver.run(self._settings)
             except BaseException:
                 _close(driver)
                 raise
@@ -257,6 +257,14 @@ class Database:
     def _put_back(self, driver: Driver) -> None:
         with self._lock:
             self._idle.append(_Idle(os.getpid(), driver))
+
+
+@contextmanager
+def alone_in(connection: Connection, *names: str) -> Iterator[None]:
+    """A transaction that no other one with the same names runs beside; the server ends it with the connection."""
+    with connection.transaction():
+        connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=" ".join(("jackfield", *names)))
+        yield
 
 
 @dataclass(frozen=True, slots=True)
