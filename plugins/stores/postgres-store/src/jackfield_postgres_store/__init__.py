@@ -1,0 +1,1 @@
+"""Keeps the runs of agents in PostgreSQL."""
