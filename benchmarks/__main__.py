@@ -13,6 +13,7 @@ from benchmarks import (
     folder,
     knowledge,
     many,
+    mcp_tools,
     records,
     sandbox,
     search,
@@ -49,6 +50,8 @@ def main() -> None:
             "index": knowledge.kept_index,
             "search": search.by_words,
             "sandbox": sandbox.sandboxes,
+            "mcp": mcp_tools.a_call,
+            "mcp-agent": mcp_tools.ten_known_servers,
         }
         wanted = options.only.split(",") if options.only else list(rows)
         print(f"{'figure':44} {'ours':>16}  {'beside':34} {'ratio':>6}  target")

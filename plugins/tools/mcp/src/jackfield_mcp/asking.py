@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jackfield_mcp.bridge import on_loop
@@ -30,17 +29,17 @@ class Asked:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._calls: list[_Call] = []
+        self._calls: list[Asking] = []
 
-    @contextlib.contextmanager
-    def during(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """A call runs, and whoever made it can be asked, on its own loop."""
-        call = _Call(ask, loop)
+    def begin(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> Asking:
+        """A call runs, and whoever made it can be asked, on its own loop; until `end`."""
+        call = Asking(ask, loop)
         self._calls.append(call)
-        try:
-            yield
-        finally:
-            self._calls.remove(call)
+        return call
+
+    def end(self, call: Asking) -> None:
+        """A call no longer runs."""
+        self._calls.remove(call)
 
     async def elicit(self, context: Any, params: Any) -> mcp_types.ElicitResult:  # noqa: ARG002 - it is called by name
         """The answer to a question of the server; the SDK's form of such a function."""
@@ -66,8 +65,10 @@ class Asked:
         return ElicitResult(action="accept", content=content)
 
 
-class _Call:
-    """A call that runs."""
+class Asking:
+    """A call that runs, and whom to ask."""
+
+    __slots__ = ("ask", "loop", "questions")
 
     def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> None:
         self.ask = ask

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jackfield import sync
@@ -47,12 +47,14 @@ class Opened:
         way: A `ServerProcess` or a `RemoteServer`.
         is_over: Set when it is to be closed.
         listing: What it offers; None until it was asked, and again when it says that this has changed.
+        callable: The names of tools that are in this listing, and approved.
     """
 
     client: Client
     way: Any
     is_over: asyncio.Event
     listing: Listing | None = None
+    callable: set[str] = field(default_factory=set)
 
 
 class Session:
@@ -235,7 +237,9 @@ class Session:
         from mcp_types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification) and self._opened is not None and self._opened.done():
-            self._opened.result().listing = None
+            one = self._opened.result()
+            one.listing = None
+            one.callable.clear()
 
     def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
         told = way.told()
@@ -260,10 +264,13 @@ class Session:
         return self.server.without_secrets(named)[:500]
 
     async def _connected(self) -> Opened:
-        if self._opened is None or (self._opened.done() and self._opened.result().is_over.is_set()):
-            self._opened = asyncio.get_running_loop().create_future()
+        opened = self._opened
+        if opened is not None and opened.done() and not (one := opened.result()).is_over.is_set():
+            return one
+        if opened is None or opened.done():
+            opened = self._opened = asyncio.get_running_loop().create_future()
             self._wanted.set()
-        return await asyncio.shield(self._opened)
+        return await asyncio.shield(opened)
 
     async def _doing(
         self,
@@ -274,10 +281,12 @@ class Session:
         asking: tuple[Ask, asyncio.AbstractEventLoop] | None,
     ) -> T:
         one = await self._connected()
+        call = self._asked.begin(*asking) if asking else None
         try:
-            with self._asked.during(*asking) if asking else contextlib.nullcontext():
-                async with asyncio.timeout(timeout_s):
-                    return await work(one)
+            if timeout_s is None:
+                return await work(one)
+            async with asyncio.timeout(timeout_s):
+                return await work(one)
         except TimeoutError as error:
             self._probe(one)
             raise ToolTimeoutError(
@@ -290,9 +299,12 @@ class Session:
             lost = self._is_lost(error, one)
             if lost:
                 one.is_over.set()
-            if lost and again:
-                return await self._doing(work, what, timeout_s, False, asking)
-            raise self._as_tool_error(error, one, what, lost=lost) from error
+            if not (lost and again):
+                raise self._as_tool_error(error, one, what, lost=lost) from error
+        finally:
+            if call is not None:
+                self._asked.end(call)
+        return await self._doing(work, what, timeout_s, False, asking)
 
     def _is_lost(self, error: Exception, one: Opened) -> bool:
         import anyio

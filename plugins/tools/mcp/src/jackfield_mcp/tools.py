@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jackfield.errors import ToolServiceError
 from jackfield.plugins import Texts
+from jackfield.runs import RunResources
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_mcp.listing import Definition, Listing
 from jackfield_mcp.servers import ServerConfig
@@ -99,6 +99,7 @@ class _ServerTool(BaseTool):
 
     own_name = ""
     params_as_text = False
+    schema_is_checked = True  # when it was listed
 
     def __init__(self, name: str, source: Source) -> None:
         self.name = name
@@ -119,8 +120,11 @@ class _ServerTool(BaseTool):
             ToolServiceError: It failed, or the server did.
         """
         arguments = self.parse_arguments(params) if isinstance(params, str) else dict(params)
-        async with _context(context) as scoped:
-            return await self._called(await self.source.session(scoped), arguments, scoped)
+        if context is not None:
+            return await self._called(await self.source.session(context), arguments, context)
+        async with RunResources() as own:  # what the call opens is closed after it
+            alone: ToolContext[Any] = ToolContext(resources=own)
+            return await self._called(await self.source.session(alone), arguments, alone)
 
     @abstractmethod
     async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
@@ -129,17 +133,6 @@ class _ServerTool(BaseTool):
     @property
     def _what(self) -> str:
         return f"the call of {self.name!r}"
-
-
-@asynccontextmanager
-async def _context(given: ToolContext[Any] | None) -> AsyncIterator[ToolContext[Any]]:
-    """The context of a call; without one, what the call opens is closed after it."""
-    if given is not None:
-        yield given
-        return
-    context: ToolContext[Any] = ToolContext()
-    async with context.resources:
-        yield context
 
 
 class ChangedError(ToolServiceError):
@@ -187,14 +180,8 @@ class MCPTool(_ServerTool):
         name = self.definition.name
 
         async def work(one: Opened) -> Any:
-            listing = one.listing or await session.listing_of(one)
-            tool = listing.tool(name)
-            if tool is None:
-                raise ToolServiceError(f"MCP server {session.name!r} no longer has a tool {name!r}")
-            if not listing.is_approved(tool):
-                if tool.digest() != accepted:
-                    raise ChangedError(session.name, tool)
-                await session.approve(one, tool)
+            if name not in one.callable:
+                await self._check(session, one, accepted)
             return await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
 
         return await session.do(
@@ -203,6 +190,18 @@ class MCPTool(_ServerTool):
             timeout_s=self.source.server.call_timeout_s,
             ask=context.ask,
         )
+
+    async def _check(self, session: Session, one: Opened, accepted: str) -> None:
+        """See whether the tool is as somebody approved it, or as somebody did just now."""
+        listing = await session.listing_of(one)
+        tool = listing.tool(self.definition.name)
+        if tool is None:
+            raise ToolServiceError(f"MCP server {session.name!r} no longer has a tool {self.definition.name!r}")
+        if not listing.is_approved(tool):
+            if tool.digest() != accepted:
+                raise ChangedError(session.name, tool)
+            await session.approve(one, tool)
+        one.callable.add(tool.name)
 
 
 def _reporting(context: ToolContext[Any]) -> Any:
