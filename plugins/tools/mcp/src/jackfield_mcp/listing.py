@@ -132,7 +132,7 @@ class Keeper:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            _log.warning("what was kept of an MCP server cannot be read: it is asked anew", exc_info=True)
+            _log.warning("what was kept of an MCP server cannot be read: it is asked again", exc_info=True)
             return None
         return listing
 

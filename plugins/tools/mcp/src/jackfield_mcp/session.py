@@ -1,4 +1,4 @@
-"""One server, reached at first use, and anew when it has ended; from any event loop.
+"""One server, reached at first use, and again when it has ended; from any event loop.
 
 The SDK's client must be closed in the task that opened it. So each server has one task of its own, on the core's
 background loop, where all that is asked of it runs as well; what comes from another loop is handed over.
@@ -324,7 +324,7 @@ class Session:
             _log.warning("MCP server %r %s%s", self.name, one.way.problem, f"; it printed:\n{told}" if told else "")
             return ServerEndedError(
                 f"MCP server {self.name!r} {one.way.problem or 'closed the connection'} during {what}, which may or "
-                f"may not have been done; the next call reaches it anew",
+                f"may not have been done; the next call reaches it again",
                 code="server_ended",
             )
         if isinstance(error, MCPError):
@@ -336,7 +336,7 @@ class Session:
         return ToolServiceError(f"MCP server {self.name!r} answered {what} wrongly: {self.text_of(error)}")
 
     def _probe(self, one: Opened) -> None:
-        """See whether a server that was too slow is still there; one that is not is reached anew by the next call."""
+        """See whether a server that was too slow is still there; one that is not is reached again by the next call."""
         if self._probing is None or self._probing.done():
             self._probing = asyncio.get_running_loop().create_task(self._ask_for_a_sign(one))
 
@@ -345,7 +345,7 @@ class Session:
             async with asyncio.timeout(_ALIVE_S):
                 await _sign_of(one.client)
         except Exception:  # noqa: BLE001 - whatever it is, it is not an answer
-            _log.warning("MCP server %r no longer answers: the next call reaches it anew", self.name)
+            _log.warning("MCP server %r no longer answers: the next call reaches it again", self.name)
             one.is_over.set()
 
 
