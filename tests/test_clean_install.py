@@ -808,7 +808,7 @@ Image.new("RGB", (200, 100), "navy").save("sea.png")
 tool = default_host().load("tool", "image_zoom_in_tool")()
 context = ToolContext(files=("sea.png",))
 found = asyncio.run(tool.call({"bbox_2d": [0, 0, 500, 500], "label": "sky", "img_idx": 0}, context=context))
-print(Image.open(found.content[1].image).size)
+print(Image.open("workspace/" + found.metadata["path"]).size)
 """,
         "(736, 384)",
     ),

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.errors import ToolServiceError
 from jackfield.messages import Message
 from jackfield.tools import Workspace
 from jackfield_fetch import Fetcher
-from jackfield_fetch.images import image_bytes, images_in, save_image
+from jackfield_fetch.images import data_uri, image_bytes, images_in, save_image
 from jackfield_testkit.web import WebAnswer, WebServer
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
@@ -112,14 +112,26 @@ def test_an_image_is_saved_under_a_name_of_its_content(tmp_path: Path) -> None:
     assert workspace.resolve(name).read_bytes() == PNG
 
 
-def test_no_image_is_written_through_a_link(tmp_path: Path) -> None:
+@pytest.mark.parametrize("linked", ["tools", "tools/plot"])
+def test_no_image_is_written_through_a_link(tmp_path: Path, linked: str) -> None:
     root, outside = tmp_path / "workspace", tmp_path / "outside"
     outside.mkdir()
-    root.mkdir()
-    (root / "tools").symlink_to(outside)
-    with pytest.raises(ToolArgumentError, match="through a link"):
-        save_image(PNG, Workspace(root), "tools", ending=".png")
+    (root / linked).parent.mkdir(parents=True)
+    (root / linked).symlink_to(outside)
+    with pytest.raises(ToolServiceError, match="cannot be saved"):
+        save_image(PNG, Workspace(root), "tools/plot", ending=".png")
     assert list(outside.iterdir()) == []
+
+
+def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim.png"
+    victim.write_bytes(b"precious")
+    name = save_image(PNG, Workspace(tmp_path / "workspace"), "tools", ending=".png")
+    path = tmp_path / "workspace" / name
+    path.unlink()
+    path.symlink_to(victim)
+    save_image(PNG, Workspace(tmp_path / "workspace"), "tools", ending=".png")
+    assert (victim.read_bytes(), path.read_bytes(), path.is_symlink()) == (b"precious", PNG, False)
 
 
 def test_an_image_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
@@ -127,3 +139,14 @@ def test_an_image_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ToolServiceError, match="cannot be saved"):
         save_image(PNG, Workspace(tmp_path), "tools/plot", ending=".png")
     assert [path.name for path in tmp_path.iterdir()] == ["tools"]
+
+
+def test_a_saved_image_may_be_read_by_others_as_the_user_has_set_it(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    name = save_image(PNG, Workspace(tmp_path), "tools", ending=".png")
+    assert (tmp_path / name).stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_data_uri_has_the_type_of_its_content() -> None:
+    assert data_uri(PNG) == URI
+    assert data_uri(b"\xff\xd8\xff").startswith("data:image/jpeg;base64,")

@@ -59,7 +59,10 @@ def test_images_are_saved_under_their_kind_and_given(web: WebServer, tmp_path: P
     assert ((tmp_path / first).read_bytes(), Path(first).suffix) == (PNG, ".png")
     assert ((tmp_path / second).read_bytes(), Path(second).suffix) == (JPEG, ".jpg")
     assert result.content[0].text == f"Saved in the workspace as {first}, {second}"
-    assert [item.image for item in result.content[1:]] == [str(tmp_path / first), str(tmp_path / second)]
+    assert [item.image for item in result.content[1:]] == [
+        f"data:image/png;base64,{base64.b64encode(PNG).decode()}",
+        f"data:image/jpeg;base64,{base64.b64encode(JPEG).decode()}",
+    ]
     assert result.metadata["usage"] == {"prompt_tokens": 0, "completion_tokens": 7}
     assert web.requests[0].json["prompt"] == "A cat"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -25,9 +26,8 @@ def _png(width: int, height: int) -> bytes:
 
 def _has_size(width: int, height: int) -> Any:
     def check(content: Any) -> bool:
-        # A path where the tool is called, a data URI where a run has it.
-        with Image.open(content[1].image) as image:
-            return image.size == (width, height)
+        written = base64.b64decode(content[1].image.partition(",")[2])
+        return Image.open(io.BytesIO(written)).size == (width, height)
 
     return check
 

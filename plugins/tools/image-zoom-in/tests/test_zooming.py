@@ -233,8 +233,30 @@ def test_an_image_of_a_tool_counts_and_the_part_is_kept_in_the_workspace(tmp_pat
     said, shown = result.content
     path = result.metadata["path"]
     assert said.text == f"the right (saved in the workspace as {path})"
-    assert shown.image == str(tmp_path / path)
+    assert shown.image == f"data:image/png;base64,{base64.b64encode((tmp_path / path).read_bytes()).decode()}"
     assert colour(Image.open(tmp_path / path), 0.5) == "blue"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"bbox_2d": [NaN, 0, 9, 9], "label": "x", "img_idx": 0}',
+        '{"bbox_2d": [0, 0, Infinity, 9], "label": "x", "img_idx": 0}',
+        '{"bbox_2d": [0, 0, 1e999, 9], "label": "x", "img_idx": 0}',
+        '{"bbox_2d": [0, 0, 9, 9], "label": "x", "img_idx": NaN}',
+        '{"bbox_2d": [0, 0, 9, 9], "label": "x", "img_idx": -1}',
+        '{"bbox_2d": [0, 0, 9, 9, 9], "label": "x", "img_idx": 0}',
+        '{"bbox_2d": [0, 0, 9, 9], "label": "' + "x" * 10_000_000 + '", "img_idx": 0}',
+        '{"bbox_2d": ' + "[" * 5000 + "]" * 5000 + ', "label": "x", "img_idx": 0}',
+    ],
+)
+def test_arguments_that_are_no_box_are_refused(tmp_path: Path, arguments: str) -> None:
+    uri = f"data:image/png;base64,{base64.b64encode(written(halves())).decode()}"
+    context = ToolContext(messages=(Message("user", [{"image": uri}]),), workspace=Workspace(tmp_path))
+    with pytest.raises(ToolArgumentError) as caught:
+        asyncio.run(_awaited(ImageZoomIn().call(arguments, context=context)))
+    assert len(str(caught.value)) < 2000
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_agent_shows_its_model_the_part(tmp_path: Path) -> None:

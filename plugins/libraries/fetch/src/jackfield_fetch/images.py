@@ -6,10 +6,11 @@ import base64
 import binascii
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
+from uuid import uuid4
 
 from jackfield.errors import ToolServiceError, UnsupportedInputError
 from jackfield.messages import SYSTEM, USER, Message, basename_of
@@ -63,28 +64,39 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
     return content
 
 
+def data_uri(content: bytes) -> str:
+    """An image as a `data:` URI, for a content item: of the type that its first bytes show."""
+    return f"data:{media_type_of(content[:16])};base64,{base64.b64encode(content).decode()}"
+
+
 def save_image(content: bytes, workspace: Workspace, folder: str, *, ending: str) -> str:
     """Write an image into the workspace, whole or not at all; gives its path there. It blocks.
 
-    The name is made of what is in it: the same image is one file, however often it is saved.
+    The name is made of what is in it: the same image is one file, however often it is saved. No link is followed below
+    the workspace, whenever code that runs there puts one in the place of a folder.
 
     Args:
         content: What the file is to hold.
         workspace: The run's.
-        folder: Where in it: `tools/` and the name of the tool.
+        folder: Where in it, with / between its parts: `tools/` and the name of the tool.
         ending: Of the name: `.png`.
 
     Raises:
         ToolServiceError: It cannot be written.
     """
-    name = f"{folder}/{hashlib.sha256(content).hexdigest()[:16]}{ending}"
-    path = workspace.resolve(name)
+    name = f"{hashlib.sha256(content).hexdigest()[:16]}{ending}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
+        workspace.root.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as opened:
+            here = _folder(opened, workspace.root.resolve(), None)
+            for part in folder.split("/"):
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=here)
+                here = _folder(opened, part, here)
+            _write(content, name, here)
     except OSError as error:
         raise ToolServiceError(f"the image cannot be saved: {error.strerror or type(error).__name__}") from error
-    return name
+    return f"{folder}/{name}"
 
 
 def _in_messages(messages: Sequence[Message]) -> Iterator[str]:
@@ -110,13 +122,22 @@ def _inside(uri: str, most: int) -> bytes:
     return content
 
 
-def _replace(path: Path, content: bytes) -> None:
-    # Under a name of its own first: whoever reads meanwhile sees no half, and a link that stands there is not followed.
-    descriptor, staging = tempfile.mkstemp(dir=path.parent, prefix=".image-")
+def _folder(opened: ExitStack, path: str | Path, parent: int | None) -> int:
+    """A folder itself, and not where a link leads."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    opened.callback(os.close, descriptor)
+    return descriptor
+
+
+def _write(content: bytes, name: str, folder: int) -> None:
+    # Under a name of its own first: whoever reads meanwhile sees no half, and a link that stands there is replaced.
+    fresh = f".{uuid4().hex}"
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        Path(staging).replace(path)
+        os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        Path(staging).unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(fresh, dir_fd=folder)
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from jackfield.plugins import default_host
 from jackfield.sync import in_worker
 from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
 from jackfield_fetch import FetchConfig, Fetcher
-from jackfield_fetch.images import image_bytes, save_image
+from jackfield_fetch.images import data_uri, image_bytes, save_image
 from jackfield_image_gen.plugin import tools
 
 _FOLDER = "tools/image_gen"
@@ -79,21 +80,17 @@ class ImageGen(BaseTool):
         if not addresses:
             said = answer.get_content()[:500]
             raise ToolServiceError(f"{model.address} made no image{f', and said: {said}' if said else ''}")
-        paths = [await self._saved(address, workspace) for address in addresses]
+        # All of them before any is saved: a result is whole, or an error.
+        images = await asyncio.gather(*(image_bytes(address, self._fetcher) for address in addresses))
+        paths = [await in_worker(save_image, image, workspace, _FOLDER, ending=_ending(image)) for image in images]
         text = ContentItem(text=f"Saved in the workspace as {', '.join(paths)}")
-        images = [ContentItem(image=str(workspace.resolve(path))) for path in paths]
-        return ToolResult([text, *images], {"model": model.address, "paths": paths, "usage": _usage(answer)})
+        items = [text, *(ContentItem(image=data_uri(image)) for image in images)]
+        return ToolResult(items, {"model": model.address, "paths": paths, "usage": _usage(answer)})
 
     async def aclose(self) -> None:
         """Close the model's connections; the next call opens new ones."""
         if self._made is not None:
             await self._made.aclose()
-
-    async def _saved(self, address: str, workspace: Workspace) -> str:
-        content = await image_bytes(address, self._fetcher)
-        media_type = media_type_of(content[:16])
-        ending = _ENDINGS.get(media_type, f".{media_type.partition('/')[2]}")
-        return await in_worker(save_image, content, workspace, _FOLDER, ending=ending)
 
     def _model(self) -> BaseChatModel:
         with self._lock:
@@ -114,6 +111,11 @@ def _images_of(answer: ModelResponse) -> Iterator[str]:
         for item in message.items:
             if item.image and item.image[:8].lower().startswith(("data:", "https://", "http://")):
                 yield item.image
+
+
+def _ending(image: bytes) -> str:
+    media_type = media_type_of(image[:16])
+    return _ENDINGS.get(media_type, f".{media_type.partition('/')[2]}")
 
 
 def _usage(answer: ModelResponse) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,15 +10,15 @@ from pydantic import Field
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.messages import ContentItem
-from jackfield.models import media_type_of
 from jackfield.plugins import default_host
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_fetch import FetchConfig, Fetcher
-from jackfield_fetch.images import image_bytes, images_in
+from jackfield_fetch.images import data_uri, image_bytes, images_in
 from jackfield_http.service import JSONService, ServiceConfig
 from jackfield_image_search.plugin import tools
 from jackfield_image_search.providers import PROVIDERS, Match, ProviderName
 
+_FETCHING: Mapping[str, Any] = {"timeout_s": 10.0, "max_bytes": 2 * 2**20}  # an image that takes more is left out
 _MOST_CHARS = 2000  # of a title, an address or a name
 
 
@@ -27,12 +26,12 @@ class ImageSearchConfig(ServiceConfig):
     """The service that is asked, and how many of the pages that it finds a model sees."""
 
     provider: ProviderName = Field(default="serpapi", description="The service: serpapi or serper")
-    max_results: int = Field(default=5, ge=1, le=100, description="The most pages in a result")
+    max_results: int = Field(default=5, ge=1, le=20, description="The most pages in a result")
     max_retries: int = Field(
         default=3, ge=0, le=100, description="How often a failed request is repeated, if that can help"
     )
     fetch_cfg: Mapping[str, Any] = Field(
-        default_factory=lambda: {"timeout_s": 10.0, "max_bytes": 2 * 2**20},
+        default_factory=dict,
         description="How images that were found are fetched; the settings of jackfield-fetch",
     )
 
@@ -61,7 +60,9 @@ class ImageSearch(BaseTool):
             self.config,
             settings=lambda: (self.host or default_host()).settings,
         )
-        self._fetcher = Fetcher(FetchConfig.parse(self.config.fetch_cfg, what=f"{self.name}: fetch_cfg"))
+        self._fetcher = Fetcher(
+            FetchConfig.parse({**_FETCHING, **self.config.fetch_cfg}, what=f"{self.name}: fetch_cfg")
+        )
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
@@ -97,13 +98,11 @@ class ImageSearch(BaseTool):
 
     async def _picture(self, match: Match) -> ContentItem | None:
         """The image of a page, in the result: an address that nobody can fetch would cost the model its answer."""
-        for url in match.images:
+        for url in (url for url in match.images if url.startswith(("https://", "http://"))):
             try:
-                content = await image_bytes(url, self._fetcher) if url.startswith("http") else b""
+                return ContentItem(image=data_uri(await image_bytes(url, self._fetcher)))
             except ToolServiceError:
                 continue  # the larger one may be elsewhere; a page without its image is still a hit
-            if media_type := media_type_of(content[:16]):
-                return ContentItem(image=f"data:{media_type};base64,{base64.b64encode(content).decode()}")
         return None
 
     def _facts(self, matches: Sequence[Match], *, missing: int) -> dict[str, Any]:

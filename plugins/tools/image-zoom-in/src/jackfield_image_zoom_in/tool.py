@@ -13,7 +13,7 @@ from jackfield.messages import ContentItem
 from jackfield.sync import in_worker
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_fetch import FetchConfig, Fetcher
-from jackfield_fetch.images import image_bytes, images_in, save_image
+from jackfield_fetch.images import data_uri, image_bytes, images_in, save_image
 from jackfield_image_zoom_in.plugin import tools
 from jackfield_image_zoom_in.zooming import zoomed
 
@@ -69,4 +69,4 @@ class ImageZoomIn(BaseTool):
         part = await in_worker(zoomed, content, arguments["bbox_2d"], max_pixels=self.config.max_pixels)
         path = await in_worker(save_image, part, within.workspace, _FOLDER, ending=".png")
         said = ContentItem(text=f"{arguments['label']} (saved in the workspace as {path})")
-        return ToolResult([said, ContentItem(image=str(within.workspace.resolve(path)))], {"path": path})
+        return ToolResult([said, ContentItem(image=data_uri(part))], {"path": path})
