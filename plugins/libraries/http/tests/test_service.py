@@ -81,9 +81,14 @@ def test_a_key_of_the_environment_goes_to_the_address_beside_it(
     assert web.requests[0].headers["x-acme"] == KEY
 
 
+def test_a_key_for_a_service_that_takes_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="takes no API key: leave api_key out"):
+        ask(None, place=Place(open=True))
+
+
 def test_a_service_of_ones_own_needs_its_address() -> None:
     with pytest.raises(ToolServiceError, match="it needs an address: set url"):
-        ask(None, place=Place(open=True))
+        ask(None, place=Place(open=True), key=None)
 
 
 @pytest.mark.parametrize(

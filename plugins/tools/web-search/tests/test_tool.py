@@ -16,6 +16,7 @@ from jackfield_testkit.web import WebAnswer, WebServer
 from jackfield_web_search.tool import WebSearch
 
 KEY = "sk-1234567890abcdef"
+KEY_OF = {"serper": KEY, "searxng": None}
 HIT = {"title": "Tides", "link": "https://tides.example/", "snippet": "High water\ncomes twice.", "position": 1}
 
 
@@ -73,7 +74,7 @@ def test_a_searxng_server_that_gives_no_json_is_named_with_its_setting(web: WebS
 def test_nothing_found_is_a_result(web: WebServer, provider: str) -> None:
     empty = {"searchParameters": {"q": "x"}} if provider == "serper" else {"results": []}
     web.put("/search", WebAnswer.json(empty))
-    assert search(web, provider=provider).content == "Nothing was found: try other words."
+    assert search(web, provider=provider, api_key=KEY_OF[provider]).content == "Nothing was found: try other words."
 
 
 @pytest.mark.parametrize("provider", ["serper", "searxng"])
@@ -81,7 +82,7 @@ def test_nothing_found_is_a_result(web: WebServer, provider: str) -> None:
 def test_an_answer_of_another_form_is_an_error(web: WebServer, provider: str, wire: object) -> None:
     web.put("/search", WebAnswer.json(wire))
     with pytest.raises(ToolServiceError, match="not this service's JSON: check the setting url"):
-        search(web, provider=provider)
+        search(web, provider=provider, api_key=KEY_OF[provider])
 
 
 def test_what_a_provider_gives_is_bounded(web: WebServer) -> None:

@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr
 
 from jackfield.config import Config
 from jackfield.errors import (
+    ConfigError,
     ModelAuthError,
     ModelRequestError,
     ModelServiceError,
@@ -87,9 +88,14 @@ class JSONService:
         place: The provider's.
         config: The user's.
         settings: Where the API key is looked up, if the configuration has none; called at the first request.
+
+    Raises:
+        ConfigError: There is an API key that the service has no use for.
     """
 
     def __init__(self, name: str, place: Place, config: ServiceConfig, *, settings: Callable[[], Settings]) -> None:
+        if config.api_key and not (place.header or place.parameter):
+            raise ConfigError(f"{name} takes no API key: leave api_key out")
         self._name = name
         self._place = place
         self._config = config

@@ -50,6 +50,7 @@ def llms() -> list[LLMSpec]:
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),
             network=_HOSTS,
+            names=("wan*-t2i*", "qwen-image*"),
         ),
     ]
 
