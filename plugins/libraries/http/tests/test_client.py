@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -151,6 +152,26 @@ def test_a_header_that_cannot_be_sent_is_an_error_that_does_not_show_it(echo: st
         sync.run(call)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("where", ["header", "query"])
+def test_a_key_that_a_server_repeats_in_place_of_an_answer_is_not_shown(make_client: MakeClient, where: str) -> None:
+    key = "sk-0123456789abcdef"
+
+    def repeat(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(f'"{key}"HTTP/1.1 500 Oops\r\n\r\n'.encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=repeat, args=(listener,), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        headers = header_pairs({"authorization": f"Bearer {key}"} if where == "header" else {})
+        asked = f"{url}/v1?key={key}" if where == "query" else f"{url}/v1"
+        with pytest.raises(ModelConnectionError, match=r"illegal status line.*\[key\]") as caught:
+            sync.run(make_client(url).exchange("GET", asked, b"", headers, timeout_s=20))
+    assert key not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_answer_that_breaks_off_is_an_error_of_the_connection(server: FakeOpenAI, make_client: MakeClient) -> None:

@@ -12,6 +12,8 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 MAX_SHOWN_CHARS = 500
+HIDDEN = "[key]"
+"""What stands in place of a secret."""
 _MOST_READ_CHARS = 20_000
 _PIECE = 8
 _LONGEST_PLACEHOLDER = 5  # a shorter key may be part of any word
@@ -67,7 +69,7 @@ class Secrets:
         return Secrets, ()  # another process sends its own
 
     def out_of(self, text: str) -> str:
-        """The text with `[key]` in place of the secrets."""
+        """The text with `HIDDEN` in place of the secrets."""
         lowered = text.lower()
         if len(lowered) != len(text):  # a few characters have a longer lower case: places would not be the same
             lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
@@ -79,7 +81,7 @@ class Secrets:
         if not any(hidden):
             return text
         runs = re.finditer(rb"\x00+|\x01+", bytes(hidden))
-        return "".join(text[run.start() : run.end()] if hidden[run.start()] == 0 else "[key]" for run in runs)
+        return "".join(text[run.start() : run.end()] if hidden[run.start()] == 0 else HIDDEN for run in runs)
 
 
 def shown(text: str, key: str | Secrets, limit: int = MAX_SHOWN_CHARS) -> str:

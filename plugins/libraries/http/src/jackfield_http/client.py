@@ -8,9 +8,10 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
@@ -141,7 +142,7 @@ class HTTPClient:
         if connections is None:
             # In a thread: loading the HTTP stack and certificates takes long, and the event loop has others to serve.
             connections = self._connections_here(await sync.shared_in_worker(self._way))
-        with translated(self._backend, self.address, timeout_s=timeout_s):
+        with translated(self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)):
             async with connections.request(method, url, body, headers, timeout_s=timeout_s) as response:
                 yield response
 
@@ -239,6 +240,12 @@ class _Sent:
             raise
         if error is not None:
             forget_locals(error, outside=self._outside)
+
+
+def _secrets_in(url: str, headers: HeaderPairs) -> Secrets:
+    """What a request carries that no error may show: keys in its headers, and in its query."""
+    sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    return Secrets(headers={**sent, **dict(parse_qsl(urlsplit(url).query))})
 
 
 def _host(parts: SplitResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from jackfield.errors import (
     RateLimitedError,
 )
 from jackfield_backend.keys import FoundKey
-from jackfield_backend.refusals import Secrets, retry_after_s, shown
+from jackfield_backend.refusals import HIDDEN, Secrets, retry_after_s, shown
 from jackfield_http.headers import request_id_of
 from jackfield_http.sse import NoEventError, StreamTooLongError
 
@@ -168,13 +168,16 @@ class Failures:
 
 
 @contextmanager
-def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None]:
+def translated(
+    backend: str, address: str, *, timeout_s: float, secrets: Callable[[], Secrets] = Secrets
+) -> Iterator[None]:
     """Turn what the HTTP stack raises into Jackfield's errors.
 
     Args:
         backend: The name of the backend.
         address: The server, for the message; without user and password.
         timeout_s: How long it was allowed to be silent.
+        secrets: Gives what was sent and must not be shown: a server that breaks the protocol may have repeated it.
     """
     import httpcore2
 
@@ -198,8 +201,8 @@ def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None
         ) from error
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
         raise ModelConnectionError(
-            f"{backend}: {address} cannot be reached ({_reason(error)}): check its address (base_url), the network, "
-            "and that the server is running",
+            f"{backend}: {address} cannot be reached ({_reason(error, secrets)}): check its address (base_url), the "
+            "network, and that the server is running",
             backend=backend,
         ) from error
     except httpcore2.LocalProtocolError:
@@ -209,10 +212,12 @@ def translated(backend: str, address: str, *, timeout_s: float) -> Iterator[None
             backend=backend,
         ) from None
     except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError) as error:
+        reason = _reason(error, secrets)
+        # Without a cause that shows what was hidden: a traceback prints it.
         raise ModelConnectionError(
-            f"{backend}: the connection to {address} broke ({_reason(error)}): try again", backend=backend
-        ) from error
+            f"{backend}: the connection to {address} broke ({reason}): try again", backend=backend
+        ) from (None if HIDDEN in reason else error)
 
 
-def _reason(error: Exception) -> str:
-    return shown(str(error), "", 200) or type(error).__name__
+def _reason(error: Exception, secrets: Callable[[], Secrets]) -> str:
+    return shown(str(error), secrets(), 200) or type(error).__name__
