@@ -10,6 +10,8 @@ NAMES = (
     "tools",
     "answers",
     "documents",
+    "images",
+    "services",
     "secrets",
     "terminals",
     "kills",
