@@ -756,6 +756,26 @@ print(result.messages[3].content, sorted(one["name"] for one in model.requests[0
 """,
         "twice a day ['read_result', 'tides']",
     ),
+    "jackfield-mcp": Job(
+        '''
+import sys
+from jackfield import FnCallAgent
+from jackfield.testing import ScriptedModel, answer, calls
+server = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("sums")
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+server.run("stdio")
+"""
+servers = {"name": "mcp", "mcpServers": {"sums": {"command": sys.executable, "args": ["-c", server]}}}
+model = ScriptedModel([calls(("sums-add", {"a": 2, "b": 40})), answer("done")])
+print("2 + 40 =", FnCallAgent([servers], model).ask("What is 2 + 40?").messages[1].content)
+''',
+        "2 + 40 = 42",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading
