@@ -25,6 +25,8 @@ _LINUX = sys.platform == "linux"
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _CLONE_NEWIPC, _CLONE_NEWNET = 0x08000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
+_MS_RDONLY, _MS_REMOUNT, _MS_RELATIME, _ST_RELATIME = 1, 32, 1 << 21, 1 << 12
+_SAME_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid, nodev, noexec, noatime, nodiratime: as mount and as statvfs have them
 _MNT_DETACH = 2
 _OLD_ROOT = ".old-root"
 _PR_SET_NO_NEW_PRIVS = 38
@@ -104,11 +106,12 @@ def show_own_processes_only() -> None:
     _checked(_libc().mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
 
-def see_only(paths: Sequence[str]) -> None:
+def see_only(*, readable: Sequence[str], writable: Sequence[str]) -> None:
     """In a mount namespace of its own: make a root folder with these files and folders only, and own processes' /proc.
 
-    The working directory stays the same, if it is among them.
+    What is readable stays so below what is writable. The working directory stays the same, if it is among them.
     """
+    paths = {*readable, *writable}
     here = os.getcwd()  # noqa: PTH109 - light
     # Links are as they are in the system's root (/bin), and followed anywhere else.
     sources = {path: os.path.realpath(path) for path in paths if os.path.exists(path)}  # noqa: PTH110 - light
@@ -126,10 +129,19 @@ def see_only(paths: Sequence[str]) -> None:
             os.symlink(links[path], path)  # noqa: PTH211
         elif path != "/proc":
             _bind(old + sources[path], path)
+            if path not in writable:
+                _make_read_only(path)
     _checked(libc.umount2(old.encode(), _MNT_DETACH))
     os.rmdir(old)  # noqa: PTH106
     with suppress(FileNotFoundError):
         os.chdir(here)
+
+
+def _make_read_only(path: str) -> None:
+    # In a user namespace no flag may be taken away that the mount has already.
+    flags = os.statvfs(path).f_flag
+    kept = flags & _SAME_FLAGS | (_MS_RELATIME if flags & _ST_RELATIME else 0)
+    _checked(_libc().mount(None, os.fsencode(path), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None))
 
 
 def _bind(source: str, target: str) -> None:

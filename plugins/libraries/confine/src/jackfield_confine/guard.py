@@ -105,7 +105,7 @@ def _fork_first(fork_program: Callable[[], int], files: dict[str, Any] | None) -
     os.close(readable)
     barriers.show_own_processes_only()
     if files is not None:
-        barriers.see_only([*files["readable"], *files["writable"]])
+        barriers.see_only(readable=files["readable"], writable=files["writable"])
     program = fork_program()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:

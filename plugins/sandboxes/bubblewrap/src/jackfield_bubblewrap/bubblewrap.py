@@ -18,7 +18,7 @@ from pathlib import Path
 from jackfield.errors import SandboxError
 from jackfield.sandboxes import RISKS, Limits, Program, ProgramSandbox, Protection
 from jackfield_bubblewrap.config import BubblewrapConfig
-from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, parents, program_of_system
+from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, parents, program_of_system, resolved
 from jackfield_confine.guarding import Gift, guarded
 
 LAYER = "bubblewrap"
@@ -49,6 +49,7 @@ class Bubblewrap(ProgramSandbox):
         Where root runs it, the folders that it may write are given to the user it runs as, with what is in them: the
         owner of `work_dir` if that is not root, else one that nobody else is.
         """
+        program = resolved(program)
         limited = _limited(program.limits)
         if not _is_root():
             inside = [*limited, *program.argv]

@@ -10,7 +10,7 @@ from functools import cache
 
 from jackfield.errors import SandboxError
 from jackfield.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
-from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python
+from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, resolved
 from jackfield_confine.barriers import NAMESPACES, best_barrier, restricts_files
 from jackfield_confine.guarding import FileRules, guarded
 
@@ -35,6 +35,7 @@ class LandlockSandbox(ProgramSandbox):
 
     def command(self, program: Program) -> list[str]:
         """The command: the guard, which sets limits and rules, and the program."""
+        program = resolved(program)
         readable = [*SYSTEM, *files_of_etc(network=program.network), *folders_of_python(), *program.readable, "/proc"]
         rules = FileRules(
             readable=tuple(readable),

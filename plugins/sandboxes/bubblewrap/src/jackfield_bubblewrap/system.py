@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import Program
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders of programs and libraries. All but the first are often links into it."""
@@ -40,6 +42,19 @@ def program_of_system(name: str) -> str:
     if found is None:
         raise SandboxError(f"the program {name!r} is not installed")
     return found
+
+
+def resolved(program: Program) -> Program:
+    """The program with the folders that links on the way to its own lead to; what is readable and missing is left out."""
+    work_dir = os.path.realpath(program.work_dir)
+    named = [work_dir, program.work_dir, *map(os.path.realpath, program.writable), *program.writable]
+    readable = [*map(os.path.realpath, program.readable), *program.readable]
+    return replace(
+        program,
+        work_dir=work_dir,
+        writable=tuple(path for path in dict.fromkeys(named) if path != work_dir),
+        readable=tuple(path for path in dict.fromkeys(readable) if os.path.exists(path)),  # noqa: PTH110 - as text
+    )
 
 
 def parents(paths: list[str]) -> Iterator[str]:
