@@ -82,7 +82,7 @@ async def _first(tool: CodeInterpreter, *, cold: bool) -> float:
 
 
 def _programs() -> list[Row]:
-    sandbox = choose_sandbox("auto", ProgramSandbox, host=default_host())  # type: ignore[type-abstract]
+    sandbox = choose_sandbox("auto", ProgramSandbox, host=default_host())
     if sandbox is None:
         raise RuntimeError("auto is never none")
     with tempfile.TemporaryDirectory() as folder:

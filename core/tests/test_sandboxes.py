@@ -78,20 +78,20 @@ def host(*classes: type[Sandbox]) -> PluginHost:
 
 @pytest.mark.parametrize("order", [(Weak, Strong, Missing), (Missing, Strong, Weak)], ids=["", "reversed"])
 def test_the_best_that_works_is_taken(order: Any) -> None:
-    assert type(choose_sandbox("auto", ProgramSandbox, host=host(*order))) is Strong  # type: ignore[type-abstract]
+    assert type(choose_sandbox("auto", ProgramSandbox, host=host(*order))) is Strong
 
 
 def test_only_what_has_the_ability_is_taken() -> None:
     both = host(Weak, Calculates)
-    assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Weak  # type: ignore[type-abstract]
-    assert type(choose_sandbox("auto", CodeSandbox, host=both)) is Calculates  # type: ignore[type-abstract]
+    assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Weak
+    assert type(choose_sandbox("auto", CodeSandbox, host=both)) is Calculates
     with pytest.raises(SandboxError, match="'calculates' is a CodeSandbox; a ProgramSandbox is needed"):
-        choose_sandbox("calculates", ProgramSandbox, host=both)  # type: ignore[type-abstract]
+        choose_sandbox("calculates", ProgramSandbox, host=both)
 
 
 def test_where_none_works_the_error_says_why_and_how_to_do_without() -> None:
     with pytest.raises(SandboxError) as caught:
-        choose_sandbox("auto", ProgramSandbox, host=host(Missing))  # type: ignore[type-abstract]
+        choose_sandbox("auto", ProgramSandbox, host=host(Missing))
     assert "missing: the program 'jail' is not installed" in str(caught.value)
     assert "sandbox='none'" in str(caught.value)
     assert "jackfield-bubblewrap" in str(caught.value)
@@ -99,16 +99,16 @@ def test_where_none_works_the_error_says_why_and_how_to_do_without() -> None:
 
 def test_a_named_one_that_does_not_work_is_an_error_whatever_else_would() -> None:
     with pytest.raises(SandboxError, match="'jail' is not installed"):
-        choose_sandbox("missing", ProgramSandbox, host=host(Missing, Strong))  # type: ignore[type-abstract]
+        choose_sandbox("missing", ProgramSandbox, host=host(Missing, Strong))
     with pytest.raises(PluginError, match="nothing"):
-        choose_sandbox("nothing", ProgramSandbox, host=host(Strong))  # type: ignore[type-abstract]
+        choose_sandbox("nothing", ProgramSandbox, host=host(Strong))
 
 
 def test_without_one_there_is_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
     _choosing._warn.cache_clear()
     with caplog.at_level(logging.WARNING, logger="jackfield"):
         for _ in range(2):
-            assert choose_sandbox("none", ProgramSandbox, host=host(Strong)) is None  # type: ignore[type-abstract]
+            assert choose_sandbox("none", ProgramSandbox, host=host(Strong)) is None
     (record,) = [one for one in caplog.records if "sandbox" in one.getMessage()]
     assert "your own rights" in record.getMessage()
 
@@ -117,8 +117,8 @@ def test_one_that_leaves_something_open_is_used_with_a_warning_once(caplog: pyte
     _choosing._warn.cache_clear()
     with caplog.at_level(logging.WARNING, logger="jackfield"):
         for _ in range(2):
-            choose_sandbox("auto", ProgramSandbox, host=host(Strong))  # type: ignore[type-abstract]
-        choose_sandbox("auto", CodeSandbox, host=host(Calculates))  # type: ignore[type-abstract]
+            choose_sandbox("auto", ProgramSandbox, host=host(Strong))
+        choose_sandbox("auto", CodeSandbox, host=host(Calculates))
     (record,) = [one for one in caplog.records if "sandbox" in one.getMessage()]
     assert "leaves something open on this machine: strong: the code cannot reach files" in record.getMessage()
 

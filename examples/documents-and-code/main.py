@@ -90,7 +90,7 @@ def choose_where_code_runs() -> tuple[str, str]:
         sandbox = choose_sandbox(AUTO, ProgramSandbox, host=default_host())
     except SandboxError as error:
         return NONE, f"none: {error}"
-    return AUTO, sandbox.protection().layer
+    return AUTO, sandbox.protection().layer if sandbox else NONE
 
 
 def main() -> int:

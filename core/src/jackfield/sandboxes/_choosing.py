@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from jackfield.errors import JackfieldError, SandboxError
 from jackfield.plugins import PluginHost, SandboxSpec
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def choose_sandbox(
-    name: str, ability: type[S], *, host: PluginHost, settings: Mapping[str, object] | None = None
+    name: str, ability: Callable[..., S], *, host: PluginHost, settings: Mapping[str, object] | None = None
 ) -> S | None:
     """The sandbox of a setting. It is tried, which may block for a second: call it in a worker thread.
 
@@ -54,8 +54,8 @@ def choose_sandbox(
     return made
 
 
-def _best(ability: type[S], host: PluginHost) -> S:
-    programs = issubclass(ability, ProgramSandbox)
+def _best(ability: Callable[..., S], host: PluginHost) -> S:
+    programs = issubclass(_class(ability), ProgramSandbox)
     usable: list[tuple[int, str, S]] = []
     problems: list[str] = []
     for row, spec in host.specs("sandbox", SandboxSpec):
@@ -75,12 +75,18 @@ def _best(ability: type[S], host: PluginHost) -> S:
     )
 
 
-def _made(host: PluginHost, row: Any, settings: Mapping[str, object], ability: type[S]) -> S:
+def _made(host: PluginHost, row: Any, settings: Mapping[str, object], ability: Callable[..., S]) -> S:
     made = host.make(row, settings, Sandbox)
-    if not isinstance(made, ability):
+    wanted = _class(ability)
+    if not isinstance(made, wanted):
         can = [one.__name__ for one in (ProgramSandbox, CodeSandbox) if isinstance(made, one)]
-        raise SandboxError(f"the sandbox {row.name!r} is a {' and '.join(can)}; a {ability.__name__} is needed")
+        raise SandboxError(f"the sandbox {row.name!r} is a {' and '.join(can)}; a {wanted.__name__} is needed")
     return made
+
+
+def _class(ability: Callable[..., S]) -> type[S]:
+    # Type checkers refuse a class that is abstract as `type[S]`, and both are.
+    return cast(type[S], ability)
 
 
 @cache  # once in a process is enough

@@ -322,7 +322,7 @@ def free(values: dict[str, Any]) -> Iterator[Shell]:
 def caught(request: pytest.FixtureRequest, values: dict[str, Any]) -> Iterator[tuple[Shell, ProgramSandbox]]:
     """A kernel in a sandbox; the tests are skipped where it does not work, or leaves the network and processes open."""
     try:
-        sandbox = choose_sandbox(request.param, ProgramSandbox, host=default_host())  # type: ignore[type-abstract]
+        sandbox = choose_sandbox(request.param, ProgramSandbox, host=default_host())
     except SandboxError as error:
         pytest.skip(str(error))
     assert sandbox is not None

@@ -24,7 +24,7 @@ Make = Callable[..., Any]
 
 def what_is_missing() -> str:
     try:
-        choose_sandbox("auto", ProgramSandbox, host=default_host())  # type: ignore[type-abstract]
+        choose_sandbox("auto", ProgramSandbox, host=default_host())
     except SandboxError as error:
         return str(error)
     return ""

@@ -45,7 +45,7 @@ def program_of_system(name: str) -> str:
 
 
 def resolved(program: Program) -> Program:
-    """The program with the folders that links on the way to its own lead to; what is readable and missing is left out."""
+    """The program with its folders as links on the way lead to them, and without what is readable and missing."""
     work_dir = os.path.realpath(program.work_dir)
     named = [work_dir, program.work_dir, *map(os.path.realpath, program.writable), *program.writable]
     readable = [*map(os.path.realpath, program.readable), *program.readable]

@@ -157,9 +157,7 @@ class CodeInterpreter(BaseTool):
         if self._sandbox is None:
             host, name = self._host or default_host(), self.config.sandbox
             try:
-                self._sandbox = await sync.in_worker(
-                    lambda: choose_sandbox(name, ProgramSandbox, host=host)  # type: ignore[type-abstract]
-                )
+                self._sandbox = await sync.in_worker(lambda: choose_sandbox(name, ProgramSandbox, host=host))
             except (SandboxError, PluginError) as error:
                 raise ToolServiceError(
                     f"No code was run, because there is no sandbox for it, and trying again will not help: {error}",
