@@ -2,171 +2,191 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jackfield.plugins import ToolsetSpec, ToolSpec, hook
 
-_CONFIG = "jackfield_files.config:FilesConfig"
-_EFFECTS = frozenset({"files"})
-
-
-def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _path(description: str) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "description": description}
-
-
-_FILE = _path("The file, relative to the workspace")
+# Literal values only, so that what the tools are is known without running this.
+_FILE = {"type": "string", "minLength": 1, "description": "The file, relative to the workspace"}
 _GLOB = {
     "type": "string",
     "description": "Only files whose path fits this, such as *.py, docs/**/*.md or *.{js,ts}; without / in any folder",
+}
+_EDIT = {
+    "type": "object",
+    "properties": {
+        "old_text": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The text to replace, exactly as in the file, without line numbers; it must occur once",
+        },
+        "new_text": {"type": "string", "description": "What comes in its place; '' to remove it"},
+        "replace_all": {"type": "boolean", "description": "Replace it wherever it occurs"},
+    },
+    "required": ["old_text", "new_text"],
+    "additionalProperties": False,
 }
 
 
 @hook.tools
 def tools() -> list[ToolSpec]:
     """The tools `read_file`, `write_file`, `edit_file`, `list_files` and `search_files`."""
-    return [_read(), _write(), _edit(), _list(), _search()]
+    return [
+        ToolSpec(
+            name="read_file",
+            target="jackfield_files.tools:ReadFile",
+            summary="Reads lines of a text file of the workspace.",
+            description={
+                "en": "Read a text file of the workspace. Each line comes with its number and a tab in front, which "
+                "are not in the file. Of a long file, a part is given: go on with start_line.",
+                "zh": "读取工作区中的文本文件。每行前面有行号和制表符，它们不是文件内容。"
+                "文件较长时只给出一部分，用 start_line 继续读取。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "path": _FILE,
+                    "start_line": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The first line to read; 1 if left out",
+                    },
+                    "end_line": {"type": "integer", "minimum": 1, "description": "The last line to read"},
+                },
+                "required": ["path"],
+                "additionalProperties": False,
+            },
+            config="jackfield_files.config:FilesConfig",
+            effects=frozenset({"files"}),
+            read_only=True,
+        ),
+        ToolSpec(
+            name="write_file",
+            target="jackfield_files.tools:WriteFile",
+            summary="Writes a text file of the workspace.",
+            description={
+                "en": "Write a text file of the workspace, with the folders on the way to it. A file that is there is "
+                "replaced as a whole: to change a part of it, use edit_file.",
+                "zh": "在工作区中写入文本文件，并创建所需的文件夹。已有的文件会被整个替换；"
+                "只改一部分时请用 edit_file。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "path": _FILE,
+                    "content": {"type": "string", "description": "All that the file is to contain"},
+                },
+                "required": ["path", "content"],
+                "additionalProperties": False,
+            },
+            config="jackfield_files.config:FilesConfig",
+            effects=frozenset({"files"}),
+            needs_approval=True,
+            concurrent=False,
+        ),
+        ToolSpec(
+            name="edit_file",
+            target="jackfield_files.tools:EditFile",
+            summary="Replaces exact texts in a file of the workspace.",
+            description={
+                "en": "Change parts of a text file of the workspace: replace exact texts, one edit after the other, "
+                "all of them or none. Read the file first.",
+                "zh": "修改工作区中文本文件的一部分：按顺序替换准确的文本，要么全部成功，要么都不做。请先读取文件。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "path": _FILE,
+                    "edits": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": 100,
+                        "items": _EDIT,
+                        "description": "The replacements, each made in what the one before it left",
+                    },
+                },
+                "required": ["path", "edits"],
+                "additionalProperties": False,
+            },
+            config="jackfield_files.config:FilesConfig",
+            effects=frozenset({"files"}),
+            needs_approval=True,
+            concurrent=False,
+        ),
+        ToolSpec(
+            name="list_files",
+            target="jackfield_files.tools:ListFiles",
+            summary="Lists files and folders of the workspace.",
+            description={
+                "en": "List files and folders of the workspace with all that is below them, or find files by their "
+                "names.",
+                "zh": "列出工作区中的文件和文件夹（包括下级），或按名称查找文件。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "path": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "The folder, relative to the workspace; . for the workspace itself",
+                    },
+                    "pattern": _GLOB,
+                    "depth": {"type": "integer", "minimum": 1, "description": "How many levels; all if left out"},
+                },
+                "required": ["path"],
+                "additionalProperties": False,
+            },
+            config="jackfield_files.config:FilesConfig",
+            effects=frozenset({"files"}),
+            read_only=True,
+        ),
+        ToolSpec(
+            name="search_files",
+            target="jackfield_files.tools:SearchFiles",
+            summary="Finds lines in the text files of the workspace.",
+            description={
+                "en": "Find lines in the text files of the workspace that contain a text, or match a regular "
+                "expression. Each line comes with its number, the lines around it with a - behind theirs.",
+                "zh": "在工作区的文本文件中查找包含某段文本或匹配正则表达式的行。"
+                "结果带有行号；上下文行的行号后面是 -。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "minLength": 1, "description": "What to look for, within one line"},
+                    "path": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "A folder or a file, relative to the workspace; all of it if left out",
+                    },
+                    "pattern": _GLOB,
+                    "regex": {
+                        "type": "boolean",
+                        "description": "The query is a regular expression (RE2: without look-around)",
+                    },
+                    "ignore_case": {"type": "boolean", "description": "A and a are the same"},
+                    "context": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "maximum": 20,
+                        "description": "Lines around each match",
+                    },
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+            config="jackfield_files.config:FilesConfig",
+            effects=frozenset({"files"}),
+            read_only=True,
+        ),
+    ]
 
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
     """All of them as `files`."""
-    names = tuple(spec.name for spec in tools())
-    return [ToolsetSpec(name="files", tools=names, summary="All tools for the files of the workspace.")]
-
-
-def _read() -> ToolSpec:
-    return ToolSpec(
-        name="read_file",
-        target="jackfield_files.tools:ReadFile",
-        summary="Reads lines of a text file of the workspace.",
-        description={
-            "en": "Read a text file of the workspace. Each line comes with its number and a tab in front, which are "
-            "not in the file. Of a long file, a part is given: go on with start_line.",
-            "zh": "读取工作区中的文本文件。每行前面有行号和制表符，它们不是文件内容。"
-            "文件较长时只给出一部分，用 start_line 继续读取。",
-        },
-        parameters=_object(
-            ["path"],
-            path=_FILE,
-            start_line={"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
-            end_line={"type": "integer", "minimum": 1, "description": "The last line to read"},
-        ),
-        config=_CONFIG,
-        effects=_EFFECTS,
-        read_only=True,
-    )
-
-
-def _write() -> ToolSpec:
-    return ToolSpec(
-        name="write_file",
-        target="jackfield_files.tools:WriteFile",
-        summary="Writes a text file of the workspace.",
-        description={
-            "en": "Write a text file of the workspace, with the folders on the way to it. A file that is there is "
-            "replaced as a whole: to change a part of it, use edit_file.",
-            "zh": "在工作区中写入文本文件，并创建所需的文件夹。已有的文件会被整个替换；只改一部分时请用 edit_file。",
-        },
-        parameters=_object(
-            ["path", "content"],
-            path=_FILE,
-            content={"type": "string", "description": "All that the file is to contain"},
-        ),
-        config=_CONFIG,
-        effects=_EFFECTS,
-        needs_approval=True,
-        concurrent=False,
-    )
-
-
-def _edit() -> ToolSpec:
-    edit = _object(
-        ["old_text", "new_text"],
-        old_text={
-            "type": "string",
-            "minLength": 1,
-            "description": "The text to replace, exactly as in the file, without line numbers; it must occur once",
-        },
-        new_text={"type": "string", "description": "What comes in its place; '' to remove it"},
-        replace_all={"type": "boolean", "description": "Replace it wherever it occurs"},
-    )
-    return ToolSpec(
-        name="edit_file",
-        target="jackfield_files.tools:EditFile",
-        summary="Replaces exact texts in a file of the workspace.",
-        description={
-            "en": "Change parts of a text file of the workspace: replace exact texts, one edit after the other, all of "
-            "them or none. Read the file first.",
-            "zh": "修改工作区中文本文件的一部分：按顺序替换准确的文本，要么全部成功，要么都不做。请先读取文件。",
-        },
-        parameters=_object(
-            ["path", "edits"],
-            path=_FILE,
-            edits={
-                "type": "array",
-                "minItems": 1,
-                "maxItems": 100,
-                "items": edit,
-                "description": "The replacements, each made in what the one before it left",
-            },
-        ),
-        config=_CONFIG,
-        effects=_EFFECTS,
-        needs_approval=True,
-        concurrent=False,
-    )
-
-
-def _list() -> ToolSpec:
-    return ToolSpec(
-        name="list_files",
-        target="jackfield_files.tools:ListFiles",
-        summary="Lists files and folders of the workspace.",
-        description={
-            "en": "List files and folders of the workspace with all that is below them, or find files by their names.",
-            "zh": "列出工作区中的文件和文件夹（包括下级），或按名称查找文件。",
-        },
-        parameters=_object(
-            ["path"],
-            path=_path("The folder, relative to the workspace; . for the workspace itself"),
-            pattern=_GLOB,
-            depth={"type": "integer", "minimum": 1, "description": "How many levels; all if left out"},
-        ),
-        config=_CONFIG,
-        effects=_EFFECTS,
-        read_only=True,
-    )
-
-
-def _search() -> ToolSpec:
-    return ToolSpec(
-        name="search_files",
-        target="jackfield_files.tools:SearchFiles",
-        summary="Finds lines in the text files of the workspace.",
-        description={
-            "en": "Find lines in the text files of the workspace that contain a text, or match a regular expression. "
-            "Each line comes with its number, the lines around it with a - behind theirs.",
-            "zh": "在工作区的文本文件中查找包含某段文本或匹配正则表达式的行。结果带有行号；上下文行的行号后面是 -。",
-        },
-        parameters=_object(
-            ["query"],
-            query={"type": "string", "minLength": 1, "description": "What to look for, within one line"},
-            path=_path("A folder or a file, relative to the workspace; all of it if left out"),
-            pattern=_GLOB,
-            regex={"type": "boolean", "description": "The query is a regular expression (RE2: without look-around)"},
-            ignore_case={"type": "boolean", "description": "A and a are the same"},
-            context={
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 20,
-                "description": "Lines before and after each match",
-            },
-        ),
-        config=_CONFIG,
-        effects=_EFFECTS,
-        read_only=True,
-    )
+    return [
+        ToolsetSpec(
+            name="files",
+            tools=("read_file", "write_file", "edit_file", "list_files", "search_files"),
+            summary="All tools for the files of the workspace.",
+        )
+    ]
