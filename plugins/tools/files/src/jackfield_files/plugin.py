@@ -57,6 +57,7 @@ def tools() -> list[ToolSpec]:
             config="jackfield_files.config:FilesConfig",
             effects=frozenset({"files"}),
             read_only=True,
+            idempotent=True,
         ),
         ToolSpec(
             name="write_file",
@@ -81,6 +82,7 @@ def tools() -> list[ToolSpec]:
             effects=frozenset({"files"}),
             needs_approval=True,
             concurrent=False,
+            idempotent=True,
         ),
         ToolSpec(
             name="edit_file",
@@ -137,6 +139,7 @@ def tools() -> list[ToolSpec]:
             config="jackfield_files.config:FilesConfig",
             effects=frozenset({"files"}),
             read_only=True,
+            idempotent=True,
         ),
         ToolSpec(
             name="search_files",
@@ -176,6 +179,7 @@ def tools() -> list[ToolSpec]:
             config="jackfield_files.config:FilesConfig",
             effects=frozenset({"files"}),
             read_only=True,
+            idempotent=True,
         ),
     ]
 

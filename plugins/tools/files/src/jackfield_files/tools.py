@@ -32,6 +32,7 @@ class _FilesTool(BaseTool):
         cls.description, cls.parameters = spec.description, spec.parameters
         cls.effects, cls.read_only = spec.effects, spec.read_only
         cls.needs_approval, cls.concurrent = spec.needs_approval, spec.concurrent
+        cls.idempotent = spec.idempotent
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
         """Do it, and say what was done or found; it blocks.
