@@ -16,7 +16,7 @@ Approve: TypeAlias = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool
 """Decides before each call whether it may be made; only True allows it. A plain function runs in a worker thread."""
 
 Approval: TypeAlias = Approve | Literal["marked", "ask", "read_only"] | Mapping[str, Any]
-"""Who is asked, which calls are asked about, or both: see `Agent`."""
+"""A function that is asked, a rule for which calls need approval, or both: see `Agent`."""
 
 Ask = Literal["marked", "ask", "read_only", "allow_listed"]
 EFFECTS = ("files", "network", "processes")

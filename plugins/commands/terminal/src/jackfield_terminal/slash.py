@@ -65,12 +65,14 @@ def _help(_conversation: Conversation, _rest: str, say: Say) -> None:
 
 def _tools(conversation: Conversation, _rest: str, say: Say) -> None:
     agent = conversation.agent
-    if not agent.function_map:
+    if not (agent.function_map or agent.toolsets):
         say("no tools; jackfield chat -t NAME gives it some")
         return
     told = {line.partition(":")[0]: line for line in lines_of_tools(agent)}
     for name in agent.function_map:
         say(told.get(f"tool {printable(name)}", f"tool {name}"))
+    for one in agent.toolsets:
+        say(f"set {printable(one.name)}: it has tools of its own for each run")
 
 
 def _files(conversation: Conversation, _rest: str, say: Say) -> None:
