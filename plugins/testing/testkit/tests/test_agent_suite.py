@@ -34,6 +34,7 @@ BROKEN = {
     "TakesFilesOfAnybody": "test_files_of_the_conversation_are_those_that_the_user_gave",
     "ReadsEachFile": "test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run",
     "ForgetsWhoAsks": "test_what_a_program_passes_for_its_tools_reaches_them",
+    "ForgetsRules": "test_rules_for_its_calls_hold",
     "ForgetsToolboxes": "test_tools_that_are_made_for_the_run_are_shown_and_called",
     "BeginsAnew": "test_an_answer_that_does_not_fit_is_asked_for_again_and_counts_against_the_limits",
     "SpeaksEnglish": "test_the_language_of_the_question_is_that_of_what_it_adds",

@@ -327,6 +327,16 @@ class AgentSuite(Suite):
             finished = _end(self._events(agent))
             assert [message.content for message in finished.messages if message.role == FUNCTION] == results
 
+    def test_rules_for_its_calls_hold(self) -> None:
+        script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
+        assert _end(self._events(self.make_agent(script, [repeat()], approve="ask"))).stop_reason == "approval_needed"
+        network = tool(name="repeat", description="Repeats a text.", effects={"network"})(repeat().function_called)
+        events = self._events(self.make_agent(script, [network], forbid=["network"]))
+        assert _end(events).stop_reason == "finished"
+        assert not any(isinstance(event.event, ToolStarted) for event in events), (
+            "a call with a forbidden effect is made"
+        )
+
     def test_files_of_the_conversation_are_those_that_the_user_gave(self, tmp_path: Path) -> None:
         for name in ("given.txt", "written.txt"):
             (tmp_path / name).write_text(f"What is said twice stands in {name}.")

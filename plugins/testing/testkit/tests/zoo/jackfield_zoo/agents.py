@@ -14,6 +14,7 @@ from jackfield.errors import ModelServiceError
 from jackfield.events import RunEvent, RunFinished, ToolFinished, ToolStarted, TurnStarted
 from jackfield.messages import FUNCTION, Message, Usage
 from jackfield.streams import closing
+from jackfield.tools import ToolExecutor
 
 
 class Honest(FnCallAgent):
@@ -184,6 +185,12 @@ class ReadsEachFile(Honest):
 class ForgetsWhoAsks(Honest):
     def prepared(self, run: Run) -> Run:
         return replace(run, context=replace(run.context, deps=None))
+
+
+class ForgetsRules(Honest):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.executor = ToolExecutor(self.function_map)
 
 
 class ForgetsToolboxes(Honest):
