@@ -33,6 +33,8 @@ class Guarded(ThreadingHTTPServer):
         asked: The paths that were asked for.
         wanted: What the Authorization header must be.
         denies: Whether the person in the browser says no.
+        text: The result of a call.
+        media_type: As what answers are sent.
     """
 
     daemon_threads = True
@@ -43,6 +45,8 @@ class Guarded(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.wanted = f"Bearer {TOKEN}"
         self.denies = False
+        self.text = "you are let in"
+        self.media_type = "application/json"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -98,12 +102,14 @@ class _Handler(BaseHTTPRequestHandler):
                 "serverInfo": {"name": "guarded", "version": "1"},
             },
             "tools/list": LISTED,
-            "tools/call": {"content": [{"type": "text", "text": "you are let in"}]},
+            "tools/call": {"content": [{"type": "text", "text": self.server.text}]},
         }
         if "id" not in message:
             self._answer(202)
         elif message["method"] in results:
-            self._json({"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]})
+            result = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]})
+            text = result if self.server.media_type == "application/json" else f"event: message\ndata: {result}\n\n"
+            self._answer(200, text.encode(), {"Content-Type": self.server.media_type})
         else:
             self._json({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "not found"}})
 
@@ -163,6 +169,20 @@ def test_headers_let_in_and_a_wrong_one_is_refused_without_being_shown(guarded: 
     with wrong, pytest.raises(ServerEndedError, match=r"'guarded' cannot be used: it answered HTTP 401") as error:
         call(wrong, "guarded-whoami")
     assert "wrong-token" not in str(error.value)
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])
+def test_an_answer_that_is_too_large_is_an_error_that_says_so(
+    guarded: Guarded, tmp_path: Path, media_type: str
+) -> None:
+    guarded.media_type = media_type
+    guarded.text = "x" * 200_000
+    settings = {"headers": {"Authorization": f"Bearer {TOKEN}"}, "max_message_bytes": 100_000}
+    with servers(guarded, tmp_path, **settings) as one:
+        with pytest.raises(ToolServiceError, match="100000 byte"):
+            call(one, "guarded-whoami")
+        guarded.text = "short"
+        assert call(one, "guarded-whoami").content == "short"
 
 
 def test_a_browser_is_opened_once_and_the_token_is_kept_for_the_user(

@@ -85,26 +85,33 @@ def sse(npm_servers: Path) -> Iterator[Listening]:
     server.end()
 
 
-WAYS = ("stdio", "http", "sse", "an address without a type", "an address of SSE without a type")
-
-
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=["stdio", "streamable HTTP", "SSE"])
 def everything(request: pytest.FixtureRequest, npm_servers: Path, kept: str) -> Iterator[MCPServers]:
-    """The server "everything", each way that leads to it."""
+    """The server "everything" over each transport; what an address speaks is found out."""
     entry = str(npm_servers / "server-everything" / "dist" / "index.js")
     match request.param:
         case "stdio":
             server: dict[str, Any] = {"command": program("node"), "args": [entry, "stdio"]}
-        case "http":
-            server = {"type": "streamable-http", "url": request.getfixturevalue("streamable").url}
-        case "sse":
-            server = {"type": "sse", "url": request.getfixturevalue("sse").url}
-        case "an address without a type":
-            server = {"url": request.getfixturevalue("streamable").url}
-        case _:
+        case "SSE":
             server = {"url": request.getfixturevalue("sse").url}
+        case _:
+            server = {"url": request.getfixturevalue("streamable").url}
     with MCPServers(mcpServers={"every": server}, cache_folder=kept) as servers:
         yield servers
+
+
+def test_the_type_of_an_address_may_be_said(streamable: Listening, sse: Listening, tmp_path: Path) -> None:
+    of_types = {
+        "new": {"type": "streamable-http", "url": streamable.url},
+        "old": {"type": "sse", "url": sse.url, "include": ["echo"]},
+    }
+    with MCPServers(mcpServers=of_types, cache_folder=str(tmp_path)) as servers:
+        assert call(servers, "new-echo", message="1").content == "Echo: 1"
+        assert call(servers, "old-echo", message="2").content == "Echo: 2"
+    wrong = {"old": {"type": "streamable-http", "url": sse.url}}
+    with MCPServers(mcpServers=wrong, cache_folder=str(tmp_path)) as servers, pytest.raises(ServerEndedError) as error:
+        tools_of(servers)
+    assert "'old' cannot be used: it answered HTTP 404" in str(error.value)
 
 
 def test_tools_are_listed_with_whole_schemas(everything: MCPServers) -> None:
