@@ -209,6 +209,7 @@ class Session:
             try:
                 async with asyncio.timeout(limit):
                     client = await inner.enter_async_context(self._client(streams))
+                    await self._listen(client, inner)
             except BaseException as error:
                 await inner.aclose()
                 if not isinstance(error, Exception):
@@ -232,6 +233,18 @@ class Session:
             message_handler=self._noticed,
             cache=None,
         )
+
+    async def _listen(self, client: Client, stack: AsyncExitStack) -> None:
+        """Ask to be notified of changed tools, which servers of the newer protocol do only then."""
+        from mcp import MCPError
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        tools = client.server_capabilities.tools
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools and tools.list_changed:
+            try:
+                await stack.enter_async_context(client.listen(tools_list_changed=True))  # it goes to `_noticed`
+            except MCPError:
+                _log.debug("MCP server %r sends no notifications", self.name, exc_info=True)
 
     async def _noticed(self, message: object) -> None:
         from mcp_types import ToolListChangedNotification
