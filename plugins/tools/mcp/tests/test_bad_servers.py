@@ -82,7 +82,16 @@ def test_what_is_printed_between_messages_is_passed_over(bad: MCPServers, caplog
 
 
 def test_sampling_is_refused(bad: MCPServers) -> None:
-    assert "ot supported" in call(bad, "bad-sample").content or "not found" in call(bad, "bad-sample").content
+    assert json.loads(call(bad, "bad-sample").content) == {"code": -32600, "message": "Sampling not supported"}
+
+
+def test_a_server_may_ask_the_model_that_its_settings_name(kept: str) -> None:
+    model = ScriptedModel([answer("something")])
+    with MCPServers(mcpServers={"bad": {**BAD, "sampling": model}}, cache_folder=kept) as servers:
+        sampled = json.loads(call(servers, "bad-sample").content)
+        assert sampled["content"] == {"type": "text", "text": "something"}
+        assert "no answer" in call(servers, "bad-sample").content  # the script has ended
+    assert [message.get_text_content() for message in model.requests[0].messages][-1] == "say something"
 
 
 def test_an_answer_that_does_not_fit_its_schema_is_an_error_that_says_so(bad: MCPServers) -> None:

@@ -106,6 +106,9 @@ class ServerConfig(Config):
     exclude: tuple[str, ...] = Field(default=(), description="The tools that are not offered")
     resources: bool = Field(default=True, description="Offer its resources, if any, with two tools")
     prompts: bool = Field(default=True, description="Offer its prompts, if any, with two tools")
+    sampling: Any = Field(
+        default=None, repr=False, description="A model that the server may ask; none may be asked if unset"
+    )
     max_tools: int = Field(default=500, ge=1)
     max_message_bytes: int = Field(default=32 * 2**20, ge=1024, description="Of one message of the server")
     safety: dict[str, Any] = Field(default_factory=dict, description="As for any tool: approval, timeout_s and so on")

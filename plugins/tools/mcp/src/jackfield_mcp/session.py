@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jackfield import sync
 from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
+from jackfield.plugins import PluginHost
 from jackfield_mcp.asking import Ask, Asked
 from jackfield_mcp.bridge import on_loop
 from jackfield_mcp.listing import Definition, Keeper, Listing, listed
+from jackfield_mcp.sampling import Sampler
 from jackfield_mcp.servers import ServerConfig
 
 if TYPE_CHECKING:
@@ -64,12 +66,14 @@ class Session:
         name: What it is called in texts.
         server: How it is reached.
         keeper: Where it is kept what it offers.
+        host: Where the model is looked up that the server may ask, if its configuration names one.
     """
 
-    def __init__(self, name: str, server: ServerConfig, keeper: Keeper) -> None:
+    def __init__(self, name: str, server: ServerConfig, keeper: Keeper, host: PluginHost) -> None:
         self.name = name
         self.server = server
         self._keeper = keeper
+        self._host = host
         self._lock = threading.Lock()
         self._task: sync.Stream[None] | None = None
         self._process = 0
@@ -226,10 +230,12 @@ class Session:
     def _client(self, streams: Any) -> Client:
         from mcp import Client
 
-        # Without a callback for it, sampling is refused.
+        sampling = self.server.sampling
         return Client(
             streams,
             elicitation_callback=self._asked.elicit,
+            # Without a callback it is refused.
+            sampling_callback=None if sampling is None else Sampler(self.name, sampling, self._host),
             message_handler=self._noticed,
             cache=None,
         )

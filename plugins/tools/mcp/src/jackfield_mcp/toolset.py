@@ -142,4 +142,4 @@ class ServerTools(Toolset):
         return await self._owner.resources_for(context).get(f"mcp:{self._identity}", self._opened)
 
     async def _opened(self) -> Session:
-        return Session(self.name, self.server, self._keeper)
+        return Session(self.name, self.server, self._keeper, self._owner.host or default_host())

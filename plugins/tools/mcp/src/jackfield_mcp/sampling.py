@@ -1,0 +1,71 @@
+"""A server asks a model (sampling): refused, unless its configuration names a model for that."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from jackfield.errors import JackfieldError
+from jackfield.messages import Message
+from jackfield.models import get_chat_model
+from jackfield.plugins import PluginHost
+
+if TYPE_CHECKING:
+    import mcp_types
+
+_log = logging.getLogger(__name__)
+
+_MOST_ANSWERS = 100  # for one start of a server: somebody pays for each
+
+
+class Sampler:
+    """Answers a server with a model; with texts only.
+
+    Args:
+        server: What the server is called in texts.
+        llm: The model, as for an agent.
+        host: Where its backend is looked up.
+    """
+
+    def __init__(self, server: str, llm: Any, host: PluginHost) -> None:
+        self._server = server
+        self._model = get_chat_model(llm, host=host)
+        self._left = _MOST_ANSWERS
+
+    async def __call__(self, context: Any, params: Any) -> mcp_types.CreateMessageResult | mcp_types.ErrorData:  # noqa: ARG002 - the SDK's form of such a function
+        """What the model answers, or why there is no answer."""
+        from mcp_types import CreateMessageResult, TextContent
+
+        self._left -= 1
+        if self._left < 0:
+            return _refused(f"no more than {_MOST_ANSWERS} answers of the model")
+        try:
+            messages = [Message(one.role, _text(one.content)) for one in params.messages]
+            if params.system_prompt:
+                messages.insert(0, Message("system", params.system_prompt))
+            options = {
+                "max_tokens": params.max_tokens,
+                "temperature": params.temperature,
+                "stop": params.stop_sequences,
+            }
+            config = {name: value for name, value in options.items() if value is not None}
+            answer = await self._model.aask(messages, config=config)
+        except (JackfieldError, ValueError) as error:
+            _log.warning("MCP server %r asked the model in vain", self._server, exc_info=True)
+            return _refused(f"the model gave no answer: {type(error).__name__}")
+        return CreateMessageResult(
+            role="assistant", content=TextContent(text=answer.text), model=self._model.address, stop_reason="endTurn"
+        )
+
+
+def _text(content: Any) -> str:
+    blocks = content if isinstance(content, list) else [content]
+    if any(block.type != "text" for block in blocks):
+        raise ValueError("only texts can be asked")
+    return "\n".join(block.text for block in blocks)
+
+
+def _refused(reason: str) -> mcp_types.ErrorData:
+    from mcp_types import INVALID_REQUEST, ErrorData
+
+    return ErrorData(code=INVALID_REQUEST, message=reason)
