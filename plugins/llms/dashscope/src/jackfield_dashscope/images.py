@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import quote
 
@@ -16,8 +16,6 @@ from jackfield.errors import ModelServiceError, ModelTimeoutError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ContentItem, Usage
 from jackfield.models import BaseChatModel, asked_again, name_of_server
-from jackfield.plugins import PluginHost
-from jackfield.processors import Processor
 from jackfield.request import ChatRequest
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.prompts import image_prompt
@@ -83,15 +81,9 @@ class DashScopeImages(BaseChatModel):
     config_class: ClassVar[type[LLMConfig]] = DashScopeImagesConfig
     config: DashScopeImagesConfig
 
-    def __init__(
-        self,
-        config: LLMConfig | Mapping[str, Any],
-        *,
-        processors: Sequence[Processor] | None = None,
-        host: PluginHost | None = None,
-    ) -> None:
-        super().__init__(config, processors=processors, host=host)
-        self._access: Access[DashScopeServer] = Access(self._server, backend=self.backend)
+    @cached_property
+    def _access(self) -> Access[DashScopeServer]:
+        return Access(self._server, backend=self.backend)
 
     @property
     def server_name(self) -> str:
