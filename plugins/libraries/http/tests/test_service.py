@@ -29,7 +29,7 @@ def web() -> Iterator[WebServer]:
 
 
 def ask(url: str | None, *, place: Place = PLACE, key: str | None = KEY, **options: Any) -> Any:
-    settings = {"url": url, "api_key": key, "max_retries": 0, **options.pop("config", {})}
+    settings = {"url": url, "api_key": key, "max_retries": 0, "request_timeout": 60, **options.pop("config", {})}
     config = ServiceConfig.model_validate(settings)
     asked = JSONService("search (acme)", place, config, settings=lambda: default_host().settings)
 
@@ -170,7 +170,7 @@ def test_a_service_that_sends_a_byte_now_and_then_is_left(web: WebServer) -> Non
     web.put("/search", WebAnswer(ending="drip"))
     with pytest.raises(ToolServiceError, match=r"no whole answer after 0.3 s: try again later"):
         ask(f"{web.url}/search", config={"request_timeout": 0.3, "max_retries": 9})
-    assert len(web.requests) == 1
+    assert len(web.requests) <= 1  # the server may not even have begun
 
 
 def test_a_service_that_is_not_there_is_named() -> None:

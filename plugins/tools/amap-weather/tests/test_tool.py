@@ -39,7 +39,7 @@ def amap() -> Iterator[WebServer]:
 
 
 def weather(amap: WebServer, *locations: str, **settings: Any) -> Any:
-    tool = AmapWeather({"url": amap.url, "api_key": KEY, "max_retries": 0, **settings})
+    tool = AmapWeather({"url": amap.url, "api_key": KEY, "max_retries": 0, "request_timeout": 60, **settings})
 
     async def ask() -> Any:
         try:

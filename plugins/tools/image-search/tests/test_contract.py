@@ -43,5 +43,5 @@ class TestTool(ToolSuite):
         """A server that speaks as SerpApi does."""
         with WebServer() as web:
             url = web.put("/search.json", _serpapi)
-            cls.config = {"url": url, "api_key": "example-key-1234", "max_retries": 0}
+            cls.config = {"url": url, "api_key": "example-key-1234", "request_timeout": 60}
             yield

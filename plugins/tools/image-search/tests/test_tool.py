@@ -17,7 +17,7 @@ from jackfield_testkit.web import WebAnswer, WebServer
 KEY = "key-1234567890abcdef"
 PNG = b"\x89PNG\r\n\x1a\n and more"
 IMAGE = "https://photos.example/1.jpg?sig=a&b"
-ALLOWED = {"allow": ["127.0.0.1"], "max_bytes": 1000}
+ALLOWED = {"allow": ["127.0.0.1"], "max_bytes": 1000, "timeout_s": 60}
 
 
 @pytest.fixture
@@ -33,7 +33,14 @@ def search(
 ) -> Any:
     if wire is not None:
         web.put("/search", WebAnswer.json(wire))
-    given = {"url": f"{web.url}/search", "api_key": KEY, "max_retries": 0, "fetch_cfg": ALLOWED, **settings}
+    given = {
+        "url": f"{web.url}/search",
+        "api_key": KEY,
+        "max_retries": 0,
+        "request_timeout": 60,
+        "fetch_cfg": ALLOWED,
+        **settings,
+    }
     tool = ImageSearch({"provider": provider, **given})
     context = ToolContext(messages=tuple(Message("user", [ContentItem(image=image)]) for image in images))
 

@@ -37,5 +37,5 @@ class TestTool(ToolSuite):
     def serper(cls) -> Iterator[None]:
         """A server that speaks as Serper does."""
         with WebServer() as web:
-            cls.config = {"url": web.put("/search", _serper), "api_key": "sk-example-1234", "max_retries": 0}
+            cls.config = {"url": web.put("/search", _serper), "api_key": "sk-example-1234", "request_timeout": 60}
             yield

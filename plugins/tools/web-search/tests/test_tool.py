@@ -28,7 +28,7 @@ def web() -> Iterator[WebServer]:
 
 
 def search(web: WebServer, query: str = "tides", **settings: Any) -> Any:
-    tool = WebSearch({"url": f"{web.url}/search", "api_key": KEY, "max_retries": 0, **settings})
+    tool = WebSearch({"url": f"{web.url}/search", "api_key": KEY, "max_retries": 0, "request_timeout": 60, **settings})
 
     async def once() -> Any:
         try:
