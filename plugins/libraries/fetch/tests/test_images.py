@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from jackfield_fetch.images import data_uri, image_bytes, images_in, save_image
 from jackfield_testkit.web import WebAnswer, WebServer
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
+BOMB = gzip.compress(PNG + b"\0" * 50_000_000)
 URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 ALLOWED = Fetcher(allow=["127.0.0.1"], max_bytes=1000)
 
@@ -94,6 +96,7 @@ def test_no_redirect_leads_into_a_private_network(there: str) -> None:
     ("answer", "timeout_s", "said"),
     [
         (WebAnswer(PNG, ending="never"), 60, r"is larger than 0.000954 MiB"),
+        (WebAnswer(BOMB, {"content-encoding": "gzip"}), 60, r"is larger than 0.000954 MiB"),
         (WebAnswer(PNG, ending="drip"), 0.3, r"was not there after 0.3 seconds"),
     ],
 )

@@ -277,6 +277,13 @@ def test_an_agent_shows_its_model_the_part(tmp_path: Path) -> None:
     [
         ("http://127.0.0.1:9/x.png", "private network"),
         ("http://[::ffff:10.0.0.1]/x.png", "private network"),
+        ("http://2130706433/x.png", "private network"),
+        ("http://0177.0.0.1/x.png", "private network"),
+        ("http://0x7f.1/x.png", "private network"),
+        ("http://169.254.169.254/latest/x.png", "private network"),
+        ("http://public.example@127.0.0.1/x.png", "user name or a password"),
+        ("https://127.0.0.1\\@public.example/x.png", "cannot be fetched"),
+        ("file:///etc/passwd", "should be an image"),
         ("gopher://x.example/x.png", "cannot be read"),
         ("/no/such.png", "cannot be read"),
     ],
