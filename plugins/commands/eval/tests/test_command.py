@@ -70,7 +70,7 @@ def test_a_case_that_became_worse_is_named_and_ends_with_1_until_it_is_mended(
         assert "score -0.50" in worse
         assert "over 2 pairs" in worse
         assert "'twice a day' is not in the answer" in worse
-        assert "jackfield: 1 became worse" in worse
+        assert "jackfield: 1 case became worse" in worse
     assert len(list(Path("cases.results").iterdir())) == 1
     run(capsys, "--live")  # without the condition, it is the new state of things
     know("twice")

@@ -192,6 +192,17 @@ def test_a_run_that_fails_is_a_result_and_the_others_go_on(tmp_path: Path) -> No
     assert [one.passed for one in (first, second, third)] == [False, False, True]
 
 
+def test_what_a_failed_run_has_used_counts(tmp_path: Path) -> None:
+    def answer(question: str) -> Any:
+        return calls(("name_files", {})) if question == "a" else ModelAuthError("no key", backend="acme")
+
+    Backend.answer = staticmethod(answer)
+    agent = {"agent": "fncall", "function_list": ["name_files"]}
+    (attempt,) = run(suite(tmp_path, "a", agent=agent), "live")
+    assert attempt.error.startswith("ModelAuthError: ")
+    assert attempt.usage.total_tokens == 2
+
+
 def test_a_recording_that_fails_is_not_kept_and_an_older_one_stays(tmp_path: Path) -> None:
     given = suite(tmp_path, "a")
     Backend.answer = staticmethod(lambda _: ModelAuthError("no key", backend="acme"))

@@ -104,7 +104,8 @@ def _unmet(report: Report, options: argparse.Namespace) -> list[str]:
             if one.share < options.min
         ]
     if options.no_worse and report.comparison is not None and report.comparison.worse:
-        unmet.append(f"{len(report.comparison.worse)} became worse")
+        worse = len(report.comparison.worse)
+        unmet.append(f"{worse} {'case' if worse == 1 else 'cases'} became worse")
     return unmet
 
 

@@ -13,6 +13,7 @@ from itertools import product
 from jackfield.agents import create_agent
 from jackfield.config import AgentConfig
 from jackfield.errors import ConfigError
+from jackfield.events import TurnFinished
 from jackfield.messages import FunctionCall, Usage
 from jackfield.results import RunResult
 from jackfield.tools import ToolContext
@@ -183,14 +184,18 @@ class _Runner:
             answer=result.text if result else "",
             stop_reason=result.stop_reason if result else "",
             error=account.error,
-            usage=sum((score.usage for score in account.scores), result.usage if result else Usage()),
+            usage=sum((score.usage for score in account.scores), result.usage if result else account.spent),
             seconds=loop.time() - began,
         )
 
     async def _run(self, config: AgentConfig, case: Case, workspace: str, account: _Account) -> None:
         agent = create_agent(config, host=self.host, workspace=workspace, files=(*config.files, *case.files))
         try:
-            account.result = await agent.aask(case.messages, approve=self._approve)
+            async with agent.stream(case.messages, approve=self._approve) as events:
+                async for event in events:
+                    if isinstance(event, TurnFinished):
+                        account.spent += event.usage
+            account.result = events.result
         finally:
             if agent.llm is not None:
                 await agent.llm.aclose()
@@ -214,5 +219,6 @@ class _Account:
     """What is known of a run so far, also of one that fails."""
 
     result: RunResult | None = None
+    spent: Usage = field(default_factory=Usage)
     scores: list[Score] = field(default_factory=list)
     error: str = ""
