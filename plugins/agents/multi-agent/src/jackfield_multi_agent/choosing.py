@@ -1,4 +1,4 @@
-"""Who speaks next in a group chat."""
+"""The choice of the next speaker in a group chat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOBODY_NAMED = "jackfield-multi-agent.nobody_named"
 
 @dataclass(slots=True)
 class Chosen:
-    """Who was chosen; None if the conversation is over. Filled in while the events are read."""
+    """The next speaker; None if the conversation is over. Filled in while the events are read."""
 
     name: str | None = None
 
@@ -45,7 +45,7 @@ def checked_method(method: str) -> Method:
 
 
 def after(name: str, names: Sequence[str]) -> str:
-    """Who comes after somebody, in a circle; the first after nobody."""
+    """The next name in a circle; the first one after nobody."""
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 

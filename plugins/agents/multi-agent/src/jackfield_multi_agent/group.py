@@ -123,7 +123,7 @@ class GroupChat(MultiAgentHub, Agent):
         yield RunFinished(reason, tuple(chat.messages), chat.spent.usage)
 
     def first_speakers(self, run: Run) -> list[str]:
-        """Who speaks first: whose calls are open, who is mentioned.
+        """The names of the first speakers: the agent whose calls are open, or those that are mentioned.
 
         Raises:
             ConfigError: The run mentions somebody who is not here.
@@ -140,7 +140,7 @@ class GroupChat(MultiAgentHub, Agent):
         return list(names) or (mentioned(last.get_text_content(), self.agent_names) if last else [])
 
     async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
-        """Who speaks next, by the method."""
+        """Choose the next speaker, by the method."""
         if len(self.agents) == 1:
             chosen.name = self.agent_names[0]
         elif self.method == "auto":

@@ -85,8 +85,8 @@ class DialogueSimulator(MultiAgentHub, Agent):
     turns for each answer.
 
     Args:
-        user_agent: Who asks, such as a `HumanSimulator`.
-        assistant_agent: Who answers.
+        user_agent: The one that asks, such as a `HumanSimulator`.
+        assistant_agent: The one that answers.
         max_round: The most questions.
         function_list, llm, system_message, name, description, options: As for every agent; it has no model of its own.
 
