@@ -174,6 +174,36 @@ print(model.requests[0].messages[0].content)
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-agent-parts": Job(
+        """
+from jackfield_agent_parts import Prompts
+prompts = Prompts({"greet": {"en": "Greet {name}.", "zh": "问候{name}。"}}, {"greet": "Hail {name}!"})
+print(prompts.text("greet", "zh", name="Anna"))
+""",
+        "Hail Anna!",
+    ),
+    "jackfield-react": Job(
+        """
+from jackfield import create_agent
+from jackfield.testing import ScriptedModel, answer
+def double(number: int) -> int:
+    "Double a number."
+    return 2 * number
+script = [answer('Action: double\\nAction Input: {"number": 21}\\n'), answer("Final Answer: It is 42.")]
+print(create_agent("react", llm=ScriptedModel(script), function_list=[double]).ask("Double 21.").text)
+""",
+        "It is 42.",
+    ),
+    "jackfield-multi-agent": Job(
+        """
+from jackfield import BasicAgent, create_agent
+from jackfield.testing import ScriptedModel, answer
+anna, ben = (BasicAgent(llm=ScriptedModel([answer(f"I am {name}.")]), name=name) for name in ("Anna", "Ben"))
+chat = create_agent("group_chat", agents=[anna, ben], agent_selection_method="round_robin", max_round=2)
+print([message.content for message in chat.ask("Who is there?").messages])
+""",
+        "['I am Anna.', 'I am Ben.']",
+    ),
     "jackfield-anthropic": Job(
         """
 import http.server, json, sys, threading
