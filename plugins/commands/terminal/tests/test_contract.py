@@ -18,6 +18,12 @@ class TestRun(CommandSuite):
     user_error: ClassVar[Sequence[str]] = ("-m", "no-such-backend:m", "Hello")
 
 
+class TestRuns(CommandSuite):
+    component = "jackfield-terminal/runs"
+    arguments: ClassVar[Sequence[str]] = ("list",)
+    user_error: ClassVar[Sequence[str]] = ("show", "nothing")
+
+
 class TestChat(CommandSuite):
     component = "jackfield-terminal/chat"
     arguments: ClassVar[Sequence[str]] = ("-m", "offline:extractive")

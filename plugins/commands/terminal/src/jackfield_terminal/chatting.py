@@ -36,6 +36,8 @@ def chat(options: argparse.Namespace, bare: TextIO) -> int:
         _say(problem)
     _say("/help lists commands. Ctrl-C stops an answer, Ctrl-D exits.")
     screen.tell_tools(conversation.agent)
+    if conversation.session:
+        _say(f"session {conversation.session}: {len(conversation.history)} messages so far")
     try:
         while True:
             try:

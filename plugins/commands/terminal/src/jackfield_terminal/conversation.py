@@ -10,13 +10,14 @@ from pathlib import Path
 from jackfield import sync
 from jackfield.agents import RunView, with_calls_closed
 from jackfield.cli import printable
-from jackfield.errors import JackfieldError
+from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.runs import RunResources
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.given import attachment, question
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c
-from jackfield_terminal.options import agent_of
+from jackfield_terminal.options import STORE, agent_of
+from jackfield_terminal.recorded import conversation_of, last_session
 from jackfield_terminal.saved import load_run, save_run, write_private
 from jackfield_terminal.screen import Screen, warnings_shown
 
@@ -26,6 +27,7 @@ class Conversation:
 
     Attributes:
         options: The options on the command line; changes made in the conversation apply to the next agent.
+        session: The name by which it is kept in the agent's store; '' if it is not.
         agent, documents: The agent that answers, and the documents with those left out.
         history: The messages, oldest first.
         attachments: What will be sent with the next question.
@@ -35,14 +37,39 @@ class Conversation:
     def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
         self.options = options
         self.screen = screen
+        is_kept = bool(options.session or options.go_on)
+        if is_kept:
+            options.store = options.store or STORE
         self.agent, self.documents = agent_of(options)
-        self.history: list[Message] = with_calls_closed(load_run(Path(options.resume))) if options.resume else []
+        self.session = self._session() if is_kept else ""
+        self.history: list[Message] = self._begun()
         self.attachments: list[str] = list(options.attach)
         for name in self.attachments:
             attachment(name)  # what is not there is said now
         self._asker = Asker() if can_ask() else None
         # Kept over all turns: what the code interpreter computed is still there.
         self._resources = RunResources()
+
+    def _session(self) -> str:
+        """The session that is kept.
+
+        Raises:
+            ConfigError: There is none to continue.
+        """
+        if self.options.session:
+            return str(self.options.session)
+        found = None if self.agent.store is None else last_session(self.agent.store)
+        if found is None:
+            raise ConfigError("there is no session to continue: begin one with jackfield chat --session NAME")
+        return found
+
+    def _begun(self) -> list[Message]:
+        """What was said before."""
+        if self.options.resume:
+            return with_calls_closed(load_run(Path(self.options.resume)))
+        if self.session and self.agent.store is not None:
+            return conversation_of(self.agent.store, self.session, self.agent)
+        return []
 
     @property
     def model(self) -> str:
@@ -85,7 +112,12 @@ class Conversation:
             if self._asker:
                 self._asker.during(cancel, screen.renderer.end_line)
             events = self.agent.astream(
-                asked, lang=self.options.lang, cancel=cancel, resources=self._resources, approve=self._asker
+                asked,
+                lang=self.options.lang,
+                cancel=cancel,
+                resources=self._resources,
+                approve=self._asker,
+                session=self.session,
             )
             try:
                 for event in sync.iterate(events):

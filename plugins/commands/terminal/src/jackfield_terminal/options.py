@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MODEL_VARIABLE = "JACKFIELD_MODEL"
 OUTPUT = "jackfield-output"
 """Where files are saved without `--output`."""
+STORE = "sqlite"
+"""The store of runs, where one is needed and none is named."""
 
 _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME "What is 2**100?" -t code_interpreter
@@ -39,6 +41,7 @@ def run_parser() -> Parser:
     shown.add_argument("--events", action="store_true", help="print every event as a line of JSON, as it happens")
     parser.add_argument("--save", metavar="FILE", help="write the conversation to this file, to continue it later")
     parser.add_argument("--resume", metavar="FILE", help="continue a saved conversation, instead of passing a prompt")
+    parser.add_argument("--store", metavar="NAME", help=f"record the run in a store ({STORE}), see jackfield runs")
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="with --resume: allow the waiting calls")
     answer.add_argument("--refuse", action="store_true", help="with --resume: refuse the waiting calls")
@@ -50,8 +53,24 @@ def chat_parser() -> Parser:
     parser = Parser(prog="jackfield chat", description="Talk with an agent; /help lists the commands of the chat.")
     _add_agent_options(parser)
     _add_output_options(parser)
-    parser.add_argument("--resume", metavar="FILE", help="continue a conversation that was written by /save")
+    earlier = parser.add_mutually_exclusive_group()
+    earlier.add_argument("--resume", metavar="FILE", help="continue a conversation that was written by /save")
+    earlier.add_argument(
+        "--session", metavar="NAME", help="keep the conversation by this name, and continue it if it exists"
+    )
+    earlier.add_argument(
+        "--continue", dest="go_on", action="store_true", help="continue the session that was used last"
+    )
+    parser.add_argument("--store", metavar="NAME", help=f"the store of sessions ({STORE})")
     return parser
+
+
+def add_run_options(parser: Parser, *, agent: bool = True) -> None:
+    """The options of an agent and its output, for another command that runs one."""
+    if agent:
+        _add_agent_options(parser)
+        parser.set_defaults(attach=[])
+    _add_output_options(parser)
 
 
 def parsers() -> dict[str, Parser]:
@@ -171,6 +190,8 @@ def _said(options: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, An
         said["approve"] = options.ask or {"allow": options.allow}
     if options.forbid:
         said["forbid"] = options.forbid
+    if getattr(options, "store", None) and not (options.store == STORE and given.get("store")):
+        said["store"] = options.store
     if options.max_turns is not None:
         said["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
     return said

@@ -21,4 +21,10 @@ def commands() -> list[CommandSpec]:
             summary="Talk with an agent.",
             effects=frozenset({"files", "network"}),
         ),
+        CommandSpec(
+            name="runs",
+            target="jackfield_terminal.recorded:main",
+            summary="List recorded runs of agents, and go on with them.",
+            effects=frozenset({"files", "network"}),
+        ),
     ]

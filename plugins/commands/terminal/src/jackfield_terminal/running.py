@@ -46,7 +46,8 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     screen.tell_skipped(documents)
     if not _is_for_programs(options):
         screen.tell_tools(agent)
-    result = _run(agent, history, options, screen)
+    resume = _answers(history, options) if options.resume else False
+    result = shown_to_its_end(agent, history, options, screen, resume=resume)
     if result is None:  # an error is raised, and a run without an end cannot be gone on with
         return 130
     if options.json:
@@ -56,13 +57,21 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     if options.save:
         save_run(Path(options.save), result.history, result.stop_reason)
     if result.stop_reason == "approval_needed":
-        sys.stderr.write(_how_to_resume(options.save))
+        sys.stderr.write(_how_to_resume(options.save, result.run_id if agent.store else ""))
     return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
 
 
-def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, screen: Screen) -> RunResult | None:
-    """The run, shown as it happens; what came of it, if it had an end."""
-    fold = ResultFold(history)
+def shown_to_its_end(
+    agent: Agent,
+    history: Sequence[Message] | None,
+    options: argparse.Namespace,
+    screen: Screen,
+    *,
+    run_id: str | None = None,
+    resume: bool | Mapping[str, bool] = False,
+) -> RunResult | None:
+    """A run, shown as it happens; what came of it, if it had an end. Without a history, that of a recorded run."""
+    fold = ResultFold(history, system_text=agent.system_message)
     asker = Asker() if can_ask() else None
     resources = RunResources()  # until what was made is kept: the files of a run go with it
     try:
@@ -70,12 +79,13 @@ def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, 
             if asker:
                 asker.during(cancel, screen.renderer.end_line)
             events = agent.astream(
-                history,
+                history or (),
                 lang=options.lang,
                 cancel=cancel,
                 resources=resources,
-                resume=_answers(history, options) if options.resume else False,
+                resume=resume,
                 approve=asker,
+                run_id=run_id,
             )
             for event in sync.iterate(events):
                 _show(event, options, screen)
@@ -87,7 +97,7 @@ def _run(agent: Agent, history: Sequence[Message], options: argparse.Namespace, 
 
 
 def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
-    if options.events:
+    if getattr(options, "events", False):
         print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
     if _is_for_programs(options):
         screen.keep(event)
@@ -96,7 +106,7 @@ def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
 
 
 def _is_for_programs(options: argparse.Namespace) -> bool:
-    return bool(options.json or options.events)
+    return bool(getattr(options, "json", False) or getattr(options, "events", False))
 
 
 def _question(options: argparse.Namespace) -> Message:
@@ -124,7 +134,9 @@ def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping
     return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
 
 
-def _how_to_resume(saved: str | None) -> str:
+def _how_to_resume(saved: str | None, recorded: str) -> str:
+    if recorded:
+        return f"It is recorded. To continue: jackfield runs resume {recorded[:12]} --approve (or --refuse)\n"
     if not saved:
         return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
     command = f"jackfield run --resume {shlex.quote(saved)} --approve"

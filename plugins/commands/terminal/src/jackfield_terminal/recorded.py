@@ -1,0 +1,246 @@
+"""`jackfield runs`: the runs in a store, and what one can do with them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from jackfield import sync
+from jackfield.cli import Parser, guarded, in_ascii, print_json, print_table, printable
+from jackfield.errors import RunNotFoundError
+from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield_terminal.options import STORE, add_run_options, agent_of
+
+if TYPE_CHECKING:
+    from jackfield.agents import Agent
+    from jackfield.events import RunEvent
+    from jackfield.messages import Message
+
+_MOST = 10_000
+_STATES = {"approval_needed": "waits for approval"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `jackfield runs`; returns its exit code."""
+    options = runs_parser().parse_args(arguments)
+    bare = sys.stdout
+    with guarded():
+        code: int = options.act(options, bare)
+        return code
+
+
+def runs_parser() -> Parser:
+    """What `jackfield runs` takes."""
+    parser = Parser(prog="jackfield runs", description="List the recorded runs of agents, and go on with them.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    listing = _command(commands, "list", "the runs, the newest first", _list, of_one=False)
+    listing.add_argument("--session", metavar="NAME", help="only those of a conversation")
+    listing.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (20)")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    show = _command(commands, "show", "the steps of a run", _show)
+    show.add_argument("--json", action="store_true", help="print the entries of its record as JSON")
+    replay = _command(commands, "replay", "show a run again as it went; no model and no tool is asked", _replay)
+    replay.add_argument("--events", action="store_true", help="print every event as a line of JSON")
+    add_run_options(replay, agent=False)
+    resume = _command(commands, "resume", "go on with a run that was interrupted, or that waits for approval", _resume)
+    answer = resume.add_mutually_exclusive_group()
+    answer.add_argument("--approve", action="store_true", help="allow the waiting calls")
+    answer.add_argument("--refuse", action="store_true", help="refuse the waiting calls")
+    add_run_options(resume)
+    fork = _command(commands, "fork", "make a run that goes another way after a step; resume it", _fork)
+    fork.add_argument("--at", type=int, metavar="STEP", help="the last step that is taken over, as show counts them")
+    delete = _command(commands, "delete", "forget runs", _delete, of_one=False)
+    delete.add_argument("runs", nargs="+", metavar="RUN", help="their ids, or the beginnings of them")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[Parser],
+    name: str,
+    help_: str,
+    act: Callable[[argparse.Namespace, TextIO], int],
+    *,
+    of_one: bool = True,
+) -> Parser:
+    parser = commands.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
+    if of_one:
+        parser.add_argument("run", metavar="RUN", help="its id, or the beginning of it")
+    parser.add_argument("--store", default=STORE, metavar="NAME", help=f"the store ({STORE})")
+    parser.set_defaults(act=act)
+    return parser
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def _list(options: argparse.Namespace, _bare: TextIO) -> int:
+    runs = sync.run(_store(options).runs(session=options.session, limit=options.limit))
+    if options.json:
+        print_json([{name: getattr(run, name) for name in StoredRun.__slots__} for run in runs])
+        return 0
+    if not runs:
+        print("there are no runs")
+    rows = [(run.run_id[:12], _when(run.began), state_of(run), run.agent, run.session, run.title) for run in runs]
+    print_table(("run", "began", "state", "agent", "session", "asked"), rows)
+    return 0
+
+
+def _show(options: argparse.Namespace, _bare: TextIO) -> int:
+    store = _store(options)
+    run, entries = sync.run(store.read(run_id_of(store, options.run)))
+    told = [json.loads(entry) for entry in entries]
+    if options.json:
+        print_json(told)
+        return 0
+    print(f"run {run.run_id}: {state_of(run)}")
+    for name in ("agent", "session", "parent", "title"):
+        if value := getattr(run, name):
+            print(printable(f"{name}: {value}"))
+    print(f"began: {_when(run.began)}")
+    rows = [(str(place), entry["event"], _line_of(entry)) for place, entry in enumerate(told, start=1)]
+    print_table(("step", "what", ""), rows)
+    return 0
+
+
+def _replay(options: argparse.Namespace, bare: TextIO) -> int:
+    from jackfield.agents import events_of
+    from jackfield.eventjson import run_event_to_json
+    from jackfield_terminal.screen import Screen
+
+    store = _store(options)
+    events = events_of(*sync.run(store.read(run_id_of(store, options.run))))
+    if options.events:
+        for event in events:
+            print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)))
+        return 0
+    screen = Screen(options, bare=bare, notes=sys.stderr)
+    for event in events:
+        screen.show(event)
+    screen.renderer.end_line()
+    return 0
+
+
+def _resume(options: argparse.Namespace, bare: TextIO) -> int:
+    from jackfield_terminal.running import shown_to_its_end
+    from jackfield_terminal.screen import Screen
+
+    agent, documents = agent_of(options)
+    assert agent.store is not None  # noqa: S101 - an option has a default
+    run_id = run_id_of(agent.store, options.run)
+    screen = Screen(options, bare=bare, notes=sys.stderr)
+    screen.tell_skipped(documents)
+    answers = _answers(agent.store, run_id, options)
+    result = shown_to_its_end(agent, None, options, screen, run_id=run_id, resume=answers or True)
+    if result is None:
+        return 130
+    screen.tell_account()
+    if result.stop_reason == "approval_needed":
+        sys.stderr.write(f"It waits: jackfield runs resume {run_id[:12]} --approve (or --refuse)\n")
+    return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
+
+
+def _fork(options: argparse.Namespace, _bare: TextIO) -> int:
+    from jackfield.agents import fork
+
+    store = _store(options)
+    print(sync.run(fork(store, run_id_of(store, options.run), at=options.at)))
+    return 0
+
+
+def _delete(options: argparse.Namespace, _bare: TextIO) -> int:
+    store = _store(options)
+    for run_id in [run_id_of(store, given) for given in options.runs]:
+        sync.run(store.delete(run_id))
+        print(f"deleted {run_id}")
+    return 0
+
+
+# --- what they share --------------------------------------------------------------------------------------------------
+
+
+def run_id_of(store: Store, given: str) -> str:
+    """The id of the one run that begins like this.
+
+    Raises:
+        RunNotFoundError: There is none, or several.
+    """
+    ids = [run.run_id for run in sync.run(store.runs(limit=_MOST))]
+    found = [run_id for run_id in ids if run_id.startswith(given)]
+    if given in found:
+        return given
+    if len(found) != 1:
+        problem = f"{len(found)} runs begin with {given!r}: write more of it" if found else f"there is no run {given!r}"
+        raise RunNotFoundError(f"{problem}; jackfield runs list shows them")
+    return found[0]
+
+
+def conversation_of(store: Store, session: str, agent: Agent) -> list[Message]:
+    """What was said in a session: the history of its last run."""
+    from jackfield.agents import RunView, events_of, with_calls_closed
+    from jackfield.events import RunStarted
+    from jackfield.messages import without_system_text
+
+    last = sync.run(store.runs(session=session, limit=1))
+    if not last:
+        return []
+    events: list[RunEvent] = events_of(*sync.run(store.read(last[0].run_id)))
+    view = RunView(agent.name)
+    asked: list[Message] = []
+    for event in events:
+        if isinstance(event.event, RunStarted):
+            asked = list(without_system_text(event.event.messages, agent.system_message))
+        view.feed(event.event)
+    return with_calls_closed([*asked, *view.messages()])
+
+
+def last_session(store: Store) -> str | None:
+    """The session whose run was begun last."""
+    return next((run.session for run in sync.run(store.runs(limit=_MOST)) if run.session), None)
+
+
+def state_of(run: StoredRun) -> str:
+    """The state of a run, for people."""
+    if run.state == RUNNING:
+        return "running" if run.is_held else "interrupted"
+    return _STATES.get(run.state, run.state.replace("_", " "))
+
+
+def _store(options: argparse.Namespace) -> Store:
+    from jackfield.plugins import default_host
+    from jackfield.runs import load_store
+
+    return load_store(options.store, default_host())
+
+
+def _answers(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[str, bool]:
+    """What the command line says to the calls that wait, and to no others."""
+    if not (options.approve or options.refuse):
+        return {}
+    from jackfield.agents import events_of
+    from jackfield.events import ApprovalNeeded
+
+    needed = [one.event for one in events_of(*sync.run(store.read(run_id))) if isinstance(one.event, ApprovalNeeded)]
+    return {call_id: bool(options.approve) for call_id in needed[-1].call_ids} if needed else {}
+
+
+def _when(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _line_of(entry: Mapping[str, object]) -> str:
+    """One line of what an entry says."""
+    messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
+    texts = []
+    for message in messages if isinstance(messages, list) else ():
+        call, content = message.get("function_call"), message.get("content", "")
+        if call:
+            texts.append(f"{call['name']}({call.get('arguments', '')})")
+        elif content:
+            texts.append(content if isinstance(content, str) else f"[{len(content)} parts]")
+    said = entry.get("stop_reason") or entry.get("error") or entry.get("approvals") or ""
+    line = " ".join(" ".join([*texts, str(said)]).split())
+    return line if len(line) <= 100 else f"{line[:99]}…"

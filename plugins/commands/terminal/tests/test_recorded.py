@@ -1,0 +1,111 @@
+"""`jackfield runs`, and chats that are kept in a store."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent, tool
+from jackfield.cli.main import main
+from jackfield.testing import ScriptedModel, calls
+
+Run = Callable[..., tuple[int, str, str]]
+MODEL = ("-m", "offline:extractive", "-q")
+
+
+@pytest.fixture
+def jackfield(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command where nothing is recorded yet; gives its exit code, and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+    def run(*arguments: str, typed: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        code = main(list(arguments))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def listed(jackfield: Run) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(jackfield("runs", "list", "--json")[1])
+    return found
+
+
+def test_a_recorded_run_is_listed_shown_replayed_forked_and_deleted(jackfield: Run) -> None:
+    assert jackfield("runs", "list")[1] == "there are no runs\n"
+    code, told, _ = jackfield("run", *MODEL, "--store", "sqlite", "What is a tide?")
+    assert code == 0
+    [run] = listed(jackfield)
+    assert (run["state"], run["title"], run["is_held"]) == ("finished", "What is a tide?", False)
+    run_id = run["run_id"]
+    _, shown, _ = jackfield("runs", "show", run_id[:8])
+    assert [line.split()[:2] for line in shown.splitlines()[-3:]] == [
+        ["1", "RunStarted"], ["2", "TurnFinished"], ["3", "RunFinished"],
+    ]  # fmt: skip
+    assert json.loads(jackfield("runs", "show", run_id, "--json")[1])[0]["event"] == "RunStarted"
+    assert jackfield("runs", "replay", run_id, "-q")[1] == told
+    events = [json.loads(line) for line in jackfield("runs", "replay", run_id, "--events")[1].splitlines()]
+    assert (events[0]["event"], events[-1]["event"]) == ("RunStarted", "RunFinished")
+    fork = jackfield("runs", "fork", run_id, "--at", "1")[1].strip()
+    assert jackfield("runs", "resume", fork, *MODEL)[1] == told
+    assert jackfield("runs", "delete", run_id[:8], fork[:8])[0] == 0
+    assert listed(jackfield) == []
+
+
+def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_path: Path) -> None:
+    @tool(name="storage", needs_approval=True)
+    def storage(operate: str, key: str, value: str) -> str:
+        """Keep a text."""
+        return operate + key + value
+
+    wants = calls(("storage", {"operate": "put", "key": "a", "value": "b"}))
+    paused = FnCallAgent([storage], ScriptedModel([wants]), store="sqlite").ask("Keep it.")
+    assert "waits for approval" in jackfield("runs", "list")[1]
+    settings = {"llm": "offline:extractive", "function_list": [{"name": "storage", "approval": "always"}]}
+    (tmp_path / "agent.json").write_text(json.dumps(settings))
+    code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-c", "agent.json", "-q")
+    assert (code, "runs resume" in err) == (1, True)
+    code, _, _ = jackfield("runs", "resume", paused.run_id[:10], "-c", "agent.json", "-q", "--approve")
+    assert code == 0
+    steps = [entry["event"] for entry in json.loads(jackfield("runs", "show", paused.run_id, "--json")[1])]
+    assert steps[-4:] == ["Resumed", "ToolFinished", "TurnFinished", "RunFinished"]
+
+
+def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:
+    for _ in range(2):
+        jackfield("run", *MODEL, "--store", "sqlite", "Hello")
+    assert "there is no run 'xyz'" in jackfield("runs", "show", "xyz")[2]
+    code, _, err = jackfield("runs", "show", "")
+    assert (code != 0, "2 runs begin with ''" in err) == (True, True)
+
+
+def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
+    assert "there is no session to continue" in jackfield("chat", *MODEL, "--continue")[2]
+    assert "session tea: 0 messages" in jackfield("chat", *MODEL, "--session", "tea", typed="one\ntwo\n")[1]
+    assert "session tea: 4 messages" in jackfield("chat", *MODEL, "--continue", typed="three\n")[1]
+    assert "session tea: 6 messages" in jackfield("chat", *MODEL, "--session", "tea")[1]
+    assert "session other: 0 messages" in jackfield("chat", *MODEL, "--session", "other")[1]
+    assert [run["title"] for run in listed(jackfield)] == ["three", "two", "one"]
+
+
+def test_an_agent_file_names_its_store(jackfield: Run, tmp_path: Path) -> None:
+    settings = {"llm": "offline:extractive", "store": {"name": "sqlite", "path": str(tmp_path / "own.sqlite")}}
+    (tmp_path / "agent.json").write_text(json.dumps(settings))
+    assert jackfield("run", "-c", "agent.json", "-q", "Hello")[0] == 0
+    assert (tmp_path / "own.sqlite").exists()
+    assert listed(jackfield) == []
+
+
+def test_a_store_of_another_name_is_an_error_that_helps(jackfield: Run) -> None:
+    code, _, err = jackfield("runs", "list", "--store", "sqlit")
+    assert code != 0
+    assert "did you mean" in err
