@@ -22,7 +22,7 @@ from jackfield.cli.main import main as jackfield
 
 KINDS = (
     "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent",
-    "sandbox", "observer", "command",
+    "sandbox", "observer", "store", "command",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"

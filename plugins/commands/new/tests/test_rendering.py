@@ -31,6 +31,7 @@ KINDS = (
     "agent",
     "sandbox",
     "observer",
+    "store",
     "command",
 )
 

@@ -154,13 +154,13 @@ def _chosen(name: str, host: PluginHost) -> ProgramSandbox | CodeSandbox:
     """The sandbox of a setting; it may block for a second. `auto` takes one that runs code if none runs programs."""
     if name == AUTO:
         try:
-            return _best(ProgramSandbox, host)  # type: ignore[type-abstract]
+            return _best(ProgramSandbox, host)
         except SandboxError as error:
             try:
-                return _best(CodeSandbox, host)  # type: ignore[type-abstract]
+                return _best(CodeSandbox, host)
             except SandboxError:
                 raise error from None
-    made: Sandbox | None = choose_sandbox(name, Sandbox, host=host)  # type: ignore[type-abstract]
+    made: Sandbox | None = choose_sandbox(name, Sandbox, host=host)
     return made if isinstance(made, ProgramSandbox | CodeSandbox) else _Unprotected()
 
 

@@ -77,7 +77,7 @@ class Shell(BaseTool):
             name = self.config.sandbox
             try:
                 host, settings = self.host or default_host(), self.config.sandbox_cfg
-                made = choose_sandbox(name, ProgramSandbox, host=host, settings=settings)  # type: ignore[type-abstract]
+                made = choose_sandbox(name, ProgramSandbox, host=host, settings=settings)
             except SandboxError as error:
                 raise ToolServiceError(f"commands cannot be run: {error}") from error
             self._chosen = (made, NONE if made is None else str(made.protection()))
