@@ -256,3 +256,18 @@ def test_the_key_of_the_host_is_in_no_environment_that_code_can_read(barrier: st
     )
     said, _ = host(script, env={**os.environ, "OPENAI_API_KEY": key}).communicate(timeout=60)
     assert "[] True" in said
+
+
+def test_kernels_that_were_started_ahead_end_with_the_process(is_running: IsRunning) -> None:
+    script = """
+tool = CodeInterpreter({"sandbox": "none", "warm_kernels": 2})
+sync.run(tool.warm_up())
+print(*[session._kernel.process.pid for session in tool._warm._ready], tool._warm._ready[0].work_dir)
+"""
+    process = host(script)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    *pids, folder = said.split()
+    assert len(pids) == 2
+    assert [pid for pid in map(int, pids) if is_running(pid)] == []
+    assert not Path(folder).parent.exists()
