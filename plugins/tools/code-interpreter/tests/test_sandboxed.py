@@ -22,15 +22,12 @@ from jackfield_code_interpreter.tool import CodeInterpreter
 Make = Callable[..., Any]
 
 
-def what_is_missing() -> str:
+@pytest.fixture(scope="module", autouse=True)
+def _there_is_a_sandbox() -> None:
     try:
         choose_sandbox("auto", ProgramSandbox, host=default_host())
     except SandboxError as error:
-        return str(error)
-    return ""
-
-
-pytestmark = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing() or "there is a sandbox")
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +188,21 @@ def test_plots_have_a_font_for_chinese_where_there_is_one(tmp_path: Path, monkey
     fonts.write_matplotlibrc(tmp_path / "config")
     assert (tmp_path / "config" / "matplotlibrc").read_text() == "font.family: DejaVu Sans, WenQuanYi Micro Hei\n"
     fonts.chinese_families.cache_clear()
+
+
+def test_settings_of_plots_are_not_written_through_a_link_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_interpreter: Make
+) -> None:
+    (tmp_path / "fonts").mkdir()
+    (tmp_path / "fonts" / "wqy-zenhei.ttc").touch()
+    (tmp_path / "victim").mkdir()
+    monkeypatch.setattr(fonts, "FOLDERS", (tmp_path / "fonts",))
+    one = make_interpreter(sandbox="none")
+    found = one.run("import os, shutil; place = os.environ['MPLCONFIGDIR']; print(os.listdir(place))").stdout
+    assert found == "['matplotlibrc']"
+    one.run(f"shutil.rmtree(place); os.symlink({str(tmp_path / 'victim')!r}, place); os._exit(1)")
+    assert one.run("print(6 * 7)").stdout == "42"
+    assert list((tmp_path / "victim").iterdir()) == []
 
 
 def test_another_interpreter_brings_its_packages(make_interpreter: Make) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from jackfield.sandboxes import Limits, Program, ProgramSandbox
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import FileLimits
-from jackfield_code_interpreter.fonts import write_matplotlibrc
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES
 from jackfield_confine.guarding import guarded
 
@@ -56,6 +55,11 @@ class KernelFolders:
     def home(self) -> Path:
         """In place of the user's: caches and settings of libraries."""
         return self.private / "home"
+
+    @property
+    def matplotlib(self) -> Path:
+        """For the settings of plots."""
+        return self.home / "matplotlib"
 
     @property
     def connection_file(self) -> Path:
@@ -104,7 +108,6 @@ def kernel_launch(
         "--HistoryManager.enabled=False",
     )
     env = _environment(config, folders, os.environ if environ is None else environ)
-    write_matplotlibrc(Path(env["MPLCONFIGDIR"]))
     limits = limits_of(config)
     if sandbox is None:
         command = guarded(
@@ -184,7 +187,7 @@ def _environment(config: CodeInterpreterConfig, folders: KernelFolders, environ:
         "HOME": home,
         "TMPDIR": home,
         "IPYTHONDIR": f"{home}/ipython",
-        "MPLCONFIGDIR": f"{home}/matplotlib",
+        "MPLCONFIGDIR": str(folders.matplotlib),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONIOENCODING": "utf-8:replace",
         # Each thread of it takes address space, and there is one for each core unless this says otherwise.

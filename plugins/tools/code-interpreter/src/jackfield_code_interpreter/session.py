@@ -17,6 +17,7 @@ from jackfield.errors import SandboxError, ToolServiceError
 from jackfield.sandboxes import ProgramSandbox
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import BroughtFiles, remove_folder
+from jackfield_code_interpreter.fonts import write_matplotlibrc
 from jackfield_code_interpreter.kernel import FloodError, Kernel, KernelDiedError, signal_name
 from jackfield_code_interpreter.launch import KernelFolders, file_limits, kernel_launch
 from jackfield_code_interpreter.made import FolderWatch
@@ -77,6 +78,7 @@ class KernelSession:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = asyncio.Lock()
         self._calls = 0
+        self._is_unused = True
         private = Path(tempfile.mkdtemp(prefix="jackfield-", dir=_short_folder()))
         self._holdings = _Holdings(private)
         self._release = weakref.finalize(self, self._holdings.release)
@@ -176,6 +178,9 @@ class KernelSession:
             ) from error
         folders = KernelFolders(self.work_dir, private, connection)
         try:
+            if self._is_unused:  # later, code may have put a link there
+                await sync.in_worker(lambda: write_matplotlibrc(folders.matplotlib))
+                self._is_unused = False
             launch = await sync.in_worker(lambda: kernel_launch(self._config, folders, self._sandbox))
         except SandboxError as error:
             raise ToolServiceError(f"The code cannot be run in its sandbox: {error}", code="no_sandbox") from error
