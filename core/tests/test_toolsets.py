@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import Agent, BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import (
     BrokenPluginError,
@@ -340,6 +340,25 @@ def test_an_agent_that_cannot_have_such_tools_says_so() -> None:
     with pytest.raises(ConfigError, match="'per_run'"):
         Old([PerRun()])
     assert BasicAgent([PerRun(named("one"))], ScriptedModel([answer("hi")])).ask("go").text == "hi"
+
+
+def test_a_tool_with_methods_of_its_own_is_called_and_not_asked_for_another_tool() -> None:
+    class Loads(BaseTool):
+        name, description = "loads", "Has its own idea of loading."
+        is_loaded = False
+
+        def load(self, path: str) -> str:
+            return path
+
+        def claims(self, what: str) -> str:
+            return what
+
+        def call(self, params: Any, *, context: ToolContext[Any] | None = None) -> str:
+            return self.load("loaded")
+
+    agent, _ = agent_with(Loads(), script=_calls_last_tool)
+    results = [event.message.content for event in events_of(agent) if isinstance(event, ToolFinished)]
+    assert results == [call_tool(Loads())] == ["loaded"]
 
 
 # --- installed sets ---

@@ -1,7 +1,7 @@
 """Tools: what a model may call."""
 
 from jackfield.tools._awaiting import says_if_not_awaited
-from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
 from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry, tools_of
 from jackfield.tools._content import content_of
 from jackfield.tools._cutting import cut_text
@@ -22,6 +22,7 @@ __all__ = [
     "PlannedCall",
     "PluginTool",
     "Safety",
+    "StandIn",
     "ToolContext",
     "ToolEntry",
     "ToolExecutor",

@@ -169,20 +169,7 @@ class BaseTool(Configured, ABC):
         Raises:
             BrokenPluginError: One of the attributes cannot be understood.
         """
-        return self._settings.applied_to(self.claims())
-
-    def claims(self) -> Safety:
-        """What it says itself, before its user's settings: the stricter of its class and its instance."""
-        return claims_of(self, name=self.name)
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the tool itself is there, so that `safety` knows all."""
-        return True
-
-    def load(self) -> BaseTool:
-        """What is called; of an installed tool it is made at first use."""
-        return self
+        return self._settings.applied_to(claims_of(self, name=self.name))
 
     @abstractmethod
     def call(
@@ -262,3 +249,24 @@ class BaseTool(Configured, ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+class StandIn(BaseTool):
+    """A tool in the place of another one, which may not be loaded yet: of an installed tool, or around any."""
+
+    @property
+    @abstractmethod
+    def is_loaded(self) -> bool:
+        """Whether the other tool is there, so that `safety` knows all."""
+
+    @abstractmethod
+    def load(self) -> BaseTool:
+        """What is called instead of this one, which may be this one."""
+
+    @abstractmethod
+    def claims(self) -> Safety:
+        """What is known of the other tool, before the settings of this one."""
+
+    def safety(self) -> Safety:
+        """The stricter of what is known of the other tool, and the settings."""
+        return self._settings.applied_to(self.claims())

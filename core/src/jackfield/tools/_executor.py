@@ -23,7 +23,7 @@ from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgre
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
-from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._base import BaseTool, StandIn, ToolContext
 from jackfield.tools._content import Content, content_of, cut, is_within, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
 from jackfield.tools._foreign import Escaped, apart, in_worker, output_of, said
@@ -94,7 +94,7 @@ class ToolExecutor:
     def must_load(self, calls: Sequence[PlannedCall]) -> bool:
         """Whether a called tool has not been loaded, which takes its time."""
         tools = (self._tools.get(planned.call.name) for planned in calls)
-        return any(tool is not None and not tool.is_loaded for tool in tools)
+        return any(isinstance(tool, StandIn) and not tool.is_loaded for tool in tools)
 
     async def needing_approval(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
         """The names of the called tools that need approval.
@@ -109,7 +109,7 @@ class ToolExecutor:
             try:
                 if self._forbidden(said(tool.safety)):
                     continue
-                if not tool.is_loaded:
+                if isinstance(tool, StandIn) and not tool.is_loaded:
                     await self._loaded(tool)
                 safety = said(tool.safety)
                 if self.rules.asks_about(tool, safety) and not self._forbidden(safety):
@@ -131,7 +131,7 @@ class ToolExecutor:
         if tool is None:
             return True  # there is nothing that could have been done
         try:
-            if not tool.is_loaded:
+            if isinstance(tool, StandIn) and not tool.is_loaded:
                 await self._loaded(tool)
             safety = said(tool.safety)
         except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
@@ -139,7 +139,7 @@ class ToolExecutor:
             return False
         return safety.read_only or safety.idempotent
 
-    async def _loaded(self, tool: BaseTool) -> BaseTool:
+    async def _loaded(self, tool: StandIn) -> BaseTool:
         return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
 
     # --- running ---
@@ -221,10 +221,12 @@ class ToolExecutor:
         try:
             if self.rules.forbid and (effect := self._forbidden(said(tool.safety))):
                 return _forbidden(planned, effect)
-            if not tool.is_loaded:  # arguments that do not fit need no module
-                said(tool.parse_arguments, planned.call.arguments)
-                await self._loaded(tool)
-            made = tool.load()
+            made = tool
+            if isinstance(tool, StandIn):
+                if not tool.is_loaded:  # arguments that do not fit need no module
+                    said(tool.parse_arguments, planned.call.arguments)
+                    await self._loaded(tool)
+                made = tool.load()
             safety = said(tool.safety)
             if self.rules.forbid and (effect := self._forbidden(safety)):  # a class may have more than its descriptor
                 return _forbidden(planned, effect)

@@ -14,7 +14,7 @@ from jackfield import sync
 from jackfield.errors import ToolTimeoutError
 from jackfield.jsontext import dumps
 from jackfield.tools._awaiting import is_async
-from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._base import BaseTool, StandIn, ToolContext
 from jackfield.tools._progress import gives_progress, result_of
 
 T = TypeVar("T")
@@ -52,8 +52,9 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     Raises:
         ToolServiceError: It gave a generator that does not do what `result_of` says.
     """
-    # The first call of an installed tool imports its module.
-    tool = tool.load() if tool.is_loaded else await in_worker(tool.load)
+    if isinstance(tool, StandIn):
+        # The first call of an installed tool imports its module.
+        tool = tool.load() if tool.is_loaded else await in_worker(tool.load)
     if not isinstance(arguments, str) and tool.takes_text:
         arguments = dumps(arguments)
     target = getattr(tool, "function_called", tool.call)

@@ -15,12 +15,12 @@ from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost
 from jackfield.tools._awaiting import is_async
-from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
+from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
 
 
-class PluginTool(BaseTool):
+class PluginTool(StandIn):
     """Stands for a tool until it is called."""
 
     def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: PluginHost) -> None:

@@ -15,6 +15,7 @@ from jackfield.request import FunctionSchema
 from jackfield.tools import (
     BaseTool,
     Safety,
+    StandIn,
     ToolContext,
     ToolEntry,
     ToolResult,
@@ -25,7 +26,7 @@ from jackfield.tools import (
 )
 
 
-class WrappedTool(BaseTool):
+class WrappedTool(StandIn):
     """Stands in the place of another tool: a model sees the same, and the same safety applies.
 
     `call` happens after the arguments were checked and the call approved, and within its time-out.
@@ -69,11 +70,12 @@ class WrappedTool(BaseTool):
     @property
     def is_loaded(self) -> bool:
         """Whether the other tool is loaded."""
-        return self.inner.is_loaded
+        return not isinstance(self.inner, StandIn) or self.inner.is_loaded
 
     def load(self) -> BaseTool:
         """Load the other tool."""
-        self.inner.load()
+        if isinstance(self.inner, StandIn):
+            self.inner.load()
         return self
 
 
