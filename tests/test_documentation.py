@@ -400,8 +400,11 @@ NOT_TYPED = {
     "jackfield plugins disable acme-tools": "a made-up plugin",
     "jackfield run -c database.yaml": "it needs PostgreSQL; a test of jackfield-pgvector-search does it",
 }
-# Where tests run, everything is installed from folders, which cannot be pinned, as the page says.
-ENDS_OTHERWISE = {"jackfield requirements agent.yaml --pin": 1}
+# Where tests run, everything is installed from folders, which cannot be pinned, as the page says; and nothing is typed.
+ENDS_OTHERWISE = {
+    "jackfield requirements agent.yaml --pin": 1,
+    "jackfield chat -m openai:NAME --continue": 1,  # nothing was said in the session before
+}
 AGENT = "llm: openai:NAME\nfunction_list: [code_interpreter]\n"
 APP = "from jackfield import get_chat_model\n\nmodel = get_chat_model('openai:NAME')\n"
 
