@@ -806,6 +806,37 @@ print("2 + 40 =", FnCallAgent([servers], model).ask("What is 2 + 40?").messages[
 ''',
         "2 + 40 = 42",
     ),
+    "jackfield-sqlite-store": Job(
+        """
+from jackfield import FnCallAgent
+from jackfield.testing import ScriptedModel, answer
+store = {"name": "sqlite", "path": "runs.sqlite"}
+run_id = FnCallAgent(llm=ScriptedModel([answer("Twice a day.")]), store=store).ask("When is the tide?").run_id
+print(FnCallAgent(llm=ScriptedModel([]), store=store).resume(run_id))
+""",
+        "Twice a day.",
+    ),
+    "jackfield-postgres-store": Job(
+        """
+import asyncio
+from jackfield.errors import StoreError
+from jackfield.plugins import default_host
+from jackfield.runs import load_store
+store = load_store({"name": "postgres", "dsn": "postgresql://me:secret@127.0.0.1:1/db"}, default_host())
+try:
+    asyncio.run(store.runs())
+except StoreError as error:
+    print(error)
+""",
+        "PostgreSQL at 127.0.0.1:1/db cannot be reached",
+    ),
+    "jackfield-postgres": Job(
+        """
+from jackfield_postgres import Address
+print(Address.parse("postgresql://ada:secret@db.example.org/notes"))
+""",
+        "db.example.org:5432/notes",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 from jackfield.plugins import AgentSpec, hook
 
-_KINDS = (
-    ("router", "router:Router", "Hands each conversation to the agent that fits, or answers itself."),
-    ("group_chat", "group:GroupChat", "Lets agents and people talk with each other, in turns."),
-    ("group_chat_auto_router", "choosing:GroupChatAutoRouter", "Says who speaks next in a group chat."),
-    ("group_chat_creator", "creating:GroupChatCreator", "Designs a group chat after a user's wish."),
-    ("user", "user:UserAgent", "Stands for a person in a conversation of agents."),
-    ("human_simulator", "simulating:HumanSimulator", "Says what a user could say next."),
-    ("dialogue_simulator", "simulating:DialogueSimulator", "Lets a simulated user and an assistant talk."),
-)
-
 
 @hook.agents
 def agents() -> list[AgentSpec]:
     """Agents that bring others together."""
     return [
-        AgentSpec(name=name, target=f"jackfield_multi_agent.{target}", summary=summary)
-        for name, target, summary in _KINDS
+        AgentSpec(
+            name="router",
+            target="jackfield_multi_agent.router:Router",
+            summary="Hands each conversation to the agent that fits, or answers itself.",
+        ),
+        AgentSpec(
+            name="group_chat",
+            target="jackfield_multi_agent.group:GroupChat",
+            summary="Lets agents and people talk with each other, in turns.",
+        ),
+        AgentSpec(
+            name="group_chat_auto_router",
+            target="jackfield_multi_agent.choosing:GroupChatAutoRouter",
+            summary="Says who speaks next in a group chat.",
+        ),
+        AgentSpec(
+            name="group_chat_creator",
+            target="jackfield_multi_agent.creating:GroupChatCreator",
+            summary="Designs a group chat after a user's wish.",
+        ),
+        AgentSpec(
+            name="user",
+            target="jackfield_multi_agent.user:UserAgent",
+            summary="Stands for a person in a conversation of agents.",
+        ),
+        AgentSpec(
+            name="human_simulator",
+            target="jackfield_multi_agent.simulating:HumanSimulator",
+            summary="Says what a user could say next.",
+        ),
+        AgentSpec(
+            name="dialogue_simulator",
+            target="jackfield_multi_agent.simulating:DialogueSimulator",
+            summary="Lets a simulated user and an assistant talk.",
+        ),
     ]
