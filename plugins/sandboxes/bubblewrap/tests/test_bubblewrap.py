@@ -89,7 +89,7 @@ def test_its_own_tmp_has_the_size_of_the_settings(tmp_path: Path) -> None:
         sandbox.protection()
     except SandboxError as error:
         pytest.skip(str(error))
-    script = "head -c 5000000 /dev/zero > /tmp/big; wc -c < /tmp/big"
+    script = "cd /tmp; head -c 5000000 /dev/zero > big; wc -c < big"
     program = Program(argv=("sh", "-c", script), work_dir=str(tmp_path), env={"PATH": "/usr/bin:/bin"})
     assert int(asyncio.run(sandbox.run(program)).stdout) <= 2 << 20
 

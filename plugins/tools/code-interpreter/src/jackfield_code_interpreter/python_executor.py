@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import Field
@@ -164,7 +164,7 @@ def _chosen(name: str, host: PluginHost) -> ProgramSandbox | CodeSandbox:
     return made if isinstance(made, ProgramSandbox | CodeSandbox) else _Unprotected()
 
 
-def _best(ability: type[S], host: PluginHost) -> S:
+def _best(ability: Callable[..., S], host: PluginHost) -> S:
     made = choose_sandbox(AUTO, ability, host=host)
     assert made is not None  # noqa: S101 - only `none` gives None
     return made
