@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import PluginError, SandboxError
-from jackfield.plugins import PluginHost, SandboxSpec, hook
+from jackfield.plugins import Known, PluginHost, SandboxSpec, hook
 from jackfield.sandboxes import (
     CodeResult,
     CodeSandbox,
@@ -37,6 +37,10 @@ class Weak(ProgramSandbox):
 class Strong(Weak):
     def protection(self) -> Protection:
         return Protection("strong", frozenset({"memory", "files"}))
+
+
+class Aaa(Strong):
+    pass
 
 
 class Missing(Weak):
@@ -79,6 +83,14 @@ def host(*classes: type[Sandbox]) -> PluginHost:
 @pytest.mark.parametrize("order", [(Weak, Strong, Missing), (Missing, Strong, Weak)], ids=["", "reversed"])
 def test_the_best_that_works_is_taken(order: Any) -> None:
     assert type(choose_sandbox("auto", ProgramSandbox, host=host(*order))) is Strong
+
+
+def test_of_two_that_cover_as_much_ours_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = host(Aaa, Strong)
+    assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Aaa
+    ours = next(row.distribution for row, _ in both.specs("sandbox", SandboxSpec))
+    monkeypatch.setattr(_choosing, "known_components", lambda: {"sandbox.strong": Known(ours, "")})
+    assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Strong
 
 
 def test_only_what_has_the_ability_is_taken() -> None:

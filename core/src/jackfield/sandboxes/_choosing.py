@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from jackfield.errors import JackfieldError, SandboxError
-from jackfield.plugins import PluginHost, SandboxSpec
+from jackfield.plugins import PluginHost, SandboxSpec, known_components
 from jackfield.sandboxes._base import PREVENTED, CodeSandbox, ProgramSandbox, Sandbox
 
 S = TypeVar("S", bound=Sandbox)
@@ -56,18 +56,20 @@ def choose_sandbox(
 
 def _best(ability: Callable[..., S], host: PluginHost) -> S:
     programs = issubclass(_class(ability), ProgramSandbox)
-    usable: list[tuple[int, str, S]] = []
+    usable: list[tuple[int, bool, str, S]] = []
     problems: list[str] = []
     for row, spec in host.specs("sandbox", SandboxSpec):
         if not (spec.runs_programs if programs else spec.runs_code):
             continue
         try:
             made = _made(host, row, {}, ability)
-            usable.append((-len(made.protection().covers), spec.name, made))
+            # Of two that cover as much, ours: else a package could draw all code to itself by its name.
+            is_ours = row.distribution == getattr(known_components().get(f"sandbox.{spec.name}"), "distribution", "")
+            usable.append((-len(made.protection().covers), not is_ours, spec.name, made))
         except JackfieldError as error:  # another one may work; if none does, this is part of the message
             problems.append(f"{spec.name}: {error}")
     if usable:
-        return min(usable, key=lambda one: one[:2])[2]
+        return min(usable, key=lambda one: one[:3])[3]
     raise SandboxError(
         "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems])
         + ". Install one (pip install jackfield-bubblewrap, and bubblewrap of your system), or set sandbox='none' to "
