@@ -33,6 +33,7 @@ _SIGHT = {
     "observer": "sees every event of every run, once it is enabled",
     "call_format": "sees tools and answers, if it is the call format",
     "agent": "runs conversations, if it is named",
+    "sandbox": "runs the code of models, if it is the sandbox",
     "command": "runs when its name is typed",
 }
 _TOLD = frozenset(("effects", "network", "secrets", "**"))

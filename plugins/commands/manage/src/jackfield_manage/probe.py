@@ -128,6 +128,7 @@ BASES = {
     "observer": "jackfield.runs._observers:Observer",
     "parser": "jackfield.retrieval:Parser",
     "processor": "jackfield.processors:Processor",
+    "sandbox": "jackfield.sandboxes:Sandbox",
     "searcher": "jackfield.retrieval:Searcher",
     "tool": "jackfield.tools:BaseTool",
     "toolset": "jackfield.tools:Toolset",
