@@ -42,6 +42,7 @@ TOGETHER = (
     ("tests/test_coming_from_qwen.py",),
     ("tests/test_hostile_neighbours.py",),
     ("tests/test_real_server.py",),
+    ("plugins/tools/code-interpreter/tests/test_escapes.py",),
 )
 
 _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no public way to change what a test says
