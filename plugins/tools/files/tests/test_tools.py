@@ -84,6 +84,12 @@ def test_a_file_of_one_huge_line_is_read_within_bounds(root: Path, do: Do) -> No
     assert given_up == "[a.txt is not read any further; its line 1 is somewhere in the middle]"
 
 
+def test_reading_ends_when_its_time_is_over(root: Path, do: Do) -> None:
+    (root / "a").write_text("\n" * 10_000)
+    shown = do(ReadFile, path="a", start_line=10_000, cfg={"time_limit_s": 1e-9})
+    assert shown == "[a is not read any further; its line 1 is somewhere in the middle]"
+
+
 def test_a_file_with_a_hole_of_a_terabyte_ends_within_bounds(root: Path, do: Do) -> None:
     with (root / "hole.txt").open("wb") as file:
         file.write(b"x\n" * 5000)
@@ -245,11 +251,11 @@ def test_several_edits_are_made_all_or_not_at_all(root: Path, do: Do) -> None:
 
 def test_a_text_that_occurs_more_than_once_is_answered_with_where(root: Path, do: Do) -> None:
     (root / "a").write_text("x = 1\ny = 1\nz = 1\n")
-    with pytest.raises(ToolArgumentError, match="occurs 3 times, on the lines 1, 2, 3: add the lines around it"):
+    with pytest.raises(ToolArgumentError, match="occurs more than once, on the lines 1, 2, 3: add the lines around it"):
         edit(do, "a", " = 1", " = 2")
     assert edit(do, "a", " = 1", " = 2", replace_all=True) == "Edited a: 3 replacements, at line 1, 2, 3."
     (root / "b").write_text("aaa")
-    with pytest.raises(ToolArgumentError, match="occurs 2 times, on the lines 1, 1"):
+    with pytest.raises(ToolArgumentError, match="occurs more than once, on the lines 1, 1"):
         edit(do, "b", "aa", "b")
 
 
@@ -267,6 +273,13 @@ def test_an_edit_that_looks_for_something_like_a_huge_file_ends(root: Path, do: 
     (root / "a").write_text("".join(f"{'ab' * 50} {number}\n" for number in range(60_000)))
     with pytest.raises(ToolArgumentError, match="most like it"):
         edit(do, "a", "ab" * 4_000_000, "x")
+
+
+def test_a_text_that_occurs_millions_of_times_is_answered_at_once(root: Path, do: Do) -> None:
+    (root / "a").write_text("a\n" * 2_000_000)
+    with pytest.raises(ToolArgumentError, match="on the lines 1, 2, 3, 4, 5, …: add"):
+        edit(do, "a", "a", "b")
+    assert edit(do, "a", "a\n", "b\n", replace_all=True) == ("Edited a: 2000000 replacements, at line 1, 2, 3, 4, 5.")
 
 
 def test_edits_at_once_are_all_there_afterwards(root: Path, do: Do) -> None:
@@ -451,6 +464,8 @@ def test_a_search_ends_where_its_bounds_are(root: Path, do: Do) -> None:
     found = do(SearchFiles, query="x", cfg={"max_matches": 60})
     assert found.count(": x") == 60
     assert found.endswith("[and maybe more: search in one folder, or for something longer]")
+    many = do(SearchFiles, query="x", context=20, cfg={"max_chars": 100})
+    assert len(many) < 300
     (root / "long").write_text("y" * 100_000 + "needle" + "z" * 100_000)
     line = do(SearchFiles, query="needle", path="long").splitlines()[1]
     assert line.startswith("1: …yyy")

@@ -24,7 +24,9 @@ class FilesConfig(Config):
     max_chars: int = Field(default=50_000, ge=100, description="Characters of one result")
     max_entries: int = Field(default=500, ge=1, description="Files and folders of one list")
     max_matches: int = Field(default=100, ge=1, description="Matching lines of one search")
-    time_limit_s: float = Field(default=20, gt=0, description="Seconds for a list or a search; what was found is shown")
+    time_limit_s: float = Field(
+        default=20, gt=0, description="Seconds for reading, a list or a search; what was found is shown"
+    )
     skip: list[str] = Field(
         default=[".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"],
         description="Names of folders that lists and searches do not enter, unless their path is given",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from jackfield.errors import ToolArgumentError
 
@@ -30,7 +29,15 @@ class Edit:
     everywhere: bool = False
 
 
-def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[list[int]]]:
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What an edit has replaced: how often, and the lines, from 1, on which the first of them began."""
+
+    count: int
+    lines: list[int]
+
+
+def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[Replaced]]:
     """A text after all edits, each applied to what the one before it left.
 
     Where all lines of the text end in CRLF, line breaks in the edits mean CRLF, too.
@@ -41,39 +48,41 @@ def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, l
         most_chars: How long the text may become.
 
     Returns:
-        The new text, and for each edit the lines, counted from 1, on which its texts began when it was applied.
+        The new text, and what each edit has replaced when it was applied.
 
     Raises:
         ToolArgumentError: A text does not occur, or occurs more than once; the message shows where, or what is like it.
     """
     has_crlf = "\r\n" in text and text.count("\r\n") == text.count("\n")
-    places = []
+    done = []
     for number, edit in enumerate(edits, start=1):
         label = f"edit {number}: " if len(edits) > 1 else ""
         old, new = (_with_crlf(edit.old), _with_crlf(edit.new)) if has_crlf else (edit.old, edit.new)
-        starts = _starts(text, old, overlapping=not edit.everywhere)
+        starts = _first_starts(text, old, overlapping=not edit.everywhere)
         if not starts:
             raise ToolArgumentError(f"{label}old_text does not occur in the file{_near(text, edit.old)}")
         if len(starts) > 1 and not edit.everywhere:
             raise ToolArgumentError(
-                f"{label}old_text occurs {len(starts)} times, on the lines {_listed(_lines(text, starts))}: "
-                "add the lines around it so that it occurs once, or set replace_all"
+                f"{label}old_text occurs more than once, on the lines {_listed(_lines(text, starts))}: add "
+                "the lines around it so that it occurs once, or set replace_all"
             )
-        if len(text) + len(starts) * (len(new) - len(old)) > most_chars:
+        count = text.count(old) if edit.everywhere else 1
+        if len(text) + count * (len(new) - len(old)) > most_chars:
             raise ToolArgumentError(f"{label}the file would have more than {most_chars:,} characters")
-        places.append(_lines(text, starts))
+        done.append(Replaced(count, _lines(text, starts[:_MOST_PLACES])))
         text = text.replace(old, new)
-    return text, places
+    return text, done
 
 
 def _with_crlf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
-def _starts(text: str, old: str, *, overlapping: bool) -> list[int]:
-    """Where a text occurs. Overlapping places count where only one may be, as in `aa` in `aaa`: which is meant?"""
-    starts, start = [], text.find(old)
-    while start >= 0:
+def _first_starts(text: str, old: str, *, overlapping: bool) -> list[int]:
+    """Where a text occurs first. Overlapping places count where only one may be, as of `aa` in `aaa`."""
+    starts: list[int] = []
+    start = text.find(old)
+    while start >= 0 and len(starts) <= _MOST_PLACES:
         starts.append(start)
         start = text.find(old, start + (1 if overlapping else len(old)))
     return starts
@@ -100,7 +109,7 @@ def _near(text: str, old: str) -> str:
     first = next((line for line in wanted if line), "")[:_LINE_CHARS]
     if not first:
         return ""
-    lines = [line.strip()[:_LINE_CHARS] for line in islice(text.split("\n"), _MOST_LINES)]
+    lines = [line.strip()[:_LINE_CHARS] for line in text.split("\n", _MOST_LINES)[:_MOST_LINES]]
     count = len(wanted)
     same = [
         number

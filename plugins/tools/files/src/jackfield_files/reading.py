@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,14 +12,15 @@ from jackfield_files.texts import BOM
 _PIECE = 65536  # characters that are read of a line at once
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is read: of a file, of a result, of a line."""
+    """How much is read: of a file, of a result, of a line; and until when, of the monotonic clock."""
 
     scan_chars: int
     lines: int
     chars: int
     line_chars: int
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int |
                 lines.append(line)
             if number == last or len(lines) == bounds.lines:
                 return Part(lines, number, is_end=not wrapper.read(1))
-            if scanned >= bounds.scan_chars:
+            if scanned >= bounds.scan_chars or time.monotonic() > bounds.until:
                 return Part(lines, number, is_end=False, is_given_up=True)
         return Part(lines, number, is_end=True)
     finally:

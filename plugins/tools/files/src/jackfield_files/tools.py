@@ -73,7 +73,11 @@ class ReadFile(_FilesTool):
         if last is not None and last < first:
             raise ToolArgumentError(f"end_line {last} is before start_line {first}")
         bounds = Bounds(
-            self.config.max_scan_bytes, self.config.max_lines, self.config.max_chars, self.config.max_line_chars
+            scan_chars=self.config.max_scan_bytes,
+            lines=self.config.max_lines,
+            chars=self.config.max_chars,
+            line_chars=self.config.max_line_chars,
+            until=time.monotonic() + self.config.time_limit_s,
         )
         with folder.reading(workspace, path) as (stream, size):
             head = stream.peek(HEAD_BYTES)
@@ -131,12 +135,12 @@ class EditFile(_FilesTool):
             check_whole(edit.new, "new_text")
         with folder.changing(workspace, path) as target:
             text, encoding = self._whole_text(target, path)
-            changed, places = edited(text, edits, most_chars=self.config.max_file_bytes)
+            changed, done = edited(text, edits, most_chars=self.config.max_file_bytes)
             data = encode(changed, encoding)
             self._check_size(data)
             target.put(data)
-        count = sum(map(len, places))
-        lines = ", ".join(str(line) for found in places for line in found[:5])
+        count = sum(one.count for one in done)
+        lines = ", ".join(str(line) for one in done for line in one.lines)
         return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
 
 
@@ -260,12 +264,14 @@ class _Found:
         shown = [folder.shown(path)]
         last, has_context = lines[0].number, not all(line.matches for line in lines)
         for line in lines:
+            if self._chars > self._config.max_chars:
+                break
             if has_context and line.number > last + 1:
                 shown.append("--")
             last = line.number
             shown.append(f"{line.number}{':' if line.matches else '-'} {line.text}")
+            self._chars += len(shown[-1])
         self._blocks.append("\n".join(shown))
-        self._chars += len(self._blocks[-1])
         self.matches += sum(line.matches for line in lines)
 
     def text(self) -> str:
