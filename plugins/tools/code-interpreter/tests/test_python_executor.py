@@ -18,7 +18,7 @@ BOTH = pytest.mark.parametrize("sandbox", ["none", "monty"])
 
 
 def ran(sandbox: str, code: str, **cfg: Any) -> ToolResult:
-    result = call_tool(PythonExecutor(sandbox=sandbox, **cfg), {"code": code})
+    result = call_tool(PythonExecutor({"timeout": 120, **cfg}, sandbox=sandbox), {"code": code})
     assert isinstance(result, ToolResult)
     return result
 
@@ -84,7 +84,7 @@ def test_any_code_ends_in_words(sandbox: str, code: str) -> None:
 def test_code_of_ten_megabytes_is_run_or_refused_in_words() -> None:
     code = "x = 1\n" * 1000 + "#" * 10_000_000 + "\nx"
     assert "more than 100,000 characters" in ran("monty", code).metadata["report"]
-    assert ran("none", code, timeout=60, memory_mb=None).content == "1"
+    assert ran("none", code, memory_mb=None).content == "1"
 
 
 @pytest.mark.parametrize("code", [["1"], None, "'\ud800'"])

@@ -282,7 +282,8 @@ def test_a_text_that_occurs_millions_of_times_is_answered_at_once(root: Path, do
     assert edit(do, "a", "a\n", "b\n", replace_all=True) == ("Edited a: 2000000 replacements, at line 1, 2, 3, 4, 5.")
 
 
-def test_edits_at_once_are_all_there_afterwards(root: Path, do: Do) -> None:
+def test_edits_at_once_are_all_there_afterwards(root: Path, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_files.folder._PATIENCE_S", 600)  # for slow disks
     (root / "a").write_text("".join(f"<{number}>\n" for number in range(40)))
     failures: list[BaseException] = []
 
