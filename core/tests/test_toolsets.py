@@ -121,8 +121,8 @@ def test_a_set_may_hold_sets_and_classes_and_functions() -> None:
 
 
 def test_tools_of_one_name_are_an_error_that_names_it() -> None:
-    with pytest.raises(ConfigError, match="two tools are named 'one'"):
-        agent_with(named("one"), Fixed(named("one")))
+    with pytest.raises(ConfigError, match="two tools are named 'one', one of them in the set 'fixed'"):
+        agent_with(named("one"), Fixed(named("one"), named("two")))
 
 
 @pytest.mark.parametrize("entries", ["one", {"one": 1}, None, 7])
@@ -423,6 +423,11 @@ def test_an_installed_set_is_named_like_a_tool_and_loads_none(acme: Any) -> None
     agent, _ = agent_with("files", host=acme.host())
     assert list(agent.function_map) == ["read", "write"]
     assert not any(one.is_loaded for one in agent.function_map.values())  # type: ignore[attr-defined]
+
+
+def test_of_two_installed_sets_with_a_tool_of_one_name_the_error_names_one(acme: Any) -> None:
+    with pytest.raises(ConfigError, match="two tools are named 'read', one of them in the set 'acme/files'"):
+        agent_with("read", "acme/files", host=acme.host())
 
 
 def test_settings_of_a_set_of_tools_go_to_each_of_them(acme: Any) -> None:

@@ -42,7 +42,7 @@ from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._calling import tools_of
+from jackfield.tools._calling import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
 from jackfield.tools._rules import Approval, Approve, read_approval
 from jackfield.tools._toolbox import Toolbox, add_tool
@@ -411,9 +411,12 @@ class Agent:
         )
 
     def _init_tool(self, entry: ToolEntry) -> None:
-        for made in tools_of(entry, self.host):
+        parts = tools_of(entry, self.host)
+        name = getattr(entry, "name", "") or (name_of_entry(entry) if isinstance(entry, str | Mapping) else "")
+        where = f", one of them in the set {name!r}" if len(parts) > 1 and name else ""
+        for made in parts:
             if isinstance(made, BaseTool):
-                add_tool(made, self.function_map)
+                add_tool(made, self.function_map, where=where)
             else:
                 self.toolsets.append(made)
 
