@@ -18,7 +18,7 @@ from jackfield.eventjson import event_from_json, event_to_json
 from jackfield.events import RunFinished, ToolFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import PlannedCall, ToolContext, ToolExecutor, ToolResult
+from jackfield.tools import PlannedCall, Safety, StandIn, ToolContext, ToolExecutor, ToolResult
 from jackfield.tools import _foreign as foreign_module
 
 PNG = base64.b64decode(
@@ -130,6 +130,39 @@ def test_what_a_tool_raises_when_asked_about_itself_is_a_result_too(where: str, 
     assert results["add"] == "3"
     assert error.__name__ in str(results["fail"])
     assert response[-1].content == "done"
+
+
+@pytest.mark.parametrize("where", ["is_loaded", "load", "claims"])
+@pytest.mark.parametrize("error", [KeyError, SystemExit])
+def test_what_a_stand_in_raises_when_it_is_asked_for_its_tool_is_a_result(
+    where: str, error: type[BaseException]
+) -> None:
+    class Odd(StandIn):
+        name, description = "odd", "Is odd."
+
+        @property
+        def is_loaded(self) -> bool:
+            return bool(self.told("is_loaded", False))
+
+        def load(self) -> BaseTool:
+            self.told("load", None)
+            return self
+
+        def claims(self) -> Safety:
+            self.told("claims", None)
+            return Safety(read_only=False, file_access=False)
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            return "called"
+
+        def told(self, what: str, value: object) -> object:
+            if what == where:
+                raise error(what)
+            return value
+
+    result = FnCallAgent([Odd()], ScriptedModel([calls(("odd", {})), answer("done")])).ask("go")
+    assert error.__name__ in str(result.messages[1].content)
+    assert result.text == "done"
 
 
 def test_a_tool_that_cancels_its_own_task_ends_only_itself() -> None:

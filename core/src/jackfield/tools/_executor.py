@@ -94,7 +94,10 @@ class ToolExecutor:
     def must_load(self, calls: Sequence[PlannedCall]) -> bool:
         """Whether a called tool has not been loaded, which takes its time."""
         tools = (self._tools.get(planned.call.name) for planned in calls)
-        return any(isinstance(tool, StandIn) and not tool.is_loaded for tool in tools)
+        try:
+            return any(isinstance(tool, StandIn) and not _is_loaded(tool) for tool in tools)
+        except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
+            return True
 
     async def needing_approval(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
         """The names of the called tools that need approval.
@@ -109,7 +112,7 @@ class ToolExecutor:
             try:
                 if self._forbidden(said(tool.safety)):
                     continue
-                if isinstance(tool, StandIn) and not tool.is_loaded:
+                if isinstance(tool, StandIn) and not _is_loaded(tool):
                     await self._loaded(tool)
                 safety = said(tool.safety)
                 if self.rules.asks_about(tool, safety) and not self._forbidden(safety):
@@ -223,10 +226,10 @@ class ToolExecutor:
                 return _forbidden(planned, effect)
             made = tool
             if isinstance(tool, StandIn):
-                if not tool.is_loaded:  # arguments that do not fit need no module
+                if not _is_loaded(tool):  # arguments that do not fit need no module
                     said(tool.parse_arguments, planned.call.arguments)
                     await self._loaded(tool)
-                made = tool.load()
+                made = said(tool.load)
             safety = said(tool.safety)
             if self.rules.forbid and (effect := self._forbidden(safety)):  # a class may have more than its descriptor
                 return _forbidden(planned, effect)
@@ -321,6 +324,10 @@ def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
     """The result of a call that was not made; `text` says why, to the model."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, message, 0.0, error)
+
+
+def _is_loaded(tool: StandIn) -> bool:
+    return said(lambda: tool.is_loaded)
 
 
 def _forbidden(planned: PlannedCall, effect: str) -> _Prepared:
