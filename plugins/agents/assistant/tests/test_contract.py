@@ -11,3 +11,11 @@ class TestPlugin(PluginSuite):
 
 class TestAssistant(AgentSuite):
     component = "jackfield-assistant/assistant"
+
+
+class TestMemo(AgentSuite):
+    component = "jackfield-assistant/memo"
+
+
+class TestDialogueRetrieval(AgentSuite):
+    component = "jackfield-assistant/dialogue_retrieval"

@@ -11,15 +11,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jackfield_assistant.agent import Assistant, DocQAAgent
     from jackfield_assistant.agent import DocQAAgent as BasicDocQA
+    from jackfield_assistant.dialogue import DialogueRetrievalAgent
+    from jackfield_assistant.memo import MemoAssistant
     from jackfield_assistant.memory import Memory
     from jackfield_assistant.parallel import ParallelDocQA
 
-__all__ = ["Assistant", "BasicDocQA", "DocQAAgent", "Memory", "ParallelDocQA"]
+__all__ = [
+    "Assistant",
+    "BasicDocQA",
+    "DialogueRetrievalAgent",
+    "DocQAAgent",
+    "MemoAssistant",
+    "Memory",
+    "ParallelDocQA",
+]
 
 _MODULES = {
     "Assistant": "agent",
     "BasicDocQA": "agent",
+    "DialogueRetrievalAgent": "dialogue",
     "DocQAAgent": "agent",
+    "MemoAssistant": "memo",
     "Memory": "memory",
     "ParallelDocQA": "parallel",
 }

@@ -37,4 +37,18 @@ def agents() -> list[AgentSpec]:
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval",),
         ),
+        AgentSpec(
+            name="dialogue_retrieval",
+            target="jackfield_assistant.dialogue:DialogueRetrievalAgent",
+            summary="Answers from long conversations: what was said before is searched like a document.",
+            effects=frozenset({"files", "network"}),
+            requires=("tool.retrieval",),
+        ),
+        AgentSpec(
+            name="memo",
+            target="jackfield_assistant.memo:MemoAssistant",
+            summary="Keeps what it learns about its user.",
+            effects=frozenset({"files", "network"}),
+            requires=("tool.retrieval", "tool.storage"),
+        ),
     ]

@@ -1,0 +1,78 @@
+"""An agent for conversations that are too long for a model: what was said before is searched like a document."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from jackfield.agents import BasicAgent, Event, Run, RunAbove
+from jackfield.messages import ASSISTANT, SYSTEM, USER, Message
+from jackfield.sync import in_worker
+from jackfield_agent_parts import Answered, ask_below
+from jackfield_assistant.agent import Assistant
+from jackfield_assistant.memory import Recalled, question_in
+
+LONG_CHARS = 1000
+SEEN = 2
+
+
+class DialogueRetrievalAgent(Assistant):
+    """Answers the last question from the last exchange and what fits of all that was said before it.
+
+    What was said before is written to a text file below `dialogues` in the agent's workspace, one for each session, and
+    searched as a document. Of a question longer than 1000 characters, the model first says what it asks.
+
+    Args: As for `Assistant`.
+
+    A run takes `session_id`, the name of its file; without it, the name follows from the first question.
+    """
+
+    run_options: ClassVar[Collection[str]] = (*Assistant.run_options, "session_id")
+
+    async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:
+        question = question_in(run.messages)
+        if len(question) > LONG_CHARS:
+            asked, answered = BasicAgent(llm=self.llm, name="reader", host=self.host), Answered()
+            beginning, end = question[:LONG_CHARS], question[-LONG_CHARS:]
+            prompt = self.memory.prompts.text("long_question", run.lang, beginning=beginning, end=end)
+            async for placed in ask_below(asked, prompt, above, answered):
+                yield placed
+            question = answered.text.strip() or question
+        lines = self._lines(run)
+        files = run.context.files
+        if lines:
+            path = await in_worker(self._written, run, lines)
+            files = (*files, str(path))
+        context = replace(run.context, files=files)
+        searching = replace(run, messages=(Message(USER, question),), context=context)
+        async for event in self.memory.recall(searching, above, recalled):
+            yield event
+
+    def _answering(self, run: Run) -> AsyncIterator[Event]:
+        start = _recent(run.messages)
+        system = (message for message in run.messages[:start] if message.role == SYSTEM)
+        return super()._answering(replace(run, messages=(*system, *run.messages[start:])))
+
+    def _lines(self, run: Run) -> list[str]:
+        names = {USER: "dialogue_user", ASSISTANT: "dialogue_assistant"}
+        return [
+            self.memory.prompts.text(names[message.role], run.lang, text=text)
+            for message in run.messages[: _recent(run.messages)]
+            if message.role in names and not message.function_call and (text := message.get_text_content().strip())
+        ]
+
+    def _written(self, run: Run, lines: Sequence[str]) -> Path:
+        session = str(run.options.get("session_id") or hashlib.sha256(lines[0].encode()).hexdigest()[:16])
+        path = run.context.workspace.resolve(f"dialogues/{session}.txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+
+def _recent(messages: Sequence[Message]) -> int:
+    """Where the part begins that the model sees as it is: at the last question but one; 0 if there are fewer."""
+    questions = [index for index, message in enumerate(messages) if message.role == USER]
+    return questions[-SEEN] if len(questions) >= SEEN else 0

@@ -1,0 +1,87 @@
+"""An assistant that keeps what it learns about its user."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+from jackfield.agents import AgentOptions, Event, Run, ToolEntry
+from jackfield.config import ComponentSettings, LLMConfig
+from jackfield.errors import ToolArgumentError
+from jackfield.messages import FUNCTION, SYSTEM, USER, Message, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield_agent_parts import GivenPrompts
+from jackfield_assistant.agent import Assistant
+from jackfield_documents import RAGConfig
+
+STORAGE = "storage"
+TURNS_SEEN = 400
+
+
+class MemoAssistant(Assistant):
+    """Keeps with the tool `storage` what it should know later, and sees in its system message what it has kept.
+
+    The model sees the last 400 questions and what came after them; what it has kept is gathered from the whole
+    conversation. The next conversation finds it in the storage.
+
+    Args:
+        function_list, llm, system_message, name, description, rag_cfg, prompts: As for `Assistant`.
+        storage_cfg: Settings of the tool `storage`, such as `storage_root_path`; users need a folder each.
+        options: As for every agent.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        rag_cfg: RAGConfig | Mapping[str, object] | None = None,
+        storage_cfg: ComponentSettings | None = None,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        tools = [*(function_list or ()), {**(storage_cfg or {}), "name": STORAGE}]
+        super().__init__(tools, llm, system_message, name, description, rag_cfg=rag_cfg, prompts=prompts, **options)
+
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        kept = kept_in(run.messages)
+        lines = "\n".join(f"- {key}: {value}" for key, value in kept.items())
+        memory = lines or self.memory.prompts.text("nothing_kept", run.lang)
+        told = self.memory.prompts.text("memo", run.lang, memory=memory)
+        seen = with_system_text(_last_turns(run.messages), told, first=False)
+        return super()._events(replace(run, messages=seen))
+
+
+def kept_in(messages: Sequence[Message]) -> dict[str, str]:
+    """What was put into the storage in a conversation, and not deleted; calls that failed count for nothing."""
+    calls: dict[str | None, dict[str, Any]] = {}
+    kept: dict[str, str] = {}
+    for message in messages:
+        call = message.function_call
+        if call is not None and call.name == STORAGE:
+            try:
+                calls[message.function_id] = call.get_parsed_arguments()
+            except ToolArgumentError:  # the tool has refused it, too
+                continue
+        elif message.role == FUNCTION and message.name == STORAGE:
+            arguments = calls.pop(message.function_id, {})
+            key = str(arguments.get("key", "")).removeprefix("/")
+            if not message.get_text_content().startswith("Successfully"):
+                continue
+            if arguments.get("operate") == "put":
+                kept[key] = str(arguments.get("value", ""))
+            else:
+                kept.pop(key, None)
+    return kept
+
+
+def _last_turns(messages: Sequence[Message]) -> tuple[Message, ...]:
+    questions = [index for index, message in enumerate(messages) if message.role == USER]
+    if len(questions) <= TURNS_SEEN:
+        return tuple(messages)
+    start = questions[-TURNS_SEEN]
+    return (*(message for message in messages[:start] if message.role == SYSTEM), *messages[start:])
