@@ -1,0 +1,64 @@
+"""An agent that writes from documents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Unpack
+
+from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, ToolEntry, create_agent
+from jackfield.config import LLMConfig
+from jackfield.events import RunFinished
+from jackfield.models import BaseChatModel
+from jackfield.streams import Interrupted, closing
+from jackfield_agent_parts import Answered, GivenPrompts, ask_below
+from jackfield_writing.writers import ContinueWriting, WriteFromScratch
+
+
+class ArticleAgent(Agent):
+    """Looks up what fits in its files and those of the conversation, and continues the text, or writes a whole one.
+
+    A run takes `full_article=True` for a whole text from an outline.
+
+    Args:
+        function_list, llm, system_message, name, description: As for every agent; tools are not called.
+        rag_cfg: How documents are cut and searched, as for the agent `memory`, which looks them up.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent; `files` are the documents.
+
+    Raises:
+        PluginError: The agent `memory` is not installed (`jackfield-assistant`).
+    """
+
+    run_options: ClassVar[Collection[str]] = ("full_article",)
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        rag_cfg: Mapping[str, Any] | None = None,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self.memory = create_agent("memory", llm=self.llm, files=self.files, rag_cfg=rag_cfg, host=self.host)
+        self._short = ContinueWriting(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
+        self._long = WriteFromScratch(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        above, answered = RunAbove(run, run.spent), Answered()
+        try:
+            async for event in ask_below(self.memory, run.asked or run.messages, above, answered, lang=run.lang):
+                yield event
+        except Interrupted:
+            yield RunFinished(run.interruption, (), above.spent.usage)
+            return
+        writer = self._long if run.options.get("full_article") else self._short
+        part = replace(run, spent=above.spent, options={"knowledge": answered.text})
+        async with closing(writer._events(part)) as events:
+            async for written in events:
+                yield written

@@ -1,0 +1,153 @@
+"""Agents that write one thing, and one that writes a whole text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, Spent, ToolEntry, run_as
+from jackfield.config import LLMConfig
+from jackfield.events import HandedOff, RunFinished, StopReason
+from jackfield.messages import Message, Usage, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield.results import text_of_answer
+from jackfield.streams import closing
+from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_writing.outlines import sections_of
+
+PROMPTS = Path(__file__).with_name("prompts.toml")
+
+
+class _Writer(Agent):
+    """Asks its model once, without tools, with a prompt in its system message.
+
+    Args:
+        function_list, llm, system_message, name, description: As for every agent; tools are not called.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent.
+    """
+
+    prompt: ClassVar[str]
+    run_options: ClassVar[Collection[str]] = ("knowledge",)
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(function_list, llm, system_message, name, description, **options)
+        self.prompts = Prompts.read(PROMPTS, prompts)
+
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        told = self.prompts.text(self.prompt, run.lang, **self._values(run)).strip()
+        messages = with_system_text(run.messages, told, first=False)
+        return self.make_loop(functions=()).events(replace(run, messages=messages))
+
+    def _values(self, run: Run) -> dict[str, str]:
+        knowledge = str(run.options.get("knowledge") or "")
+        return {"knowledge": self.prompts.text("knowledge", run.lang, knowledge=knowledge) if knowledge else ""}
+
+
+class OutlineWriting(_Writer):
+    """Writes the outline of a text. A run takes `knowledge`: material to use."""
+
+    prompt = "outline"
+
+
+class ContinueWriting(_Writer):
+    """Continues the text of the last message. A run takes `knowledge`: material to use."""
+
+    prompt = "continue"
+
+
+class ExpandWriting(_Writer):
+    """Writes one section of an outline.
+
+    A run takes `outline`, the number (`index`) and heading (`capture`) of the section, the heading of the next one
+    (`capture_later`), and `knowledge`.
+    """
+
+    prompt = "expand"
+    run_options: ClassVar[Collection[str]] = ("knowledge", "outline", "index", "capture", "capture_later")
+
+    def _values(self, run: Run) -> dict[str, str]:
+        given = {key: str(run.options.get(key) or "") for key in ("outline", "capture", "capture_later")}
+        later = self.prompts.text("stop_before", run.lang, capture_later=given["capture_later"])
+        index = str(run.options.get("index") or 1)
+        return {**super()._values(run), **given, "index": index, "later": later if given["capture_later"] else ""}
+
+
+class WriteFromScratch(_Writer):
+    """Writes an outline, and then each of its sections: one message each, the outline first.
+
+    Outlines in English and Chinese are understood, with or without numbers. An outline without any line ends the run
+    with it. Limits hold for the whole text, turns for each part.
+    """
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        knowledge, label = run.options.get("knowledge"), self.name or type(self).__name__
+        work = _Work(run, label)
+        outliner = self._made(OutlineWriting, "outliner")
+        async for event in work.part(outliner, {"knowledge": knowledge}):
+            yield event
+        outline = text_of_answer(work.messages)
+        sections = sections_of(outline)
+        writer = self._made(ExpandWriting, "writer")
+        for index, (capture, later) in enumerate(zip(sections, (*sections[1:], ""), strict=False), start=1):
+            if work.reason is not None:
+                break
+            options = {
+                "knowledge": knowledge,
+                "outline": outline,
+                "index": index,
+                "capture": capture,
+                "capture_later": later,
+            }
+            async for event in work.part(writer, options):
+                yield event
+        yield RunFinished(work.reason or "finished", tuple(work.messages), work.spent.usage)
+
+    def _made(self, kind: type[_Writer], name: str) -> _Writer:
+        made = kind(llm=self.llm, name=name, host=self.host)
+        made.prompts = self.prompts
+        return made
+
+
+class _Work:
+    """Parts of a text, written one after the other in one run."""
+
+    def __init__(self, run: Run, label: str) -> None:
+        self._run = run
+        self._label = label
+        self.messages: list[Message] = []
+        self.spent: Spent = run.spent
+        self.reason: StopReason | None = None
+
+    async def part(self, writer: Agent, options: dict[str, Any]) -> AsyncIterator[Event]:
+        """Write one part."""
+        if reached := RunAbove(self._run, self.spent).reached(0):
+            self.reason = reached
+            return
+        yield HandedOff(self._label, writer.name or "")
+        self._label = writer.name or ""
+        spent = replace(self.spent, turns=0) if self.messages else self.spent
+        part = replace(run_as(writer, self._run, self._run.messages, spent), options=options)
+        end = RunFinished("finished", (), Usage())
+        async with closing(writer._events(part)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    end = event
+                else:
+                    self.spent = self.spent.plus(event)
+                    yield event
+        self.messages += end.messages
+        if end.stop_reason != "finished":
+            self.reason = end.stop_reason

@@ -1,0 +1,124 @@
+"""Outlines, sections, whole texts, and texts from documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import Message, create_agent
+from jackfield.agents import Agent, CancelToken
+from jackfield.errors import ConfigError, ModelRequestError
+from jackfield.events import HandedOff, RunFinished, TextDelta
+from jackfield.testing import ScriptedModel, answer
+from jackfield_writing import (
+    ArticleAgent,
+    ContinueWriting,
+    ExpandWriting,
+    OutlineWriting,
+    WriteFromScratch,
+    sections_of,
+)
+
+KINDS = ["outline_writing", "expand_writing", "continue_writing", "write_from_scratch", "article"]
+
+
+def system_of(agent: Any, number: int = 0) -> str:
+    return str(agent.llm.requests[number].messages[0].get_text_content())
+
+
+@pytest.mark.parametrize(
+    ("outline", "sections"),
+    [
+        ("I. Tea\nII. Coffee\nIII. Milk", ["I. Tea", "II. Coffee", "III. Milk"]),
+        ("1. Tea\n   1.1 Green\n2. Coffee", ["1. Tea", "2. Coffee"]),
+        ("1. Tea\n1.1. Green\n2. Coffee", ["1. Tea", "2. Coffee"]),
+        ("一、茶\n二、咖啡\n", ["一、茶", "二、咖啡"]),
+        ("第一章 茶\n第二章 咖啡", ["第一章 茶", "第二章 咖啡"]),
+        ("## I. Tea\n**II. Coffee**", ["I. Tea", "II. Coffee"]),
+        ("Introduction\nData\nConclusion", ["Introduction", "Data", "Conclusion"]),
+        ("I. Introduction\nData of it\nII. Conclusion\n1. Sums", ["I. Introduction", "II. Conclusion"]),
+        ("- Tea\n  - Green\n- Coffee", ["Tea", "Coffee"]),
+        ("引言\n正文", ["引言", "正文"]),
+        ("```\nI. Tea\n```", ["I. Tea"]),
+        ("\n  \n", []),
+        ("", []),
+    ],
+)
+def test_the_sections_of_an_outline_are_found(outline: str, sections: list[str]) -> None:
+    assert sections_of(outline) == sections
+
+
+def test_a_whole_text_is_its_outline_and_each_section() -> None:
+    agent = WriteFromScratch(llm=ScriptedModel([answer("I. Tea\nII. Coffee"), answer("Leaf."), answer("Bean.")]))
+    stream = agent.stream("Write about drinks.")
+    events = list(stream)
+    result = stream.result
+    assert [(message.name, message.content) for message in result.messages] == [
+        ("outliner", "I. Tea\nII. Coffee"),
+        ("writer", "Leaf."),
+        ("writer", "Bean."),
+    ]
+    assert [event.to for event in events if isinstance(event, HandedOff)] == ["outliner", "writer", "writer"]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)).endswith("Leaf.Bean.")
+    assert "section 1 of the text" in system_of(agent, 1)
+    assert "Stop before this section begins: II. Coffee" in system_of(agent, 1)
+    assert "Stop before" not in system_of(agent, 2)
+    assert result.usage.total_tokens == 6
+
+
+def test_an_outline_of_nothing_and_limits_end_it_with_what_there_is() -> None:
+    empty = WriteFromScratch(llm=ScriptedModel([answer("")])).ask("Write.")
+    assert empty.stop_reason == "empty_reply"
+    agent = WriteFromScratch(llm=ScriptedModel(lambda _: answer("I. Tea\nII. Coffee")), limits={"tokens": 4})
+    result = agent.ask("Write.")
+    assert (result.stop_reason, len(result.messages)) == ("token_limit", 2)
+    cancel = CancelToken()
+    cancel.cancel()
+    assert agent.run_nonstream("Write.", cancel=cancel).stop_reason == "cancelled"
+
+
+def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> None:
+    expand = ExpandWriting(llm=ScriptedModel([answer("x")]))
+    expand.run_nonstream("写", outline="一、茶", index=1, capture="一、茶", knowledge="茶来自中国")  # type: ignore[call-arg]
+    assert "第 1 节" in system_of(expand)
+    assert "茶来自中国" in system_of(expand)
+    go_on = ContinueWriting(llm=ScriptedModel([answer("upon a time.")]), system_message="Be brief.")
+    assert go_on.ask("Once").text == "upon a time."
+    assert system_of(go_on).startswith("Be brief.\n\nContinue the user's text")
+    mine = OutlineWriting(llm=ScriptedModel([answer("x")]), prompts={"outline": "Outline, please."})
+    mine.ask("Write.")
+    assert system_of(mine) == "Outline, please."
+    with pytest.raises(ConfigError, match="has no option 'knowlege'; did you mean 'knowledge'"):
+        mine.run_nonstream("Write.", knowlege="x")  # type: ignore[call-arg]
+
+
+def test_an_article_is_written_from_documents(tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("# Tea\n\nTea came to Assam in 1823.\n", encoding="utf-8")
+    script = [answer("It came in 1823."), answer("I. Past"), answer("In 1823.")]
+    agent = ArticleAgent(llm=ScriptedModel(script), files=[str(tmp_path / "tea.md")])
+    short = agent.ask("When did tea come to Assam?")
+    assert short.text == "It came in 1823."
+    assert "Tea came to Assam in 1823." in system_of(agent)
+    assert [str(source) for source in short.sources] == ["tea.md"]
+    whole = agent.run_nonstream("When did tea come to Assam?", full_article=True)  # type: ignore[call-arg]
+    assert [message.content for message in whole] == ["I. Past", "In 1823."]
+    assert "Tea came to Assam" in system_of(agent, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_streams_takes_plain_text_and_all_ways_to_run_agree(kind: str) -> None:
+    def fresh() -> Agent:
+        return create_agent(kind, llm=ScriptedModel(lambda _: answer("I. Tea")))
+
+    expected = fresh().run_nonstream("Write.")
+    assert expected
+    assert fresh().run_nonstream([{"role": "user", "content": "Write."}])[-1]["content"] == expected[-1].content
+    assert list(fresh().run([Message("user", "Write.")]))[-1] == expected
+    stream = fresh().stream("Write.")
+    events = list(stream)
+    assert list(stream.result.messages) == expected
+    assert sum(isinstance(event, RunFinished) for event in events) == 1
+    with pytest.raises(ModelRequestError):
+        create_agent(kind, llm=ScriptedModel(lambda _: [ModelRequestError("refused", backend="s")])).ask("Write.")
