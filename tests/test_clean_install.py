@@ -194,6 +194,15 @@ print(create_agent("react", llm=ScriptedModel(script), function_list=[double]).a
 """,
         "It is 42.",
     ),
+    "jackfield-writing": Job(
+        """
+from jackfield import create_agent
+from jackfield.testing import ScriptedModel, answer
+model = ScriptedModel([answer("I. Tea\\nII. Coffee"), answer("Leaf."), answer("Bean.")])
+print([message.content for message in create_agent("write_from_scratch", llm=model).ask("Write.").messages][1:])
+""",
+        "['Leaf.', 'Bean.']",
+    ),
     "jackfield-multi-agent": Job(
         """
 from jackfield import BasicAgent, create_agent

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from jackfield.plugins import AgentSpec, hook
 
-_KINDS = (
-    ("outline_writing", "OutlineWriting", "Writes the outline of a text."),
-    ("expand_writing", "ExpandWriting", "Writes one section of an outline."),
-    ("continue_writing", "ContinueWriting", "Continues a text."),
-    ("write_from_scratch", "WriteFromScratch", "Writes an outline and then each of its sections."),
-)
-
 
 @hook.agents
 def agents() -> list[AgentSpec]:
     """Agents that write."""
     return [
-        *(
-            AgentSpec(name=name, target=f"jackfield_writing.writers:{target}", summary=summary)
-            for name, target, summary in _KINDS
+        AgentSpec(
+            name="outline_writing",
+            target="jackfield_writing.writers:OutlineWriting",
+            summary="Writes the outline of a text.",
+        ),
+        AgentSpec(
+            name="expand_writing",
+            target="jackfield_writing.writers:ExpandWriting",
+            summary="Writes one section of an outline.",
+        ),
+        AgentSpec(
+            name="continue_writing",
+            target="jackfield_writing.writers:ContinueWriting",
+            summary="Continues a text.",
+        ),
+        AgentSpec(
+            name="write_from_scratch",
+            target="jackfield_writing.writers:WriteFromScratch",
+            summary="Writes an outline and then each of its sections.",
         ),
         AgentSpec(
             name="article",
