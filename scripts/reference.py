@@ -94,6 +94,7 @@ SUITES = (
     "AgentSuite",
     "SandboxSuite",
     "CodeSandboxSuite",
+    "AnswerSuite",
     "ObserverSuite",
     "CommandSuite",
 )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from jackfield_testkit.suites.agent import AgentSuite
+    from jackfield_testkit.suites.agent import AgentSuite, AnswerSuite
     from jackfield_testkit.suites.base import Suite
     from jackfield_testkit.suites.call_format import CallFormatSuite
     from jackfield_testkit.suites.code_sandbox import CodeSandboxSuite
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentSuite",
+    "AnswerSuite",
     "CallFormatSuite",
     "ChatModelSuite",
     "CodeSandboxSuite",
@@ -65,6 +66,7 @@ __all__ = [
 
 _MODULES = {
     "AgentSuite": ("agent",),
+    "AnswerSuite": ("agent",),
     "CallFormatSuite": ("call_format",),
     "ChatModelSuite": ("llm_laws", "llm_asking"),
     "CodeSandboxSuite": ("code_sandbox",),

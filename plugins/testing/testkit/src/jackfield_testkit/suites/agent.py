@@ -42,15 +42,13 @@ FOREVER = 50  # turns of a model that never stops by itself
 T = TypeVar("T")
 
 
-class AgentSuite(Suite):
-    """What every agent kind must do whose model may call tools.
+class AnswerSuite(Suite):
+    """What every agent kind must do that answers in its model's words, also one that calls no tools.
 
     ```python
-    class TestAcme(AgentSuite):
+    class TestAcme(AnswerSuite):
         component = "jackfield-acme/acme"
     ```
-
-    Its model follows a script; its tools are `repeat`, `fail` and `wait`.
 
     Attributes:
         component: The address of the agent kind: `distribution/name`, or its name where that is unique.
@@ -73,14 +71,63 @@ class AgentSuite(Suite):
             self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
         )
 
-    # --- it ends ---
-
     def test_it_answers_and_comes_to_an_end(self) -> None:
         events = self._events(self.make_agent([answer("Twice.")]))
         finished = _end(events)
         assert finished.stop_reason == "finished"
         assert finished.messages[-1].content == "Twice."
         assert finished.messages[-1].role == "assistant"
+
+    def test_an_empty_reply_is_no_answer_and_no_endless_run(self) -> None:
+        finished = _end(self._events(self.make_agent(lambda _: answer(""))))
+        assert finished.stop_reason == "empty_reply"
+        assert [(message.role, message.content) for message in finished.messages] == [("assistant", "")]
+
+    def test_an_error_of_the_model_is_raised_and_is_the_last_event(self) -> None:
+        error = ModelRequestError("refused", backend="scripted")
+        agent = self.make_agent(lambda _: [*answer("Half")[:1], error])
+        seen: list[RunEvent] = []
+        with pytest.raises(ModelRequestError, match="refused"):
+            sync.run(_gathered_into(seen, agent.astream([QUESTION])))
+        assert isinstance(seen[-1].event, RunFailed)
+        assert [event.number for event in seen] == list(range(1, len(seen) + 1))
+
+    def test_its_system_message_and_the_callers_both_reach_the_model(self) -> None:
+        agent = self.make_agent([answer("Yes.")], system_message="You echo.")
+        agent.run_nonstream([Message("system", "Be brief."), QUESTION])
+        sent = _requests(agent)[-1].messages
+        assert [message.role for message in sent].count("system") == 1
+        assert sent[0].role == "system"
+        assert "You echo." in sent[0].get_text_content()
+        assert "Be brief." in sent[0].get_text_content()
+
+    def test_the_language_of_the_question_is_that_of_what_it_adds(self) -> None:
+        for text, lang in (("What is said twice?", "en"), ("什么说了两遍?", "zh")):
+            agent = self.make_agent([answer("Yes.")])
+            agent.run_nonstream([Message("user", text)])
+            assert {request.lang for request in _requests(agent)} == {lang}
+            agent = self.make_agent([answer("Yes.")])
+            agent.run_nonstream([Message("user", text)], lang="zh")
+            assert {request.lang for request in _requests(agent)} == {"zh"}
+
+    # --- parts ---
+
+    def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
+        return sync.run(_within(self.patience_s, _gathered(agent.astream(messages, **options))))
+
+
+class AgentSuite(AnswerSuite):
+    """What every agent kind must do whose model may call tools.
+
+    ```python
+    class TestAcme(AgentSuite):
+        component = "jackfield-acme/acme"
+    ```
+
+    Its model follows a script; its tools are `repeat`, `fail` and `wait`. Attributes are those of `AnswerSuite`.
+    """
+
+    # --- it ends ---
 
     def test_a_limit_of_turns_ends_it_and_says_so(self) -> None:
         agent = self.make_agent(_forever, [repeat()], limits={"turns": 3})
@@ -98,11 +145,6 @@ class AgentSuite(Suite):
         for limits, reason in (({"tool_calls": 2}, "tool_call_limit"), ({"tokens": 3}, "token_limit")):
             agent = self.make_agent(_forever, [repeat()], limits=limits)
             assert _end(self._events(agent)).stop_reason == reason
-
-    def test_an_empty_reply_is_no_answer_and_no_endless_run(self) -> None:
-        finished = _end(self._events(self.make_agent(lambda _: answer(""))))
-        assert finished.stop_reason == "empty_reply"
-        assert [(message.role, message.content) for message in finished.messages] == [("assistant", "")]
 
     # --- tools ---
 
@@ -182,15 +224,6 @@ class AgentSuite(Suite):
             [first, answer("Done.", usage=Usage(prompt_tokens=20, completion_tokens=2))], [repeat()]
         )
         assert _end(self._events(agent)).usage.total_tokens == 33
-
-    def test_an_error_of_the_model_is_raised_and_is_the_last_event(self) -> None:
-        error = ModelRequestError("refused", backend="scripted")
-        agent = self.make_agent(lambda _: [*answer("Half")[:1], error])
-        seen: list[RunEvent] = []
-        with pytest.raises(ModelRequestError, match="refused"):
-            sync.run(_gathered_into(seen, agent.astream([QUESTION])))
-        assert isinstance(seen[-1].event, RunFailed)
-        assert [event.number for event in seen] == list(range(1, len(seen) + 1))
 
     # --- one run, asked for in several ways ---
 
@@ -282,15 +315,6 @@ class AgentSuite(Suite):
         assert [message.model_dump() for message in history] == before
         assert len(history) == 2
 
-    def test_its_system_message_and_the_callers_both_reach_the_model(self) -> None:
-        agent = self.make_agent([answer("Yes.")], system_message="You echo.")
-        agent.run_nonstream([Message("system", "Be brief."), QUESTION])
-        sent = _requests(agent)[-1].messages
-        assert [message.role for message in sent].count("system") == 1
-        assert sent[0].role == "system"
-        assert "You echo." in sent[0].get_text_content()
-        assert "Be brief." in sent[0].get_text_content()
-
     def test_a_conversation_goes_on_with_what_a_run_gave(self) -> None:
         script = [calls(("repeat", {"text": "ha"})), answer("ha ha"), answer("Twice, as I said.")]
         agent = self.make_agent(script, [repeat()])
@@ -380,15 +404,6 @@ class AgentSuite(Suite):
         assert [message.content for message in response if message.role == FUNCTION] == ["ha ha"]
         assert response[-1].content == "Done."
 
-    def test_the_language_of_the_question_is_that_of_what_it_adds(self) -> None:
-        for text, lang in (("What is said twice?", "en"), ("什么说了两遍?", "zh")):
-            agent = self.make_agent([answer("Yes.")])
-            agent.run_nonstream([Message("user", text)])
-            assert {request.lang for request in _requests(agent)} == {lang}
-            agent = self.make_agent([answer("Yes.")])
-            agent.run_nonstream([Message("user", text)], lang="zh")
-            assert {request.lang for request in _requests(agent)} == {"zh"}
-
     # --- with other agents ---
 
     def test_as_a_tool_of_another_agent_it_answers_within_the_limits_of_both(self) -> None:
@@ -467,11 +482,6 @@ class AgentSuite(Suite):
 
         responses = sync.run(_within(self.patience_s, all_at_once()))
         assert [response[-1].content for response in responses] == [f"It is {word} {word}" for word in words]
-
-    # --- parts ---
-
-    def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
-        return sync.run(_within(self.patience_s, _gathered(agent.astream(messages, **options))))
 
 
 # --- tools ---
