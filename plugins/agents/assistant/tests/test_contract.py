@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jackfield_testkit.suites import AgentSuite, PluginSuite
+from jackfield_testkit.suites import AgentSuite, AnswerSuite, PluginSuite
 
 
 class TestPlugin(PluginSuite):
@@ -19,3 +19,11 @@ class TestMemo(AgentSuite):
 
 class TestDialogueRetrieval(AgentSuite):
     component = "jackfield-assistant/dialogue_retrieval"
+
+
+class TestDocQA(AnswerSuite):
+    component = "jackfield-assistant/doc_qa"
+
+
+class TestParallelDocQA(AnswerSuite):
+    component = "jackfield-assistant/parallel_doc_qa"
