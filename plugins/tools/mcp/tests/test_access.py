@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from jackfield.errors import ToolServiceError
+from jackfield_mcp.access import KeptTokens
+from jackfield_mcp.servers import OAuth
 from jackfield_mcp.session import ServerEndedError
 from jackfield_mcp.toolset import MCPServers
 
@@ -201,6 +203,17 @@ def test_a_browser_is_opened_once_and_the_token_is_kept_for_the_user(
     assert kept.parent.stat().st_mode & 0o777 == 0o700
     ours = "".join(record.getMessage() for record in caplog.records if record.name.startswith("jackfield"))
     assert TOKEN not in ours
+
+
+def test_a_client_that_is_registered_comes_back_to_its_address(
+    guarded: Guarded, tmp_path: Path, browser: list[str]
+) -> None:
+    with servers(guarded, tmp_path, oauth=True) as one:
+        call(one, "guarded-whoami")
+    kept = KeptTokens(f"{guarded.url}/mcp", OAuth())
+    assert parse_qs(urlsplit(browser[0]).query)["redirect_uri"] == [f"http://127.0.0.1:{kept.port()}/callback"]
+    kept.path.write_text("damaged")
+    assert kept.port() == 0
 
 
 def test_who_refuses_in_the_browser_gets_no_access_and_keeps_nothing(

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import socket
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
             scope=oauth.scope,
             issuer=oauth.issuer,
         )
-    browser = _Browser(name, oauth)
+    browser = _Browser(name, oauth, oauth.port or kept.port())
     return OAuthClientProvider(
         server.url,
         OAuthClientMetadata(
@@ -101,6 +102,13 @@ class KeptTokens:
         """Keep a registered client."""
         await sync.in_worker(self._set, "client", client_info)
 
+    def port(self) -> int:
+        """Where the client that was registered comes back to; 0 if there is none."""
+        try:
+            return urlsplit(self._read()["client"]["redirect_uris"][0]).port or 0
+        except (LookupError, TypeError, ValueError):
+            return 0
+
     async def _get(self, key: str, form: type[Any]) -> Any:
         found = (await sync.in_worker(self._read)).get(key)
         try:
@@ -123,14 +131,27 @@ class KeptTokens:
 class _Browser:
     """A person in a browser, who comes back to an address of this machine."""
 
-    def __init__(self, name: str, oauth: OAuth) -> None:
+    def __init__(self, name: str, oauth: OAuth, port: int) -> None:
         self._name = name
         self._timeout_s = oauth.timeout_s
-        self._socket = _loopback(oauth.port)
-        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
+        self._port = port or _free_port()
+        self._came: asyncio.Future[dict[str, list[str]]] | None = None
+        self._server: asyncio.Server | None = None
+        self.address = f"http://127.0.0.1:{self._port}/callback"
 
     async def open(self, url: str) -> None:
-        """Send the person to the server."""
+        """Send the person to the server.
+
+        Raises:
+            ToolServiceError: Somebody else has the port to which the person would come back.
+        """
+        try:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MOST_LINE)
+        except OSError as error:
+            raise ToolServiceError(
+                f"nobody can log in to MCP server {self._name!r}: port {self._port} is taken; set another 'port'"
+            ) from error
+        self._came = asyncio.get_running_loop().create_future()
         _log.warning("MCP server %r wants you to log in: %s", self._name, url)
         await sync.in_worker(webbrowser.open, url)
 
@@ -140,26 +161,15 @@ class _Browser:
         Raises:
             ToolServiceError: Nobody came in time, or the server refused.
         """
-        came: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
-                query = _query_of(await reader.readline())
-                writer.write(_HEAD % (b"200 OK" if query else b"404 Not Found", len(_PAGE)) + _PAGE)
-                await writer.drain()
-            finally:
-                writer.close()
-            if query and not came.done():
-                came.set_result(query)
-
-        server = await asyncio.start_server(serve, sock=self._socket, limit=_MOST_LINE)
+        assert self._came is not None  # noqa: S101 - set by `open`
+        assert self._server is not None  # noqa: S101 - likewise
         try:
             async with asyncio.timeout(self._timeout_s):
-                query = await came
+                query = await self._came
         except TimeoutError:
             raise ToolServiceError(f"nobody logged in to MCP server {self._name!r} in {self._timeout_s:g} s") from None
         finally:
-            server.close()
+            self._server.close()
         if "code" not in query:
             reason = (query.get("error_description") or query.get("error") or ["it gave no code"])[0]
             raise ToolServiceError(f"MCP server {self._name!r} gave no access: {reason[:200]}")
@@ -169,6 +179,16 @@ class _Browser:
             iss=next(iter(query.get("iss", ())), None),
         )
 
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            query = _query_of(await reader.readline())
+            writer.write(_HEAD % (b"200 OK" if query else b"404 Not Found", len(_PAGE)) + _PAGE)
+            await writer.drain()
+        finally:
+            writer.close()
+        if query and self._came is not None and not self._came.done():
+            self._came.set_result(query)
+
 
 def _query_of(line: bytes) -> dict[str, list[str]]:
     """What a request for the callback says; {} for any other request."""
@@ -177,13 +197,11 @@ def _query_of(line: bytes) -> dict[str, list[str]]:
     return parse_qs(target.query) if target.path == "/callback" else {}
 
 
-def _loopback(port: int) -> Any:
-    import socket
-
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(("127.0.0.1", port))
-    return listening
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _state_folder() -> Path:
