@@ -37,6 +37,8 @@ class RunResources:
         if task is None:
             task = asyncio.ensure_future(_await(opener()))
             self._open[key] = task
+        elif task.done() and not task.cancelled() and task.exception() is None:
+            return cast(R, task.result())
         try:
             # Shielded: when one of two waiting calls is cancelled, the other still gets the resource.
             return cast(R, await asyncio.shield(task))
