@@ -68,7 +68,7 @@ def call(name, arguments):
         case "slow":
             time.sleep(1.0)
         case "flood":
-            for number in range(20_000):
+            for number in range(5_000):
                 send({"method": "notifications/message", "params": {"level": "info", "data": f"{number}" * 10}})
         case "die":
             sys.stderr.write("Traceback: it broke\n" + os.environ.get("SECRET_KEY", "") + "\n")

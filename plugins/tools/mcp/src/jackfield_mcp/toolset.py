@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +15,6 @@ from jackfield import sync
 from jackfield.config import ComponentSettings, Config
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
-from jackfield.runs import RunResources
 from jackfield.tools import ToolContext, ToolEntry, Toolset
 from jackfield_mcp.expanding import Variables
 from jackfield_mcp.listing import Keeper
@@ -56,7 +57,8 @@ class MCPServers(Toolset):
         given = [one for one in (*_SHAPES, "file") if getattr(self.config, one) is not None]
         if len(given) != 1:
             raise ConfigError("mcp: write the servers as one of 'mcpServers', 'servers' or 'file'")
-        self._resources: RunResources | None = None
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] | None = None  # while it is open; used from any loop
         self._parts: list[ServerTools] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
@@ -71,15 +73,20 @@ class MCPServers(Toolset):
         """The same."""
         return self.fixed_tools()
 
-    def resources_for(self, context: ToolContext[Any]) -> RunResources:
-        """What owns the servers that a run starts."""
-        return context.resources if self._resources is None else self._resources
+    def shared(self, key: str, make: Callable[[], Session]) -> Session | None:
+        """The session that all runs share while the set is open; None if each run has its own."""
+        with self._lock:
+            if self._sessions is None:
+                return None
+            if key not in self._sessions:
+                self._sessions[key] = make()
+            return self._sessions[key]
 
     async def aclose(self) -> None:
         """End the servers that this set owns."""
-        resources, self._resources = self._resources, None
-        if resources is not None:
-            await resources.aclose()
+        with self._lock:
+            sessions, self._sessions = self._sessions or {}, None
+        await asyncio.gather(*(session.aclose() for session in sessions.values()))
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -88,7 +95,10 @@ class MCPServers(Toolset):
         await self.aclose()
 
     def __enter__(self) -> Self:
-        self._resources = RunResources()
+        with self._lock:
+            if self._sessions is not None:
+                raise ConfigError("this set of MCP servers is open already: give it to all agents that share it")
+            self._sessions = {}
         return self
 
     def __exit__(
@@ -139,7 +149,13 @@ class ServerTools(Toolset):
 
     async def session(self, context: ToolContext[Any]) -> Session:
         """The session of a run, or of the set while that is open."""
-        return await self._owner.resources_for(context).get(f"mcp:{self._identity}", self._opened)
+        shared = self._owner.shared(self._identity, self._made)
+        if shared is not None:
+            return shared
+        return await context.resources.get(f"mcp:{self._identity}", self._opened)
 
     async def _opened(self) -> Session:
+        return self._made()
+
+    def _made(self) -> Session:
         return Session(self.name, self.server, self._keeper, self._owner.host or default_host())
