@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jackfield import BaseTool, FnCallAgent, Message, tool
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import ApprovalDecided, ApprovalNeeded, RunFinished, ToolFinished
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
@@ -271,6 +271,20 @@ def test_a_run_asks_its_own_approve_for_what_comes_up_during_a_call() -> None:
     assert [event.message.content for event in events if isinstance(event, ToolFinished)] == ["done"]
     (decided,) = [event for event in events if isinstance(event, ApprovalDecided)]
     assert (decided.allowed, decided.by, decided.call.arguments) == (True, "approve", '{"delete": 3}')
+
+
+def test_notes_of_an_error_are_for_people() -> None:
+    @tool
+    def noting() -> str:
+        """Fail."""
+        error = ToolServiceError("it failed")
+        error.add_note("what the server printed")
+        error.add_note("and more")
+        raise error
+
+    finished = finish(noting)
+    assert finished.message.content == "it failed"
+    assert finished.metadata == {"notes": "what the server printed\nand more"}
 
 
 def test_nobody_is_asked_for_a_call_that_does_not_fit() -> None:

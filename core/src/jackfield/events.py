@@ -195,7 +195,8 @@ class ToolFinished:
         error: The kind of failure, '' when there was none; the message's text tells the model.
         metadata: What the tool reports to people but not to the model (which sandbox ran the code …). Of a call whose
             time is over and that could not be stopped, `still_running` is True. Of an error that was not written for
-            the model, `traceback` has all of it.
+            the model, `traceback` has all of it. Of one with notes (`error.add_note`), which are for people, `notes`
+            has them.
     """
 
     index: int

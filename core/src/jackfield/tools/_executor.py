@@ -287,6 +287,8 @@ class ToolExecutor:
             _log.warning("tool %s failed", name, exc_info=error)
             text = describe_failure(name, error)
             metadata = {"traceback": traceback_of(error)}
+        if notes := getattr(error, "__notes__", None):
+            metadata["notes"] = "\n".join(map(str, notes))
         message = self._message(planned, text)
         return ToolFinished(planned.index, planned.call_id, message, seconds, name_of(error), metadata)
 
