@@ -361,6 +361,18 @@ def test_secrets_are_in_no_text(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
 
 
+def test_the_event_of_a_call_has_what_the_server_printed(tmp_path: Path) -> None:
+    one = {"bad": {**BAD, "env": {"SECRET_KEY": "sk-very-secret"}}}
+    with MCPServers(mcpServers=one, cache_folder=str(tmp_path)) as servers:
+        tools_of(servers)
+        model = ScriptedModel([calls(("bad-die", {})), answer("ok")])
+        events = list(FnCallAgent([servers], model).stream("go"))
+    (died,) = [event for event in events if isinstance(event, ToolFinished)]
+    assert died.error == "ServerEndedError"
+    assert died.metadata["notes"] == "Traceback: it broke\n…"
+    assert "it broke" not in str(died.message.content)
+
+
 def test_a_server_sees_little_of_the_environment(bad: MCPServers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-yours")
     with MCPServers(mcpServers=bad_one(""), cache_folder=bad.config.cache_folder) as servers:

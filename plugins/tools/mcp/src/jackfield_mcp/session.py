@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 _ALIVE_S = 5.0  # for a server that has not answered in time to show that it is still there
 _LOST = ("Connection closed", "Session terminated")  # what the SDK says of a connection, and of a forgotten session
+_MOST_NOTE = 20_000  # characters
 _FALL_BACK = (400, 404, 405, 406, 415)  # how an address of SSE refuses streamable HTTP
 
 
@@ -265,15 +266,16 @@ class Session:
         _log.warning(
             "MCP server %r cannot be used%s", self.name, f"; it printed:\n{told}" if told else "", exc_info=error
         )
-        if isinstance(error, TimeoutError):
-            return ServerEndedError(
-                f"MCP server {self.name!r} did not answer in {self.server.connect_timeout_s:g} s; it cannot be used now"
-            )
         first = _first(error)
-        if isinstance(first, JackfieldError):
-            return ServerEndedError(str(first), code="server_ended")
-        reason = f"it {way.problem}" if way.problem else self.text_of(first)
-        return ServerEndedError(f"MCP server {self.name!r} cannot be used: {reason}", code="server_ended")
+        if isinstance(first, TimeoutError):
+            limit = self.server.connect_timeout_s
+            text = f"MCP server {self.name!r} did not answer in {limit:g} s; it cannot be used now"
+        elif isinstance(first, JackfieldError):
+            text = str(first)
+        else:
+            reason = f"it {way.problem}" if way.problem else self.text_of(first)
+            text = f"MCP server {self.name!r} cannot be used: {reason}"
+        return _with_note(ServerEndedError(text, code="server_ended"), told)
 
     def text_of(self, error: BaseException) -> str:
         """The text of an error, the first of a group, without secrets."""
@@ -341,18 +343,20 @@ class Session:
         if lost:
             told = one.way.told()
             _log.warning("MCP server %r %s%s", self.name, one.way.problem, f"; it printed:\n{told}" if told else "")
-            return ServerEndedError(
+            ended = ServerEndedError(
                 f"MCP server {self.name!r} {one.way.problem or 'closed the connection'} during {what}, which may or "
                 f"may not have been done; the next call reaches it again",
                 code="server_ended",
             )
+            return _with_note(ended, told)
         if isinstance(error, MCPError):
             return ToolServiceError(
                 f"MCP server {self.name!r} refused {what}: {self.server.without_secrets(error.message)[:2000]}",
                 code=str(error.code),
             )
         _log.warning("MCP server %r: %s failed", self.name, what, exc_info=error)
-        return ToolServiceError(f"MCP server {self.name!r} answered {what} wrongly: {self.text_of(error)}")
+        wrong = ToolServiceError(f"MCP server {self.name!r} answered {what} wrongly: {self.text_of(error)}")
+        return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
     def _probe(self, one: Opened) -> None:
         """See whether a server that was too slow is still there; one that is not is reached again by the next call."""
@@ -380,6 +384,13 @@ async def _sign_of(client: Client) -> None:
             await client.session.send_discover(client.protocol_version)
         else:
             await client.send_ping()
+
+
+def _with_note(error: ToolServiceError, told: str) -> ToolServiceError:
+    """An error for the model with what people want to know; that is in the event of the call."""
+    if told:
+        error.add_note(told)
+    return error
 
 
 def _first(error: BaseException) -> BaseException:
