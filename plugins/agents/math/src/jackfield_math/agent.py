@@ -1,0 +1,158 @@
+"""An agent whose model writes its calculations as blocks of code in its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, Spent, ToolEntry, open_calls, with_calls_closed
+from jackfield.config import GenerateConfig, LLMConfig
+from jackfield.errors import ConfigError
+from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished
+from jackfield.jsontext import dumps
+from jackfield.messages import ASSISTANT, FUNCTION, USER, FunctionCall, Message, Usage, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield.results import text_of_answer
+from jackfield.streams import Interrupted, closing
+from jackfield.tools import PlannedCall
+from jackfield_agent_parts import GivenPrompts, Prompts
+
+PROMPTS = Path(__file__).with_name("prompts.toml")
+DEFAULT_TOOL = "code_interpreter"
+OUTPUT = "```output"
+_BLOCK = re.compile(r"^```(?:python|py)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+class TIRMathAgent(FnCallAgent):
+    """Solves problems with Python: the last whole block of code of an answer is run, and the model reads its output.
+
+    In the history, each block is a call of the code tool with its result, so approval, time-outs and limits of tool
+    calls hold, and other agents can read it.
+
+    Args:
+        function_list: The tool that runs code, with one text parameter `code`; `code_interpreter` if None.
+        llm, system_message, name, description: As for every agent.
+        prompts: Texts in place of those in `prompts.toml` of this package.
+        options: As for every agent; `limits={"turns": 10}` is the default.
+
+    Raises:
+        ConfigError: There is more than one tool.
+
+    Source: Gou et al., ToRA: A Tool-Integrated Reasoning Agent for Mathematical Problem Solving, ICLR 2024.
+    """
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        tools = [DEFAULT_TOOL] if function_list is None else list(function_list)
+        if len(tools) != 1:
+            raise ConfigError(f"this agent has one tool, which runs code, not {len(tools)}")
+        options = {"limits": {"turns": 10}, **options}
+        super().__init__(tools, llm, system_message, name, description, **options)
+        self._prompts = Prompts.read(PROMPTS, prompts)
+        (self._tool,) = self.function_map
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        work = _Work(run)
+        waiting = open_calls(run.messages)
+        if waiting and not run.resume:  # whoever can write a history can write a call
+            yield work.paused(waiting)
+        while work.reason is None:
+            if not waiting:
+                async for event in self._answer(run, work):
+                    yield event
+                waiting = open_calls(work.messages)
+            if waiting:
+                async for event in self._run_code(run, work, waiting):
+                    yield event
+                waiting = ()
+        yield RunFinished(work.reason, tuple(work.messages), work.spent.usage)
+
+    async def _answer(self, run: Run, work: _Work) -> AsyncIterator[Event]:
+        """One answer of the model, which ends where it expects an output."""
+        told = self._prompts.text("solve", run.lang)
+        seen = with_system_text(_in_words([*run.messages, *work.messages]), told, first=False)
+        config = (run.config or GenerateConfig()).merged({"stop": OUTPUT})
+        part = replace(run, messages=seen, config=config, spent=work.spent, resume=False)
+        end = RunFinished("finished", (), Usage())
+        async with closing(self.make_loop(functions=()).events(part)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    end = event
+                else:
+                    work.spent = work.spent.plus(event)
+                    yield event
+        work.messages += end.messages
+        code = _code_in(text_of_answer(end.messages))
+        if end.stop_reason != "finished" or code is None:
+            work.reason = end.stop_reason
+            return
+        call_id = f"code_{len(work.messages)}_{run.id[:8]}"
+        call = FunctionCall(self._tool, dumps({"code": code}))
+        work.messages.append(Message(ASSISTANT, "", name=self.name, function_call=call, extra={"function_id": call_id}))
+
+    async def _run_code(self, run: Run, work: _Work, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
+        limit, approve = run.limits.tool_calls, run.approve or self.approve
+        if limit is not None and work.spent.tool_calls + len(calls) > limit:
+            work.reason = "tool_call_limit"
+            return
+        is_answered = all(planned.call_id in run.answers for planned in calls)
+        if approve is None and not is_answered and await self.executor.needing_approval(calls):
+            yield work.paused(calls)
+            return
+        events = run.guarded(self.executor.run(calls, run.context, approve=approve, answers=run.answers))
+        try:
+            async with closing(events) as happening:
+                async for event in happening:
+                    if isinstance(event, ToolFinished):
+                        work.messages.append(event.message)
+                        work.spent = work.spent.plus(event)
+                    yield event
+        except Interrupted:
+            work.messages = with_calls_closed(work.messages)
+            work.reason = run.interruption
+
+
+class _Work:
+    """What a run has made so far."""
+
+    def __init__(self, run: Run) -> None:
+        self.messages: list[Message] = []
+        self.spent: Spent = run.spent
+        self.reason: StopReason | None = None
+
+    def paused(self, calls: Sequence[PlannedCall]) -> ApprovalNeeded:
+        """The run ends here, and goes on when somebody has decided about these calls."""
+        self.reason = "approval_needed"
+        return ApprovalNeeded(tuple(one.call for one in calls), tuple(one.call_id for one in calls))
+
+
+def _code_in(text: str) -> str | None:
+    """The last whole block of code of an answer that has no answer behind it."""
+    text = text.partition(OUTPUT)[0]  # what a server without stop texts lets it invent
+    blocks = list(_BLOCK.finditer(f"{text}\n"))
+    if not blocks or "\\boxed" in text[blocks[-1].end() :]:
+        return None
+    return blocks[-1][1]
+
+
+def _in_words(messages: Sequence[Message]) -> list[Message]:
+    """The conversation as this model reads it: the code stands in its answers, and each output in a block."""
+    seen: list[Message] = []
+    for message in messages:
+        if message.role == FUNCTION:
+            seen.append(Message(USER, f"{OUTPUT}\n{message.get_text_content().strip()}\n```"))
+        elif not message.function_call:
+            seen.append(message)
+    return seen

@@ -1,0 +1,18 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import AgentSpec, hook
+
+
+@hook.agents
+def agents() -> list[AgentSpec]:
+    """The agent kind `tir_math`."""
+    return [
+        AgentSpec(
+            name="tir_math",
+            target="jackfield_math.agent:TIRMathAgent",
+            summary="Solves problems with Python: the model reasons and writes code blocks, which are run as it goes.",
+            requires=("tool.code_interpreter",),
+        )
+    ]

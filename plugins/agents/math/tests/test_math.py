@@ -1,0 +1,103 @@
+"""Code in answers: what is run, what the model reads, and where it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jackfield import tool
+from jackfield.agents import CancelToken
+from jackfield.errors import ConfigError
+from jackfield.messages import FUNCTION
+from jackfield.testing import ScriptedModel, answer
+from jackfield_math import TIRMathAgent
+
+BLOCK = "I compute.\n```python\nprint(1)\n```\n"
+
+
+@tool(name="run_code", description="Runs code.")
+def run_code(code: str) -> str:
+    return f"ran {code.strip()}"
+
+
+def solver(*texts: str, tools: Any = None, **options: Any) -> tuple[TIRMathAgent, ScriptedModel]:
+    model = ScriptedModel([answer(text) for text in texts])
+    return TIRMathAgent(tools or [run_code], model, **options), model
+
+
+def results(messages: Any) -> list[str]:
+    return [message.get_text_content() for message in messages if message.role == FUNCTION]
+
+
+def test_code_is_run_and_the_model_reads_its_output() -> None:
+    agent, model = solver(BLOCK, "It is \\boxed{1}.")
+    result = agent.ask("How much?")
+    assert (result.text, result.stop_reason) == ("It is \\boxed{1}.", "finished")
+    assert results(result.messages) == ["ran print(1)"]
+    assert [message.role for message in result.messages] == ["assistant", "assistant", "function", "assistant"]
+    assert "step by step" in model.requests[0].messages[0].get_text_content()
+    assert model.requests[1].messages[-1].content == "```output\nran print(1)\n```"
+    assert model.requests[1].messages[-2].content == BLOCK
+    assert "```output" in model.requests[0].config.stop
+    assert result.usage.total_tokens == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "ran"),
+    [
+        ("```python\na\n```\nand\n```py\nb\n```", ["ran b"]),
+        ("```python\na\n```\n```python\nunfinished", ["ran a"]),
+        ("```python\na\n```\n```output\n5\n```\nIt is \\boxed{5}.", ["ran a"]),
+        ("```python\na\n```\nso \\boxed{1}", []),
+        ("```\na\n```", []),
+        ("It is 5.", []),
+    ],
+)
+def test_the_last_whole_block_counts(text: str, ran: list[str]) -> None:
+    agent, _ = solver(text, "Done.")
+    assert results(agent.ask("How much?").messages) == ran
+
+
+def test_it_ends_after_ten_answers_and_at_other_limits() -> None:
+    agent, model = solver(*[BLOCK] * 20)
+    assert (agent.ask("How much?").stop_reason, len(model.requests)) == ("turn_limit", 10)
+    agent, model = solver(*[BLOCK] * 20, limits={"tool_calls": 2})
+    assert (agent.ask("How much?").stop_reason, len(model.requests)) == ("tool_call_limit", 3)
+
+
+def test_code_that_needs_approval_waits_for_it_in_another_run() -> None:
+    @tool(name="run_code", description="Runs code.", needs_approval=True)
+    def guarded(code: str) -> str:
+        return f"ran {code}"
+
+    agent, _ = solver(BLOCK, "Done.", tools=[guarded])
+    paused = agent.ask("How much?")
+    (call_id,) = paused.waiting
+    assert paused.stop_reason == "approval_needed"
+    assert agent.ask([], history=paused.history).stop_reason == "approval_needed"
+    result = agent.ask([], history=paused.history, resume={call_id: True})
+    assert (result.text, results(result.messages)) == ("Done.", ["ran print(1)\n"])
+    asked: list[str] = []
+    agent, _ = solver(BLOCK, "Done.", tools=[guarded], approve=lambda call, _: not asked.append(call.name))
+    assert results(agent.ask("How much?").messages) == ["ran print(1)\n"]
+    assert asked == ["run_code"]
+
+
+def test_a_cancelled_run_leaves_no_call_open() -> None:
+    cancel = CancelToken()
+
+    @tool(name="run_code", description="Runs code.")
+    async def cancelling(code: str) -> str:
+        cancel.cancel()
+        raise AssertionError(code) from None
+
+    agent, _ = solver(BLOCK, "Done.", tools=[cancelling])
+    result = agent.ask("How much?", cancel=cancel)
+    assert result.stop_reason == "cancelled"
+    assert len(results(result.messages)) == 1
+
+
+def test_one_tool_is_needed() -> None:
+    with pytest.raises(ConfigError, match="has one tool"):
+        TIRMathAgent([], ScriptedModel([]))
