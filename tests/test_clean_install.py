@@ -203,6 +203,19 @@ print([message.content for message in create_agent("write_from_scratch", llm=mod
 """,
         "['Leaf.', 'Bean.']",
     ),
+    "jackfield-math": Job(
+        """
+from jackfield import create_agent
+from jackfield.testing import ScriptedModel, answer
+def run_code(code: str) -> str:
+    "Run code."
+    return "42"
+model = ScriptedModel([answer("```python\\nprint(6 * 7)\\n```"), answer("It is 42.")])
+create_agent("tir_math", llm=model, function_list=[run_code]).ask("6 times 7?")
+print(repr(model.requests[1].messages[-1].content))
+""",
+        "'```output\\n42\\n```'",
+    ),
     "jackfield-multi-agent": Job(
         """
 from jackfield import BasicAgent, create_agent
