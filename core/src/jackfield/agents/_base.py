@@ -108,7 +108,8 @@ class Agent:
     parameters count, too."""
 
     goes_on: ClassVar[bool] = False
-    """Whether `_events` goes on after `Run.done`, as `Loop` does, so that an interrupted run can be resumed."""
+    """Whether `_events` goes on after `Run.done`, as `Loop` does, so that an interrupted run can be resumed. Only the
+    class that defines `_events` can say so; one that overrides it says it again."""
 
     def __init__(
         self,
@@ -392,7 +393,13 @@ class Agent:
             raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
         key = getattr(getattr(self.llm, "config", None), "api_key", None)
         secrets = [key.get_secret_value()] if key else []
-        return Recording(store=self.store, hide=Hide(self.host.settings, *secrets), agent=label, goes_on=self.goes_on)
+        return Recording(
+            store=self.store, hide=Hide(self.host.settings, *secrets), agent=label, goes_on=self._goes_on()
+        )
+
+    def _goes_on(self) -> bool:
+        defining = next(one for one in type(self).__mro__ if "_events" in vars(one))
+        return vars(defining).get("goes_on", False) is True
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
         """The loop of turns and tool calls, for the agent's model and tools.

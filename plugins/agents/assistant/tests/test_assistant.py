@@ -267,3 +267,23 @@ def test_a_searcher_whose_service_is_away_is_noted_and_the_others_are_used(tmp_p
     (event,) = [one for one in events if isinstance(one, PluginEvent) and one.name == RETRIEVED]
     assert "A panel has 48 sockets." in system_of(model)
     assert event.data["note"].startswith("vector_search failed and was left out: ")
+
+
+def test_a_run_that_was_ended_early_goes_on_with_what_is_known(guide: str, tmp_path: Path) -> None:
+    looked: list[str] = []
+
+    @tool
+    def look(at: str) -> str:
+        """Look at something."""
+        looked.append(at)
+        return "48"
+
+    options: dict[str, Any] = {"files": [guide], "store": {"name": "sqlite", "path": tmp_path / "runs.sqlite"}}
+    model = ScriptedModel([calls(("look", {"at": "panel"}))])
+    ended = create_agent("assistant", llm=model, function_list=[look], limits={"turns": 1}, **options).ask("How many?")
+    assert ended.stop_reason == "turn_limit"
+    model = ScriptedModel([answer("48")])
+    result = create_agent("assistant", llm=model, function_list=[look], **options).resume(ended.run_id)
+    assert (result.text, looked) == ("48", ["panel"])
+    assert "48 sockets" in system_of(model)
+    assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "function"]

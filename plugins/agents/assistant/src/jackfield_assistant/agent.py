@@ -42,6 +42,7 @@ class Assistant(FnCallAgent):
     """
 
     run_options: ClassVar[Collection[str]] = ("knowledge",)
+    goes_on: ClassVar[bool] = True
 
     def __init__(
         self,
