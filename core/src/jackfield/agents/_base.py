@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypedDict, Unpack
@@ -218,25 +218,19 @@ class Agent:
         """
         self._check_run_options(options)
         form = None if output is None else form_of(output)
-        asked, history, put_into = await self._begin(messages, run_id)
         own_resources = resources is None
         resources = resources or RunResources()
-        run = self._make_run(
-            history, lang or language_of(history), resources=resources, cancel=cancel, deps=deps, **options
+        run = await self._begun(
+            messages, run_id, lang=lang, resume=resume, resources=resources, cancel=cancel, deps=deps, **options
         )
-        run.asked, run.resume, run.approve = asked, resume is not False, approve
-        run.answers = resume if isinstance(resume, Mapping) else {}
-        run.above, run.session = above, session
-        put_into(run)
-        if lang:  # what a caller says wins; what was only found, a processor may know better
-            run.config = (run.config or GenerateConfig()).merged({"lang": lang})
+        run.approve, run.above, run.session = approve, above, session
         run.start_clock()
         label, depth = self.name or type(self).__name__, run.depth
         observed = bool(self.observers)
         number = 1
         ended = False
         try:
-            yield self._told(RunEvent(run.id, 1, label, depth, RunStarted(history)))
+            yield self._told(RunEvent(run.id, 1, label, depth, RunStarted(run.messages)))
             async with closing(self._events_ending_in(form, run, attempts)) as events:
                 async for event in events:
                     if isinstance(event, RunEvent):  # of an agent below: it has its place, and its observers
@@ -262,16 +256,31 @@ class Agent:
             if own_resources:
                 await resources.aclose()
 
-    async def _begin(
-        self, messages: Messages, run_id: str | None
-    ) -> tuple[tuple[Message, ...], tuple[Message, ...], Callable[[Run], object]]:
-        """What a run was asked, the history it begins with, and what puts into it how far it was."""
+    async def _begun(
+        self,
+        messages: Messages,
+        run_id: str | None,
+        *,
+        lang: Lang | None,
+        resume: bool | Mapping[str, bool],
+        **options: Any,
+    ) -> Run:
+        """A new run, or one of the store that goes on."""
         if run_id is None:
-            asked = as_messages(messages)
-            return asked, with_system_text(asked, self.system_message, first=True), bool
-        progress = await self._recording.read(run_id)
-        history = progress.messages
-        return without_system_text(history, self.system_message), history, progress.put_into
+            progress, asked = None, as_messages(messages)
+            history = with_system_text(asked, self.system_message, first=True)
+        else:
+            progress = await self._recording.read(run_id)
+            history = progress.messages
+            asked = without_system_text(history, self.system_message)
+        run = self._make_run(history, lang or language_of(history), **options)
+        run.asked, run.resume = asked, resume is not False
+        run.answers = resume if isinstance(resume, Mapping) else {}
+        if progress is not None:
+            progress.put_into(run)
+        if lang:  # what a caller says wins; what was only found, a processor may know better
+            run.config = (run.config or GenerateConfig()).merged({"lang": lang})
+        return run
 
     def _events_ending_in(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
         if self.store is None:

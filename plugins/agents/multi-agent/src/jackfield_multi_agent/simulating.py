@@ -137,10 +137,9 @@ class DialogueSimulator(MultiAgentHub, Agent):
             text = text_of_answer(end.messages)
             said += [Message(USER, text, name=agent.name)] if asks else end.messages
             yield ResponseReplaced(tuple(said))
-            reached = RunAbove(run, spent).reached(0)
-            if end.stop_reason != "finished" or STOP in text or reached:
-                reason = end.stop_reason if end.stop_reason != "finished" else reached or "finished"
-                yield RunFinished(reason, tuple(said), spent.usage)
+            reason = end.stop_reason if end.stop_reason != "finished" else RunAbove(run, spent).reached(0)
+            if reason or STOP in text:
+                yield RunFinished(reason or "finished", tuple(said), spent.usage)
                 return
             asks = not asks
         yield RunFinished("finished", tuple(said), spent.usage)
