@@ -212,7 +212,8 @@ def test_a_child_that_hangs_ends_with_its_time_and_with_the_parents() -> None:
     assert "did not finish in 0.05 s" in results_in(result.messages)[0]
     limited = boss([asks("helper")], child().as_tool(), limits={"seconds": 0.05}).ask("go")
     assert limited.stop_reason == "time_limit"
-    assert len(results_in(limited.messages)) == 1, "the call stays open"
+    made = sum(message.function_call is not None for message in limited.messages)
+    assert len(results_in(limited.messages)) == made, "the call stays open"
     cancel = CancelToken()
 
     async def cancelled() -> RunFinished:

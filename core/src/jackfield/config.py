@@ -382,6 +382,15 @@ class AgentConfig(Config):
         """The agents inside this one, each as one of these, with `history` if it is a hand-off."""
         return [*filter(is_agent, self.function_list), *self.handoffs]
 
+    def inner(self) -> list[AgentConfig]:
+        """The agents inside this one, checked.
+
+        Raises:
+            ConfigError: A setting of one is unknown, or does not fit.
+        """
+        given = ({key: value for key, value in entry.items() if key != "history"} for entry in self.agents)
+        return [AgentConfig.parse(entry, what="agent") for entry in given]
+
 
 def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
     """Whether an entry of a list of tools is an agent."""

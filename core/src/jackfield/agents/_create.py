@@ -120,9 +120,8 @@ def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
         wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
     wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry)]
     owners: set[str] = set()
-    for entry in config.agents:
-        inside = {key: value for key, value in entry.items() if key in AgentConfig.model_fields}
-        owners.update(_lacking(AgentConfig.parse(inside), host))
+    for inner in config.inner():
+        owners.update(_lacking(inner, host))
     for component in wanted:  # it grows while it is walked
         known = known_components().get(component)
         kind, _, name = component.partition(".")

@@ -69,6 +69,13 @@ def needed(needs: Needs) -> set[str]:
             },
             {"jackfield-fallback", "jackfield-offline", "jackfield-dashscope"},
         ),
+        (
+            {
+                "function_list": [{"agent": "basic", "llm": "offline:m", "name": "a", "description": "A."}],
+                "handoffs": [{"function_list": ["storage"], "name": "b", "description": "B.", "history": "question"}],
+            },
+            {"jackfield-offline", "jackfield-storage"},
+        ),
     ],
     ids=lambda value: "" if isinstance(value, set) else str(value),  # sets have another order in each worker
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jackfield import AgentConfig
+from jackfield.config import is_agent
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models import backend_of
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
@@ -78,7 +79,11 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
     if config.llm is not None:
         yield from _of_model(config.llm, host)
     for entry in config.function_list:
-        yield from _of_entry("tool", entry if isinstance(entry, str) else {**entry, "name": name_of_entry(entry)}, host)
+        if not is_agent(entry):
+            named = entry if isinstance(entry, str) else {**entry, "name": name_of_entry(entry)}
+            yield from _of_entry("tool", named, host)
+    for inner in config.inner():
+        yield from _components(inner, host)
     for observer in config.observers:
         yield f"observer.{observer}"
     for component in host.settings.enabled:
