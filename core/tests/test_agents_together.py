@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import FnCallAgent, Message, create_agent, tool
+from jackfield import BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken, Event, Handoff, Run, load_agent_config
 from jackfield.errors import ConfigError, ModelRequestError
 from jackfield.eventjson import run_event_from_json, run_event_to_json
@@ -430,6 +430,8 @@ def test_an_agent_that_hands_off_to_itself_is_refused() -> None:
         boss([], handoffs=[helper([], name="boss")])
     with pytest.raises(ConfigError, match="needs a name and a description"):
         boss([], handoffs=[FnCallAgent(llm=ScriptedModel([]), name="x")])
+    with pytest.raises(ConfigError, match="BasicAgent hands no conversation over"):
+        BasicAgent(llm=ScriptedModel([]), handoffs=[helper([])])
     with pytest.raises(ConfigError, match="two tools are named 'transfer_to_helper'"):
         boss([], handoffs=[helper([]), helper([])])
 

@@ -103,6 +103,8 @@ class Agent:
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
+    hands_off: ClassVar[bool] = False
+    """Whether agents of this kind can have `handoffs`: their models call tools, and they run through `FnCallAgent`."""
     run_options: ClassVar[Collection[str]] = ()
     """What a run of this kind of agent takes besides the arguments of `astream`; of one that writes `_run`, its own
     parameters count, too."""
@@ -151,6 +153,8 @@ class Agent:
             for entry in checked_list(function_list or (), "function_list", "tools"):
                 self._init_tool(entry)
             self.handoffs = checked_handoffs(handoffs, self)
+            if self.handoffs and not self.hands_off:
+                raise ConfigError(f"{type(self).__name__} hands no conversation over: leave handoffs out")
             for transfer in transfer_tools(self.handoffs):
                 self._init_tool(transfer)
             if self.toolsets and type(self)._run is not Agent._run:

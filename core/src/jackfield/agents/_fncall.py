@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 from jackfield.agents._base import Agent
 from jackfield.agents._handoffs import handed_on
@@ -22,6 +23,7 @@ class FnCallAgent(Agent):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
     goes_on = True
+    hands_off: ClassVar[bool] = True
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
         loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)

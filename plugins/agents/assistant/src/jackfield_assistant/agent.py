@@ -97,6 +97,8 @@ class DocQAAgent(Assistant):
         llm, system_message, name, description, rag_cfg, prompts, options: As for `Assistant`.
     """
 
+    hands_off: ClassVar[bool] = False
+
     def _knowing(self, block: str, lang: Lang) -> str:
         return self.memory.prompts.text("doc_qa", lang, knowledge=block) if block else ""
 

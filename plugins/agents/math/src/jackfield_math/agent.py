@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, Spent, ToolEntry, open_calls, with_calls_closed
 from jackfield.config import GenerateConfig, LLMConfig
@@ -43,6 +43,8 @@ class TIRMathAgent(FnCallAgent):
 
     Source: Gou et al., ToRA: A Tool-Integrated Reasoning Agent for Mathematical Problem Solving, ICLR 2024.
     """
+
+    hands_off: ClassVar[bool] = False
 
     def __init__(
         self,
