@@ -63,7 +63,7 @@ class OwnFile:
             left_s = max(0.0, ends_at - time.monotonic())
             if mine.connection is None:
                 mine.connection = self._opened(left_s)
-            mine.connection.execute(f"PRAGMA busy_timeout = {int(left_s * 1000)}")
+            mine.wait_at_most(int(left_s * 1000))
             yield mine.connection
         finally:
             mine.lock.release()
@@ -73,6 +73,7 @@ class OwnFile:
         mine = self._mine()
         with mine.lock:
             connection, mine.connection = mine.connection, None
+            mine.waits_ms = -1
             if connection is not None:
                 connection.close()
 
@@ -162,6 +163,13 @@ class _Open:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.connection: sqlite3.Connection | None = None
+        self.waits_ms = -1
+
+    def wait_at_most(self, patience_ms: int) -> None:
+        """Set how long statements wait for other processes; where that is as before, nothing is executed."""
+        if self.connection is not None and patience_ms != self.waits_ms:
+            self.connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
+            self.waits_ms = patience_ms
 
 
 @contextmanager
