@@ -124,8 +124,9 @@ def test_what_cannot_be_asked_is_one_clear_line(shell: Shell, line: str, told: s
 
 @pytest.mark.usefixtures("echo")
 def test_who_waits_for_a_pipe_says_so(shell: Shell) -> None:
-    done = shell("(sleep 4; echo late) | jackfield run -m echo:m Sum")
-    assert "reading standard input until it ends" in done.stderr
+    # The pipe ends only after that was said, however long the program takes to start.
+    late = "(until grep -q 'reading standard input until it ends' said; do sleep 0.1; done; echo late)"
+    done = shell(f"touch said; {late} | jackfield run -m echo:m Sum 2> said")
     assert "late" in done.stdout
 
 
