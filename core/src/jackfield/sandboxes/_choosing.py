@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from jackfield.defaults import SANDBOX
 from jackfield.errors import JackfieldError, SandboxError
 from jackfield.plugins import PluginHost, SandboxSpec, known_components
 from jackfield.sandboxes._base import PREVENTED, CodeSandbox, ProgramSandbox, Sandbox
@@ -72,8 +73,8 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
         return min(usable, key=lambda one: one[:3])[3]
     raise SandboxError(
         "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems])
-        + ". Install one (pip install jackfield-bubblewrap, and bubblewrap of your system), or set sandbox='none' to "
-        "run code with your own rights."
+        + f". Install one (pip install {SANDBOX}, and bubblewrap of your system), or set sandbox='none' to run code with "
+        "your own rights."
     )
 
 

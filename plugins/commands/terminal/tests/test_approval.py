@@ -94,7 +94,7 @@ def test_a_saved_run_goes_on_with_the_answer(
 ) -> None:
     paused = ask("go", "--save", "run.json")
     file = Path(command_line.folder) / "run.json"
-    assert f"jackfield run --resume {file.name} --approve" in paused.stderr
+    assert f"jackfield run --resume {file.name} --model caller:m --tool remove --approve" in paused.stderr
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     again = ask("--resume", "run.json")
     assert again.returncode == 1

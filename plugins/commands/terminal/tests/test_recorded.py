@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,13 +73,16 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     paused = FnCallAgent([storage], ScriptedModel([wants]), store="sqlite").ask("Keep it.")
     assert "waits for approval" in jackfield("runs", "list")[1]
     settings = {"llm": "offline:extractive", "function_list": [{"name": "storage", "approval": "always"}]}
-    (tmp_path / "agent.json").write_text(json.dumps(settings))
-    code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-c", "agent.json", "-q")
-    assert (code, "runs resume" in err) == (1, True)
-    code, _, _ = jackfield("runs", "resume", paused.run_id[:10], "-c", "agent.json", "-q", "--approve")
+    (tmp_path / "my agent.json").write_text(json.dumps(settings))
+    code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-c", "my agent.json", "--max-turns", "3", "-q")
+    assert code == 1
+    hint = re.search(r"To continue: jackfield (.*) \(or --refuse\)", err)
+    assert hint, err
+    assert "--max-turns 3" in hint[1]
+    code, _, _ = jackfield(*shlex.split(hint[1]))  # as it stands
     assert code == 0
     steps = [entry["event"] for entry in json.loads(jackfield("runs", "show", paused.run_id, "--json")[1])]
-    assert steps[-4:] == ["Resumed", "ToolFinished", "TurnFinished", "RunFinished"]
+    assert steps[-5:] == ["Resumed", "ApprovalDecided", "ToolFinished", "TurnFinished", "RunFinished"]
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:

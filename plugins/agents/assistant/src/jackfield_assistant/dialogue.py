@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from jackfield import sync
 from jackfield.agents import BasicAgent, Event, Run, RunAbove
 from jackfield.messages import ASSISTANT, SYSTEM, USER, Message
-from jackfield.sync import in_worker
 from jackfield_agent_parts import Answered, ask_below
 from jackfield_assistant.agent import Assistant
 from jackfield_assistant.memory import Recalled, question_in
@@ -44,7 +44,7 @@ class DialogueRetrievalAgent(Assistant):
         lines = self._lines(run)
         files = run.context.files
         if lines:
-            path = await in_worker(self._written, run, lines)
+            path = await sync.in_worker(self._written, run, lines)
             files = (*files, str(path))
         context = replace(run.context, files=files)
         searching = replace(run, messages=(Message(USER, question),), context=context)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
+from jackfield import sync
 from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, DocParserError, ModelServiceError
@@ -14,7 +15,6 @@ from jackfield.messages import basename_of
 from jackfield.models import BaseChatModel
 from jackfield.retrieval import Chunk, Document
 from jackfield.streams import closing
-from jackfield.sync import in_worker
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
 from jackfield_assistant.agent import DocQAAgent
 from jackfield_assistant.memory import Recalled, documents_of, question_in
@@ -82,7 +82,7 @@ class ParallelDocQA(DocQAAgent):
             recalled.passages = [{"url": heading, "text": answers}, *recalled.passages]
 
     async def _parts(self, run: Run) -> list[Chunk]:
-        expanded = await in_worker(expand, list(documents_of(run)))
+        expanded = await sync.in_worker(expand, list(documents_of(run)))
         read = await self._reader.read_all((*expanded.files, *expanded.missing))
         if read.errors and not read.documents and self.files:
             raise DocParserError(f"no document could be read: {'; '.join(map(str, read.errors.values()))}")
@@ -90,7 +90,7 @@ class ParallelDocQA(DocQAAgent):
         kept, parts = self._cut
         # The reader keeps the blocks of a file that has not changed, so comparing is quick; cutting takes longer.
         if kept != documents:
-            parts = await in_worker(self._parts_of, documents)
+            parts = await sync.in_worker(self._parts_of, documents)
             self._cut = documents, parts
         return parts
 

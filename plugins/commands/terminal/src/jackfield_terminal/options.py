@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,23 @@ def add_run_options(parser: Parser, *, agent: bool = True) -> None:
         _add_agent_options(parser)
         parser.set_defaults(attach=[])
     _add_output_options(parser)
+
+
+_OF_AN_AGENT = (
+    "config", "model", "base_url", "agent", "tool", "file", "index", "system", "max_turns", "ask", "allow", "forbid",
+    "lang", "output",
+)  # fmt: skip
+
+
+def typed_again(options: argparse.Namespace) -> str:
+    """The options of an agent as somebody types them for another command that goes on with its run."""
+    words: list[str] = []
+    for name in _OF_AN_AGENT:
+        given = getattr(options, name)
+        for value in given if isinstance(given, list) else [given]:
+            words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--store", options.store] if options.store not in (None, STORE) else []
+    return shlex.join(words)
 
 
 def parsers() -> dict[str, Parser]:

@@ -125,7 +125,7 @@ def _replay(options: argparse.Namespace, bare: TextIO) -> int:
 
 
 def _resume(options: argparse.Namespace, bare: TextIO) -> int:
-    from jackfield_terminal.running import shown_to_its_end
+    from jackfield_terminal.running import how_to_resume, shown_to_its_end
     from jackfield_terminal.screen import Screen
 
     agent, documents = agent_of(options)
@@ -139,7 +139,7 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
         return 130
     screen.tell_account()
     if result.stop_reason == "approval_needed":
-        sys.stderr.write(f"It waits: jackfield runs resume {run_id[:12]} --approve (or --refuse)\n")
+        sys.stderr.write(f"It waits. {how_to_resume(run_id, options)}")
     return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
 
 
@@ -233,6 +233,11 @@ def _when(seconds: float) -> str:
 
 def _line_of(entry: Mapping[str, object]) -> str:
     """One line of what an entry says."""
+    match entry:
+        case {"event": "ApprovalDecided", "allowed": bool(allowed), "call": {"name": str(name)}, "by": str(by)}:
+            return f"{name}: {'allowed' if allowed else 'refused'} by {by}"
+        case {"event": "HandedOff", "to": str(to)}:
+            return f"to {to}"
     messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
     texts = []
     for message in messages if isinstance(messages, list) else ():

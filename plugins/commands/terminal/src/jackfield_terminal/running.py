@@ -23,7 +23,7 @@ from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.given import is_piped, question, read_text
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c
 from jackfield_terminal.made import check_folder
-from jackfield_terminal.options import agent_of, run_parser
+from jackfield_terminal.options import agent_of, run_parser, typed_again
 from jackfield_terminal.saved import load_run, save_run
 from jackfield_terminal.screen import Screen, warnings_shown
 
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     if options.save:
         save_run(Path(options.save), result.history, result.stop_reason)
     if result.stop_reason == "approval_needed":
-        sys.stderr.write(_how_to_resume(options.save, result.run_id if agent.store else ""))
+        sys.stderr.write(_how_to_continue(options, result.run_id if agent.store else ""))
     return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
 
 
@@ -134,10 +134,16 @@ def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping
     return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
 
 
-def _how_to_resume(saved: str | None, recorded: str) -> str:
+def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
+    """The command that answers the calls of a recorded run, whole."""
+    command = " ".join(filter(None, ("jackfield runs resume", run_id[:12], typed_again(options))))
+    return f"To continue: {command} --approve (or --refuse)\n"
+
+
+def _how_to_continue(options: argparse.Namespace, recorded: str) -> str:
     if recorded:
-        return f"It is recorded. To continue: jackfield runs resume {recorded[:12]} --approve (or --refuse)\n"
-    if not saved:
+        return f"It is recorded. {how_to_resume(recorded, options)}"
+    if not options.save:
         return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
-    command = f"jackfield run --resume {shlex.quote(saved)} --approve"
-    return f"Saved. To continue: {command} (or --refuse), with the same options as before.\n"
+    command = " ".join(filter(None, ("jackfield run --resume", shlex.quote(options.save), typed_again(options))))
+    return f"Saved. To continue: {command} --approve (or --refuse)\n"
