@@ -73,8 +73,8 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
         return min(usable, key=lambda one: one[:3])[3]
     raise SandboxError(
         "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems])
-        + f". Install one (pip install {SANDBOX}, and bubblewrap of your system), or set sandbox='none' to run code with "
-        "your own rights."
+        + f". Install one (pip install {SANDBOX}, and bubblewrap of your system), or set sandbox='none' to run code "
+        "with your own rights."
     )
 
 
