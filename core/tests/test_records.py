@@ -495,13 +495,22 @@ def test_what_is_not_a_store_is_refused(wrong: Any) -> None:
 # --- hand-offs ---
 
 
-def handing_over(world: World, store: Memory, asked_before: Mapping[str, int]) -> FnCallAgent:
+class BeginsAgain(FnCallAgent):
+    """It says nothing of `goes_on`, so nobody knows."""
+
+    def _events(self, run: Run) -> AsyncIterator[Event]:
+        return super()._events(run)
+
+
+def handing_over(
+    world: World, store: Memory, asked_before: Mapping[str, int], kind: type[FnCallAgent] = FnCallAgent
+) -> FnCallAgent:
     """A front desk that hands over to a cashier, who pays and hands over to a clerk."""
     clerk = FnCallAgent(
         [], ScriptedModel([answer("Filed.")][asked_before["clerk"] :]), name="clerk", description="Files."
     )
     paying: list[Any] = [calls(("pay", {"to": "Ada"})), calls(("transfer_to_clerk", {}))]
-    cashier = FnCallAgent(
+    cashier = kind(
         world.tools(),
         ScriptedModel(paying[asked_before["cashier"] :]),
         name="cashier",
@@ -549,3 +558,15 @@ def test_a_run_whose_next_agent_is_gone_is_not_begun_again() -> None:
     alone = FnCallAgent([], ScriptedModel([]), name="desk", handoffs=[], store=store)
     with pytest.raises(ConfigError, match="'cashier'"):
         alone.resume(the_run(store))
+
+
+def test_an_agent_that_would_begin_again_does_not_go_on_with_what_was_handed_to_it() -> None:
+    world, store = World(), Memory()
+    store.writes_left = 6
+    with pytest.raises(KilledError):
+        handing_over(world, store, Counter(), BeginsAgain).ask("Pay and file.")
+    store.restarted()
+    assert world.done == ["Ada"]
+    with pytest.raises(ConfigError, match="'cashier', which has the conversation, cannot resume"):
+        handing_over(world, store, asked_in(store), BeginsAgain).resume(the_run(store))
+    assert world.done == ["Ada"]

@@ -88,6 +88,11 @@ async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event])
     run.handoff = _interrupted(agent, run)
     if run.handed:  # it went on with another agent before it was interrupted
         run.handoff, before = _recorded(agent, run.handed[0][0]), run.done[: run.handed[0][1]]
+        if len(run.done) > len(before) and not run.handoff.agent._goes_on():
+            raise ConfigError(
+                f"agent {run.handoff.agent.name!r}, which has the conversation, cannot resume a run: it would begin "
+                f"again, and repeat what was done"
+            )
     if run.handoff is None:
         run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
         async with closing(events):
