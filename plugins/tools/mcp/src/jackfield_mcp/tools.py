@@ -59,7 +59,7 @@ class Source(Protocol):
     name: str
     server: ServerConfig
 
-    async def session(self, context: ToolContext[Any]) -> Session:
+    async def session(self, context: ToolContext) -> Session:
         """The session of a run; it is closed by whoever owns it."""
 
 
@@ -113,7 +113,7 @@ class _ServerTool(BaseTool):
             self.timeout_s = server.connect_timeout_s + server.list_timeout_s + server.call_timeout_s + 1
 
     @says_if_not_awaited
-    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext[Any] | None = None) -> ToolResult:
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
         """Call it on the server, which is reached if need be.
 
         Raises:
@@ -123,11 +123,11 @@ class _ServerTool(BaseTool):
         if context is not None:
             return await self._called(await self.source.session(context), arguments, context)
         async with RunResources() as own:  # what the call opens is closed after it
-            alone: ToolContext[Any] = ToolContext(resources=own)
+            alone: ToolContext = ToolContext(resources=own)
             return await self._called(await self.source.session(alone), arguments, alone)
 
     @abstractmethod
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """The result of a call."""
 
     @property
@@ -161,7 +161,7 @@ class MCPTool(_ServerTool):
         self.definition = definition
         self.needs_approval = not is_approved
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_call
 
         # Whoever was asked before this call has approved the tool as it was then.
@@ -176,7 +176,7 @@ class MCPTool(_ServerTool):
             result = await self._sent(session, arguments, context, tool.digest())
         return of_call(result, self.source.name)
 
-    async def _sent(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any], accepted: str) -> Any:
+    async def _sent(self, session: Session, arguments: dict[str, Any], context: ToolContext, accepted: str) -> Any:
         name = self.definition.name
 
         async def work(one: Opened) -> Any:
@@ -204,7 +204,7 @@ class MCPTool(_ServerTool):
         one.callable.add(tool.name)
 
 
-def _reporting(context: ToolContext[Any]) -> Any:
+def _reporting(context: ToolContext) -> Any:
     """What the server says about its progress, for people."""
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -221,7 +221,7 @@ class ListResources(_ServerTool):
     description = _LIST_RESOURCES
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:  # noqa: ARG002
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
         async def work(one: Opened) -> list[str]:
             resources = (await one.client.list_resources()).resources
             templates = (await one.client.list_resource_templates()).resource_templates
@@ -242,7 +242,7 @@ class ReadResource(_ServerTool):
     parameters = _OF_RESOURCE
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_resource
 
         async def work(one: Opened) -> Any:
@@ -261,7 +261,7 @@ class ListPrompts(_ServerTool):
     description = _LIST_PROMPTS
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:  # noqa: ARG002
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
         async def work(one: Opened) -> list[str]:
             return [_prompt_line(prompt) for prompt in (await one.client.list_prompts()).prompts]
 
@@ -277,7 +277,7 @@ class GetPrompt(_ServerTool):
     parameters = _OF_PROMPT
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext[Any]) -> ToolResult:
+    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_prompt
 
         async def work(one: Opened) -> Any:

@@ -69,7 +69,7 @@ class MCPServers(Toolset):
             self._parts = [ServerTools(name, server, keeper, self) for name, server in servers.items()]
         return self._parts
 
-    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
+    async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
         """The same."""
         return self.fixed_tools()
 
@@ -139,7 +139,7 @@ class ServerTools(Toolset):
         listing = self._keeper.load(self._identity)
         return None if listing is None else tools_of(self, listing)
 
-    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+    async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
         """Its tools; the server is started if nothing is known of it."""
         known = await sync.in_worker(self.fixed_tools)
         if known is not None:
@@ -147,7 +147,7 @@ class ServerTools(Toolset):
         session = await self.session(context)
         return tools_of(self, await session.listing())
 
-    async def session(self, context: ToolContext[Any]) -> Session:
+    async def session(self, context: ToolContext) -> Session:
         """The session of a run, or of the set while that is open."""
         shared = self._owner.shared(self._identity, self._made)
         if shared is not None:

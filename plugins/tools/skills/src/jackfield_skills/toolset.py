@@ -68,7 +68,7 @@ class Skills(Toolset):
                 servers |= _servers(folder)
         return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
 
-    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
+    async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
         """The same."""
         return self.fixed_tools()
 

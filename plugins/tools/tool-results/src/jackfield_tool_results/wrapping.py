@@ -113,7 +113,7 @@ class WrappingToolset(Toolset):
             made += self.all_wrapped(parts)
         return made
 
-    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
+    async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
         """All of them are known, or in sets."""
         return self.fixed_tools()
 
@@ -140,6 +140,6 @@ class _WrappedSet(Toolset):
         super().__init__()
         self.name, self._inner, self._outer = inner.name, inner, outer
 
-    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+    async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
         """The tools of the other set, wrapped."""
         return self._outer.all_wrapped(self._outer.parts_of(await self._inner.tools_of_run(context)))
