@@ -96,6 +96,7 @@ SUITES = (
     "CodeSandboxSuite",
     "AnswerSuite",
     "ObserverSuite",
+    "StoreSuite",
     "CommandSuite",
 )
 # The folders of plugins/, in the order of the list of packages.

@@ -1179,7 +1179,7 @@ def test_the_extra_cli_is_the_core_and_its_commands(
 ) -> None:
     ours = {one.name for one in distributions}
     environment = make_environment("cli")
-    its = {MANAGER, TERMINAL, "jackfield-documents"}
+    its = {MANAGER, TERMINAL, "jackfield-documents", "jackfield-metering", "jackfield-sqlite-store"}
     links = [word for name in sorted(its) for word in ("--find-links", wheels[name].parent)]
     environment.install(*links, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")
     assert environment.installed() & ours == {"jackfield", *its}

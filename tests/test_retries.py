@@ -8,7 +8,7 @@ import pytest
 
 from jackfield.config import DEFAULT_RETRIES, GenerateConfig
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import default_host
+from jackfield.plugins import ComponentSpec, default_host
 
 
 def configurations() -> dict[str, type]:
@@ -16,7 +16,7 @@ def configurations() -> dict[str, type]:
     host = default_host()
     found = {}
     for row in host.catalog.rows:
-        target = host.spec_of(row, KINDS[row.kind].spec_class).config if row.kind in KINDS else None
+        target = host.spec_of(row, ComponentSpec).config if row.kind in KINDS else None
         if target:
             module, _, name = target.partition(":")
             config = getattr(import_module(module), name)

@@ -156,7 +156,7 @@ def test_a_function_runs_only_after_the_user_has_agreed(project: Path, capsys: p
     assert of_python("ours:ends").passed
     assert not of_python("ours:ends", "No").passed
     assert (project / "was-run").exists()
-    assert not [name for name in sys.modules if "ours" in name and "jackfield" not in name]
+    assert not [name for name in sys.modules if name.rpartition(".")[2] == "ours"]
 
 
 def test_a_function_that_cannot_be_used_is_an_error_that_says_why(

@@ -259,19 +259,19 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
     installer: str, make_place: Callable[..., Any], wheelhouse: Any
 ) -> None:
     wheelhouse.add("acme", offers=["tool.search"])
-    wheelhouse.add("user", offers=["tool.use"], requires=["acme"])
+    wheelhouse.add("consumer", offers=["tool.use"], requires=["acme"])
     place = make_place("here", installer=installer)
-    said = place.done("install", "--any", *place.offline, "user")
-    assert said.splitlines()[-2:] == ["tool.search  (acme 1.0)", "tool.use  (user 1.0)"]
+    said = place.done("install", "--any", *place.offline, "consumer")
+    assert said.splitlines()[-2:] == ["tool.search  (acme 1.0)", "tool.use  (consumer 1.0)"]
     ran = place.run("uninstall", "search")
     assert ran.returncode == 0, ran.stderr
-    assert "user requires acme, which will be missing" in ran.stderr
+    assert "consumer requires acme, which will be missing" in ran.stderr
     assert place.metadata("acme") is None
-    broken = place.metadata("user")
+    broken = place.metadata("consumer")
     (broken / "entry_points.txt").write_bytes(b"[jackfield.v1]\n\xff\n")
-    ran = place.run("uninstall", "user")
+    ran = place.run("uninstall", "consumer")
     if installer == "uv":
-        assert (ran.returncode, place.metadata("user")) == (0, None)
+        assert (ran.returncode, place.metadata("consumer")) == (0, None)
     else:  # pip cannot read it either
         assert ran.returncode == 1
         assert f"which may be the reason; use uv instead of pip, or remove it by hand: {broken}" in ran.stderr

@@ -50,6 +50,7 @@ def test_a_recorded_run_is_listed_shown_replayed_forked_and_deleted(jackfield: R
     assert (run["state"], run["title"], run["is_held"]) == ("finished", "What is a tide?", False)
     run_id = run["run_id"]
     _, shown, _ = jackfield("runs", "show", run_id[:8])
+    assert jackfield("runs", "show", "last")[1] == shown
     assert [line.split()[:2] for line in shown.splitlines()[-3:]] == [
         ["1", "RunStarted"], ["2", "TurnFinished"], ["3", "RunFinished"],
     ]  # fmt: skip

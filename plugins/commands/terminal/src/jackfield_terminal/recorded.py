@@ -54,7 +54,7 @@ def runs_parser() -> Parser:
     fork = _command(commands, "fork", "make a run that goes another way after a step; resume it", _fork)
     fork.add_argument("--at", type=int, metavar="STEP", help="the last step that is taken over, as show counts them")
     delete = _command(commands, "delete", "forget runs", _delete, of_one=False)
-    delete.add_argument("runs", nargs="+", metavar="RUN", help="their ids, or the beginnings of them")
+    delete.add_argument("runs", nargs="+", metavar="RUN", help="their ids, the beginnings of them, or last")
     return parser
 
 
@@ -68,7 +68,7 @@ def _command(
 ) -> Parser:
     parser = commands.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
     if of_one:
-        parser.add_argument("run", metavar="RUN", help="its id, or the beginning of it")
+        parser.add_argument("run", metavar="RUN", help="its id, the beginning of it, or last")
     parser.add_argument("--store", default=STORE, metavar="NAME", help=f"the store ({STORE})")
     parser.set_defaults(act=act)
     return parser
@@ -163,13 +163,13 @@ def _delete(options: argparse.Namespace, _bare: TextIO) -> int:
 
 
 def run_id_of(store: Store, given: str) -> str:
-    """The id of the one run that begins like this.
+    """The id of the one run that begins like this, or of the `last` one.
 
     Raises:
         RunNotFoundError: There is none, or several.
     """
     ids = [run.run_id for run in sync.run(store.runs(limit=_MOST))]
-    found = [run_id for run_id in ids if run_id.startswith(given)]
+    found = ids[:1] if given == "last" else [run_id for run_id in ids if run_id.startswith(given)]
     if given in found:
         return given
     if len(found) != 1:

@@ -27,9 +27,6 @@ class ImageSearchConfig(ServiceConfig):
 
     provider: ProviderName = Field(default="serpapi", description="The service: serpapi or serper")
     max_results: int = Field(default=5, ge=1, le=20, description="The most pages in a result")
-    max_retries: int = Field(
-        default=3, ge=0, le=100, description="How often a failed request is repeated, if that can help"
-    )
     fetch_cfg: Mapping[str, Any] = Field(
         default_factory=dict,
         description="How images that were found are fetched; the settings of jackfield-fetch",

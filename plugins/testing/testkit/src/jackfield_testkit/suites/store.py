@@ -34,7 +34,6 @@ class StoreSuite(Suite):
     ```python
     class TestAcme(StoreSuite):
         component = "jackfield-acme/acme"
-        config = {"path": "runs.db"}
     ```
 
     Each test runs in a folder of its own. A store whose records outlast the test is given another place for each by

@@ -13,6 +13,7 @@ from jackfield.plugins import (
     ProcessorSpec,
     SandboxSpec,
     SearcherSpec,
+    StoreSpec,
     TokenizerSpec,
     ToolsetSpec,
     ToolSpec,
@@ -95,3 +96,8 @@ def tools() -> list[ToolSpec]:
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
     return [ToolsetSpec(name="clocks", target="jackfield_zoo.toolsets:Honest")]
+
+
+@hook.stores
+def stores() -> list[StoreSpec]:
+    return [StoreSpec(name="acme", target="jackfield_zoo.stores:Honest")]
