@@ -501,3 +501,37 @@ def test_a_fault_of_an_agent_inside_is_named(entry: dict[str, Any], said: str) -
         create_agent({"function_list": [entry]}, llm=ScriptedModel([]))
     with pytest.raises(ConfigError, match="history of a hand-off"):
         create_agent({"handoffs": [{"name": "x", "description": "X", "history": "some"}]}, llm=ScriptedModel([]))
+
+
+# --- what an agent above forbids ---
+
+
+@tool(effects=frozenset({"network"}))
+def look_outside() -> str:
+    """Look outside."""
+    return pytest.fail("it was called")
+
+
+@pytest.mark.parametrize("way", ["tool", "handoff", "tool of a tool"])
+def test_what_an_agent_forbids_no_agent_does_for_it(way: str) -> None:
+    below = FnCallAgent(
+        [look_outside], ScriptedModel([calls(("look_outside", {}))]), name="scout", description="Looks outside."
+    )
+    if way == "tool of a tool":
+        below = FnCallAgent(
+            [below.as_tool()],
+            ScriptedModel([calls(("scout", {"request": "look"}))]),
+            name="chief",
+            description="Leads.",
+        )
+    wanted = (f"transfer_to_{below.name}", {}) if way == "handoff" else (below.name, {"request": "look"})
+    model = ScriptedModel([calls(wanted), answer("Then not.")])
+    named = {"handoffs": [below]} if way == "handoff" else {"function_list": [below.as_tool()]}
+    result = FnCallAgent(llm=model, name="boss", forbid=["network"], **named).ask("Look outside.")
+    assert result.text == "Then not."
+    refused = result.messages[1].get_text_content()
+    assert "'network', which is forbidden here" in refused
+    assert (
+        FnCallAgent(llm=ScriptedModel([answer("Yes.")]), name="boss", forbid=["files"], **named).ask("Hi").text
+        == "Yes."
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from jackfield.agents._run import RunAbove, RunningAgent
@@ -12,7 +12,7 @@ from jackfield.messages import USER, Message, Messages
 from jackfield.results import ResultFold, RunResult
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._rules import Approve
+from jackfield.tools._rules import EFFECTS, Approve
 from jackfield.tools._schema import check_tool_name
 
 _PARAMETERS: Mapping[str, object] = {
@@ -72,6 +72,15 @@ def _approve(above: RunAbove) -> Approve | None:
     return own or (_approve(run.above) if run.above else None)
 
 
+def effects_of(agent: RunningAgent) -> frozenset[str]:
+    """What an agent may do besides answering: the effects of its tools; all, if its tools follow from the run."""
+    if getattr(agent, "toolsets", ()):
+        return frozenset(EFFECTS)
+    tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
+    members: Sequence[RunningAgent] = getattr(agent, "agents", ())
+    return frozenset().union(*(tool.safety().effects for tool in tools.values()), *map(effects_of, members))
+
+
 class AgentTool(BaseTool):
     """An agent as a tool; see `Agent.as_tool`."""
 
@@ -89,6 +98,7 @@ class AgentTool(BaseTool):
         check_tool_name(self.name)
         self.description = description or agent.description
         self.timeout_s = timeout_s
+        self.effects = effects_of(agent)
         self.agent = agent
         super().__init__()
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jackfield.agents._below import effects_of
 from jackfield.agents._decide import open_calls
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import HANDED_TO, Event, Handoff, Run, RunAbove, RunningAgent, RunView
@@ -58,6 +59,7 @@ class _TransferTool(BaseTool):
     def __init__(self, handoff: Handoff) -> None:
         self._handoff = handoff
         self.name = handoff.tool_name
+        self.effects = effects_of(handoff.agent)
         self.description = {
             "en": f"Hands the conversation over to {handoff.agent.name}. {handoff.agent.description}",
             "zh": f"把对话交给 {handoff.agent.name}。{handoff.agent.description}",
