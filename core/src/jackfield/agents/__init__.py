@@ -1,5 +1,10 @@
 """Agents: a model, tools and a way to use them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jackfield._lazy import fetching
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._below import AgentTool, run_below
@@ -8,11 +13,13 @@ from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._handoffs import run_as
 from jackfield.agents._limits import Spent
-from jackfield.agents._record import events_of, fork, replay
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
+
+if TYPE_CHECKING:
+    from jackfield.agents._record import events_of, fork, replay
 
 __all__ = [
     "Agent",
@@ -41,3 +48,6 @@ __all__ = [
     "text_of",
     "with_calls_closed",
 ]
+
+# Most runs are not recorded.
+__getattr__, _ = fetching(__name__, dict.fromkeys(("events_of", "fork", "replay"), "agents._record"))

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
-from jackfield import sync
+from jackfield import runs, sync
 from jackfield.agents import _asking as asking
 from jackfield.agents import _compat as compat
 from jackfield.agents._asking import RunOptions
@@ -16,7 +16,6 @@ from jackfield.agents._below import AgentTool
 from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
 from jackfield.agents._output import Wanted, ending_in
-from jackfield.agents._record import Hide, Recording
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -37,7 +36,6 @@ from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output
 from jackfield.runs._observers import Observer, load_observers
-from jackfield.runs._records import Store, load_store
 from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
@@ -49,6 +47,10 @@ from jackfield.tools._toolbox import Toolbox, add_tool
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
+
+if TYPE_CHECKING:
+    from jackfield.agents._record import Recording
+    from jackfield.runs._records import Store
 
 LEFT_TEXT = "the run was abandoned before it ended"
 
@@ -147,7 +149,7 @@ class Agent:
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
-            self.store = None if store is None else load_store(store, self.host)
+            self.store = None if store is None else runs.load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
             for entry in checked_list(function_list or (), "function_list", "tools"):
@@ -401,6 +403,8 @@ class Agent:
         Raises:
             ConfigError: They are not.
         """
+        from jackfield.agents._record import Hide, Recording
+
         label = self.name or type(self).__name__
         if self.store is None:
             raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
