@@ -152,20 +152,22 @@ class Agent:
             self.store = None if store is None else runs.load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
-            for entry in checked_list(function_list or (), "function_list", "tools"):
-                self._init_tool(entry)
             self.handoffs = checked_handoffs(handoffs, self)
-            if self.handoffs and not self.hands_off:
-                raise ConfigError(f"{type(self).__name__} hands no conversation over: leave handoffs out")
-            for transfer in transfer_tools(self.handoffs):
-                self._init_tool(transfer)
-            if self.toolsets and type(self)._run is not Agent._run:
-                raise ConfigError(
-                    f"{type(self).__name__} writes `_run`, which cannot use tools that are made for each run, as those "
-                    f"of {self.toolsets[0].name!r} are"
-                )
+            for entry in [*checked_list(function_list or (), "function_list", "tools"), *transfer_tools(self.handoffs)]:
+                self._init_tool(entry)
+            self._check_kind()
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
+
+    def _check_kind(self) -> None:
+        """Refuse what its kind cannot do."""
+        if self.handoffs and not self.hands_off:
+            raise ConfigError(f"{type(self).__name__} hands no conversation over: leave handoffs out")
+        if self.toolsets and type(self)._run is not Agent._run:
+            raise ConfigError(
+                f"{type(self).__name__} writes `_run`, which cannot use tools that are made for each run, as those "
+                f"of {self.toolsets[0].name!r} are"
+            )
 
     # --- what a kind of agent writes ---
 
