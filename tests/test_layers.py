@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import importlib.metadata
 import json
 import re
@@ -128,6 +129,21 @@ def test_a_distribution_imports_only_what_it_declares_hidden_imports_included(
     assert undeclared == []
 
 
+def test_no_module_needs_one_that_needs_it_hidden_imports_included(distribution: Any) -> None:
+    names = {
+        path: ".".join(path.relative_to(distribution.source.parent).with_suffix("").parts)
+        for path in distribution.source.rglob("*.py")
+    }
+    modules = {name.removesuffix(".__init__"): path for path, name in names.items()}
+    needs = {
+        name: {found for wanted, _ in imports_of(path) if (found := owning(wanted, modules)) and found != name}
+        for name, path in modules.items()
+    }
+    with_a_package = {name: {one for one in wanted if not name.startswith(f"{one}.")} for name, wanted in needs.items()}
+    sorter = graphlib.TopologicalSorter(with_a_package)
+    sorter.prepare()  # raises CycleError, which names the modules
+
+
 def test_the_core_declares_no_vendor_sdk_and_no_http_client(distributions: list[Any]) -> None:
     core = {requirement_name(text) for text in distributions[0].metadata["project"]["dependencies"]}
     assert core <= {
@@ -172,8 +188,13 @@ def beside_a_script(path: Path) -> set[str]:
     return {neighbour.stem for neighbour in path.parent.glob("*.py")} if is_script else set()
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def imports_of(path: Path) -> list[tuple[str, int]]:
     """Every module (and every name taken from one) that a file imports anywhere, with its line."""
+    return list(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
@@ -183,6 +204,11 @@ def imports_of(path: Path) -> Iterator[tuple[str, int]]:
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield first.value, node.lineno
+
+
+def owning(name: str, modules: Mapping[str, Path]) -> str | None:
+    """The module that an imported name is, or is of."""
+    return next((one for one in (name, name.rpartition(".")[0]) if one in modules), None)
 
 
 def _is_import_call(function: ast.expr) -> bool:

@@ -20,7 +20,8 @@ from jackfield_testkit.embeddings import texts_in
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
 from jackfield_vector_search import graph
-from jackfield_vector_search.index import Index, Matrix
+from jackfield_vector_search.graph import Matrix
+from jackfield_vector_search.index import Index
 from jackfield_vector_search.searcher import VectorSearcher
 
 ROWS = st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), max_size=20)

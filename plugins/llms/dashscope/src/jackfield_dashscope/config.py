@@ -64,6 +64,26 @@ class DashScopeConfig(Place, LLMConfig):
         return self.base_http_api_url or super().server_url
 
 
+class DashScopeImagesConfig(Place, LLMConfig):
+    """Where the model is, and what its images are like. All other parameters go into `extra_body`."""
+
+    endpoint: Literal["text2image", "multimodal"] | None = Field(
+        default=None, description="text2image: a task; multimodal: one request; unset: decided by the model"
+    )
+    size: str | None = Field(default=None, description="Width and height, such as 1024*1024; unset: the server decides")
+    negative_prompt: str | None = Field(default=None, description="What the images must not show")
+    count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
+    poll_interval: float = Field(
+        default=1.0, gt=0, description="Seconds until a task is asked about first; then twice as many, at most 8"
+    )
+    task_timeout: float = Field(default=300.0, gt=0, description="Seconds that a task may take")
+
+    @property
+    def server_url(self) -> str | None:
+        """The address of the server, if it is configured."""
+        return self.base_http_api_url or super().server_url
+
+
 class ServiceConfig(Place):
     """Settings that the embedder and the searcher share: which model, where, and how to ask it."""
 

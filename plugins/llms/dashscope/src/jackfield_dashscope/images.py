@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
-
-from pydantic import Field
 
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError, ModelTimeoutError
@@ -20,7 +18,7 @@ from jackfield.request import ChatRequest
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.prompts import image_prompt
 from jackfield_dashscope.answer import usage_of
-from jackfield_dashscope.config import Place
+from jackfield_dashscope.config import DashScopeImagesConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
 from jackfield_dashscope.server import DashScopeServer, find_server, native_url
 from jackfield_http import Access, Failures, Opened, Post, Wire, json_bytes
@@ -34,26 +32,6 @@ _AT_ONCE = ("wan2.6-t2i", "wan2.6-image")
 _DONE, _GOING_ON = "SUCCEEDED", ("PENDING", "RUNNING")
 _LONGEST_PAUSE_S = 8.0
 _DEFAULT_TIMEOUT_S = 120.0
-
-
-class DashScopeImagesConfig(Place, LLMConfig):
-    """Where the model is, and what its images are like. All other parameters go into `extra_body`."""
-
-    endpoint: Literal["text2image", "multimodal"] | None = Field(
-        default=None, description="text2image: a task; multimodal: one request; unset: decided by the model"
-    )
-    size: str | None = Field(default=None, description="Width and height, such as 1024*1024; unset: the server decides")
-    negative_prompt: str | None = Field(default=None, description="What the images must not show")
-    count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
-    poll_interval: float = Field(
-        default=1.0, gt=0, description="Seconds until a task is asked about first; then twice as many, at most 8"
-    )
-    task_timeout: float = Field(default=300.0, gt=0, description="Seconds that a task may take")
-
-    @property
-    def server_url(self) -> str | None:
-        """The address of the server, if it is configured."""
-        return self.base_http_api_url or super().server_url
 
 
 @dataclass(frozen=True, slots=True)

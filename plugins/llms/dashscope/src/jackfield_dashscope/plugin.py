@@ -45,7 +45,7 @@ def llms() -> list[LLMSpec]:
         LLMSpec(
             name="dashscope_images",
             target="jackfield_dashscope.images:DashScopeImages",
-            config="jackfield_dashscope.images:DashScopeImagesConfig",
+            config="jackfield_dashscope.config:DashScopeImagesConfig",
             summary="Images from DashScope's models (Wan, Qwen-Image)",
             secrets=("DASHSCOPE_API_KEY",),
             effects=frozenset({"network"}),

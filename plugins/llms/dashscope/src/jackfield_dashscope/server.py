@@ -13,24 +13,21 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from jackfield.errors import ConfigError
 from jackfield.settings import Settings
 from jackfield_backend.keys import FoundKey, KeyRule, find_key
-from jackfield_dashscope.config import DashScopeConfig, Endpoint, ServiceConfig
+from jackfield_dashscope.config import DashScopeConfig, DashScopeImagesConfig, Endpoint, ServiceConfig
 from jackfield_http import Server, checked_url, given_url
 from jackfield_http.addresses import is_plain
-
-if TYPE_CHECKING:  # it asks for the server
-    from jackfield_dashscope.images import DashScopeImagesConfig
 
 KEY_VARIABLE = "DASHSCOPE_API_KEY"
 URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK's own are the SDK's business
 HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com")
 KEY_RULE = KeyRule(KEY_VARIABLE, (*HOSTS, ".dashscope.aliyuncs.com", ".maas.aliyuncs.com"), URL_VARIABLE)
 
-Settled: TypeAlias = "DashScopeConfig | ServiceConfig | DashScopeImagesConfig"
+Settled: TypeAlias = DashScopeConfig | ServiceConfig | DashScopeImagesConfig
 
 _SHARED_GATEWAY = f"https://{HOSTS[0]}/api/v1"
 _PATHS: Mapping[Endpoint, str] = {

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from jackfield_vector_search.index import Matrix
-
+Matrix = npt.NDArray[np.float32]
 NEIGHBOURS = 16
 _LOOKED_AT = 128  # while a vector is added, and at least for each query
 _THREADS = 0  # all cores

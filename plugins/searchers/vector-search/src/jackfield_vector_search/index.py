@@ -9,15 +9,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from jackfield_vector_search.graph import Graph
-
-Matrix = npt.NDArray[np.float32]
+from jackfield_vector_search.graph import Graph, Matrix
 
 # Vectors have 32 bits, and the last of them depend on the order in which products are summed.
 _DIGITS = 6
 _CANDIDATES = 4  # for each hit: the graph's numbers have 16 bits, and it misses some
-
-
 _HEADER = np.dtype([("magic", "S24"), ("rows", "<i8"), ("columns", "<i8"), ("graph", "<i8"), ("rest", "V16")])
 _MAGIC = b"jackfield-vectors 1"
 

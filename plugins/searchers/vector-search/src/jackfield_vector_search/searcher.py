@@ -23,7 +23,8 @@ from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
 
 if TYPE_CHECKING:  # they load numpy, which the first search does
-    from jackfield_vector_search.index import Index, Matrix
+    from jackfield_vector_search.graph import Matrix
+    from jackfield_vector_search.index import Index
     from jackfield_vector_search.store import VectorStore
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ import numpy as np
 
 from jackfield.errors import ConfigError
 from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
-from jackfield_vector_search.index import Matrix
+from jackfield_vector_search.graph import Matrix
 
 T = TypeVar("T")
 
