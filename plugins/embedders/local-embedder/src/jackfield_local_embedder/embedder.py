@@ -14,6 +14,7 @@ from jackfield.errors import JackfieldError, ModelResponseError, ModelServiceErr
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_backend.batches import check_texts
 from jackfield_backend.refusals import shown
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 
@@ -82,7 +83,7 @@ class TransformersEmbedder(Embedder):
             ValueError: A text is empty, or `texts` is a single text.
             ModelServiceError: The model cannot be loaded, or failed.
         """
-        _check(texts)
+        check_texts(texts)
         if not texts:
             return Embedded(())
         from jackfield_local_embedder.model import batches_by_length
@@ -140,14 +141,6 @@ def _prefix(config: TransformersEmbedderConfig, model: SentenceModel, purpose: P
             return model.recipe.query_prompt if config.query_prefix is None else config.query_prefix
         case _:
             return model.recipe.document_prompt if config.document_prefix is None else config.document_prefix
-
-
-def _check(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise ValueError("texts is one text: put it into a list")
-    empty = next((index for index, text in enumerate(texts) if not text), None)
-    if empty is not None:
-        raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
 
 
 @contextmanager

@@ -41,7 +41,7 @@ async def embed_in_batches(
         ValueError: A text is empty, or `texts` is a single text.
         ModelResponseError: The vectors differ in length, or have another length than `dimension`.
     """
-    _check_texts(texts)
+    check_texts(texts)
     starts = iter(range(0, len(texts), size))
     parts: dict[int, Embedded] = {}
     free = asyncio.Semaphore(concurrency)
@@ -69,7 +69,12 @@ async def embed_in_batches(
     return Embedded(vectors, sum((part.usage for part in parts.values()), Usage()))
 
 
-def _check_texts(texts: Sequence[str]) -> None:
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse what no embedder takes.
+
+    Raises:
+        ValueError: A text is empty, or `texts` is a single text.
+    """
     if isinstance(texts, str):
         raise ValueError("texts is one text: put it into a list")
     empty = next((index for index, text in enumerate(texts) if not text), None)

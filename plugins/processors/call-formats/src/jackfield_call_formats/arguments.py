@@ -10,6 +10,7 @@ from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import FunctionCall
 
 JSON = json.JSONDecoder(strict=False)  # models write raw newlines into strings
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FENCE = re.compile(r"(`{3,})[^`\n]*\n(?:.*?\n)??[ \t]{0,3}\1`*", re.DOTALL)
 
 
@@ -21,15 +22,7 @@ def as_text(arguments: object) -> str:
         return arguments
     text = dumps(arguments)
     # A lone surrogate can be written in JSON, but cannot be sent as UTF-8.
-    return text if _is_utf8(text) else json.dumps(arguments)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return json.dumps(arguments) if _SURROGATE.search(text) else text
 
 
 def object_of(call: FunctionCall) -> dict[str, object] | None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import logging
 import pickle
 import socket
@@ -41,6 +40,7 @@ from jackfield_testkit.suites.embedder_local import (
     vectors_of,
     within,
 )
+from jackfield_testkit.suites.llm_asking import connections_to
 
 API_KEY = "sk-test-SECRET"
 MODEL = "test-embeddings"
@@ -147,9 +147,9 @@ class EmbedderSuite(LocalEmbedderSuite):
     def test_it_connects_at_the_first_call_and_not_before(self, server: FakeOpenAI, embedder: Embedder) -> None:
         assert repr(embedder)
         assert embedder.space
-        assert _connections_to(server) == 0
+        assert connections_to(server) == 0
         asked(embedder, TEXTS)
-        assert _connections_to(server) > 1  # the first is the one that asked
+        assert connections_to(server) > 1  # the first is the one that asked
 
     def test_the_vectors_are_those_of_the_server(self, server: FakeOpenAI, embedder: Embedder) -> None:
         vectors = vectors_of(embedder, TEXTS)
@@ -387,13 +387,3 @@ def _failure(embedder: Embedder, texts: Sequence[str] = TEXTS, **options: Any) -
     with pytest.raises(ModelServiceError) as caught:
         asked(embedder, texts, **options)
     return caught.value
-
-
-def _connections_to(server: FakeOpenAI) -> int:
-    """How many connections were opened, those included that the server has not looked at yet."""
-    own = http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
-    # Connections are taken in the order in which they come, so what came before this one is counted.
-    own.request("GET", "/v1/models")
-    own.getresponse().read()
-    own.close()
-    return server.connections - 1
