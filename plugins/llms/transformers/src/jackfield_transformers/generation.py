@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import ModelRequestError
 from jackfield_transformers.errors import BACKEND
 from jackfield_transformers.loading import LoadedModel
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor, device
+    from transformers import GenerationConfig
 
 TEMPLATE_OPTIONS = ("chat_template_kwargs", "enable_thinking")  # in `extra_body`, and meant for the template
 
@@ -47,7 +51,7 @@ Listener = Callable[[Sequence[int]], bool]
 
 def generate(
     loaded: LoadedModel,
-    prompt: Mapping[str, Any],
+    prompt: Mapping[str, Tensor],
     config: GenerateConfig,
     *,
     max_new_tokens: int,
@@ -73,7 +77,7 @@ def generate(
     )
 
 
-def _options(own: Any, config: GenerateConfig) -> Any:
+def _options(own: GenerationConfig, config: GenerateConfig) -> GenerationConfig:
     """The model's options with those of this call over them."""
     options = copy.deepcopy(own)
     extra = {key: value for key, value in config.extra_body.items() if key not in TEMPLATE_OPTIONS}
@@ -95,13 +99,13 @@ def _options(own: Any, config: GenerateConfig) -> Any:
     return options
 
 
-def _plain(options: Any, loaded: LoadedModel, max_new_tokens: int) -> Any:
+def _plain(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
     """The same options, but that `generate` takes the likeliest token: chance is the last of our processors."""
     plain = copy.deepcopy(options)
     ends = sorted(loaded.end_tokens)
     padding = loaded.tokenizer.pad_token_id
-    plain.update(
-        **_NO_CHANCE,
+    vars(plain).update(
+        _NO_CHANCE,
         min_p=None,
         do_sample=False,
         num_beams=1,
@@ -123,7 +127,7 @@ class _Listening:
         self._listener = listener
         self._heard = prompt_length
 
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG002 - the signature is transformers'
+    def __call__(self, input_ids: Tensor, scores: Tensor, **_: object) -> Tensor:  # noqa: ARG002 - the signature is transformers'
         import torch
 
         new = input_ids[0, self._heard :].tolist()
@@ -134,13 +138,13 @@ class _Listening:
 # --- what chooses a token ---------------------------------------------------------------------------------------------
 
 
-def _sampling(options: Any, config: GenerateConfig, device: Any) -> list[Any]:
+def _sampling(options: GenerationConfig, config: GenerateConfig, device: device) -> list[object]:
     if not options.do_sample:
         return []
     import torch
     from transformers.generation import logits_process as warpers
 
-    wanted: list[tuple[float | None, float, Callable[[Any], Any]]] = [
+    wanted: list[tuple[float | None, float, Callable[..., object]]] = [
         # An option, the value that switches it off, and what it does; in the order of `generate`.
         (options.temperature, 1.0, warpers.TemperatureLogitsWarper),
         (options.top_k, 0, warpers.TopKLogitsWarper),
@@ -160,17 +164,17 @@ def _sampling(options: Any, config: GenerateConfig, device: Any) -> list[Any]:
 class _Chance:
     """Draws a token by the scores, and leaves no other to be chosen."""
 
-    def __init__(self, generator: Any) -> None:
+    def __init__(self, generator: Generator) -> None:
         self._generator = generator
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 - the signature is transformers'
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - the signature is transformers'
         import torch
 
         drawn = torch.multinomial(torch.softmax(scores, dim=-1), 1, generator=self._generator)
         return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
 
 
-def _penalties(config: GenerateConfig, prompt_length: int) -> list[Any]:
+def _penalties(config: GenerateConfig, prompt_length: int) -> list[object]:
     presence, frequency = config.presence_penalty or 0.0, config.frequency_penalty or 0.0
     return [_Penalties(presence, frequency, prompt_length)] if presence or frequency else []
 
@@ -183,7 +187,7 @@ class _Penalties:
         self._frequency = frequency
         self._prompt_length = prompt_length
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         import torch
 
         said = input_ids[:, self._prompt_length :]

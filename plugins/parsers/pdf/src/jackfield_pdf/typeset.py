@@ -9,10 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jackfield_pdf.grids import Grid, Rule, grids_of
 from jackfield_pdf.rules import straight_lines
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage, PdfTextPage
 
 HYPHEN = "\ufffe"
 """What PDFium writes for a hyphen at the end of a line; it joins that line with the next."""
@@ -78,7 +81,7 @@ class _Measured:
     turn: int = 0
 
 
-def lines_of(page: Any, text_page: Any) -> list[Line]:
+def lines_of(page: PdfPage, text_page: PdfTextPage) -> list[Line]:
     """The lines of a page, in the file's order; the lines of a ruled table are one."""
     measured = _upright([_measured(text_page, text, places) for text, places in _texts(text_page)])
     # Whatever stands below each other only, is no table: on most pages no drawing is looked at.
@@ -91,7 +94,7 @@ def lines_of(page: Any, text_page: Any) -> list[Line]:
 # --- text and places ---
 
 
-def _texts(text_page: Any) -> Iterator[tuple[str, Sequence[int]]]:
+def _texts(text_page: PdfTextPage) -> Iterator[tuple[str, Sequence[int]]]:
     """The lines with the places of their characters, which are () where they cannot be known."""
     raw = text_page.get_text_range()
     text = _CONTROL.sub(" ", raw)
@@ -103,7 +106,7 @@ def _texts(text_page: Any) -> Iterator[tuple[str, Sequence[int]]]:
         start += len(line) + 2
 
 
-def _places(text_page: Any, text: str) -> Sequence[int]:
+def _places(text_page: PdfTextPage, text: str) -> Sequence[int]:
     """Where each character of the text is among those that PDFium counts."""
     import pypdfium2.raw as pdfium
 
@@ -119,7 +122,7 @@ def _places(text_page: Any, text: str) -> Sequence[int]:
     return [shown[place] for place in places] if unit == len(shown) else ()
 
 
-def _measured(text_page: Any, text: str, places: Sequence[int]) -> _Measured:
+def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Measured:
     import pypdfium2.raw as pdfium
 
     if not places:
@@ -148,7 +151,7 @@ def _middle(text: str) -> int:
     return found.start() if found else start
 
 
-def _base(text_page: Any, index: int, turn: int) -> float:
+def _base(text_page: PdfTextPage, index: int, turn: int) -> float:
     """The height of the line that a character stands on; its box begins lower, if it has a part below that line."""
     import pypdfium2.raw as pdfium
 
@@ -157,7 +160,7 @@ def _base(text_page: Any, index: int, turn: int) -> float:
     return _turned((x.value, x.value, y.value, y.value), turn)[2]
 
 
-def _size(text_page: Any, index: int) -> tuple[float, int]:
+def _size(text_page: PdfTextPage, index: int) -> tuple[float, int]:
     """The size of the type as it is seen, as some writers set everything at size 1 and scale it; and its turn."""
     import pypdfium2.raw as pdfium
 
@@ -187,7 +190,7 @@ def _turned(box: _Box, turn: int) -> _Box:
     return left, right, foot, top
 
 
-def _line(text_page: Any, line: _Measured) -> Line:
+def _line(text_page: PdfTextPage, line: _Measured) -> Line:
     if not line.boxes:
         return Line(line.text)
     is_bold, is_mono = _style(text_page, line)
@@ -205,7 +208,7 @@ def _line(text_page: Any, line: _Measured) -> Line:
     )
 
 
-def _style(text_page: Any, line: _Measured) -> tuple[bool, bool]:
+def _style(text_page: PdfTextPage, line: _Measured) -> tuple[bool, bool]:
     """Whether a line is bold, and of one width, by the names of its fonts: what else files say of them is made up."""
     if len(line.text) > _MOST_NAMED:
         return False, False
@@ -217,7 +220,7 @@ def _style(text_page: Any, line: _Measured) -> tuple[bool, bool]:
     return is_bold and all(map(_BOLD.search, others)), is_mono and all(map(_MONO.search, others))
 
 
-def _font(text_page: Any, index: int) -> bytes:
+def _font(text_page: PdfTextPage, index: int) -> bytes:
     import pypdfium2.raw as pdfium
 
     name = ctypes.create_string_buffer(64)
@@ -238,7 +241,7 @@ def _is_wide(before: _Box, after: _Box, size: float) -> bool:
     return after[0] - before[1] > _TABLE_GAP * size
 
 
-def _parts(text_page: Any, line: _Measured) -> Iterator[Part]:
+def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
     """What stands between the wide gaps of a line."""
     start = 0
     words = [(found.start(), found.end()) for found in re.finditer(r"\S+", line.text)]
@@ -251,7 +254,7 @@ def _parts(text_page: Any, line: _Measured) -> Iterator[Part]:
             start = place
 
 
-def _char_box(text_page: Any, line: _Measured, place: int) -> _Box:
+def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
     import pypdfium2.raw as pdfium
 
     left, right, foot, top = (ctypes.c_double() for _ in range(4))
@@ -267,7 +270,7 @@ def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
     return any(beside) or any(gaps)
 
 
-def _grids(page: Any, turn: int) -> list[Grid]:
+def _grids(page: PdfPage, turn: int) -> list[Grid]:
     """The ruled tables of a page, the smallest first: one may stand in a cell of another."""
     across, down = [], []
     for (x, y), (other_x, other_y) in straight_lines(page):
@@ -292,7 +295,7 @@ class _Piece:
     end: int
 
 
-def _with_tables(text_page: Any, lines: Sequence[_Measured], grids: Sequence[Grid]) -> list[Line]:
+def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]) -> list[Line]:
     pieces = [list(_pieces(text_page, line, grids)) for line in lines]
     tables = _tables(grids, chain.from_iterable(pieces))
     written: set[int] = set()
@@ -320,7 +323,7 @@ def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> list[Line | None
     return [_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
 
 
-def _pieces(text_page: Any, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
+def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
     """The parts of a line, by the cells that they stand in; the white space between two is left out."""
     whole = _Piece(line.text, None, 0, 0, len(line.text))
     if not any(grid.meets(*box) for grid in grids for box in line.boxes):
@@ -371,7 +374,7 @@ def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
     )
 
 
-def _beside(text_page: Any, line: _Measured, piece: _Piece) -> Line:
+def _beside(text_page: PdfTextPage, line: _Measured, piece: _Piece) -> Line:
     """A part of a line that stands outside the tables it touches."""
     left = _char_box(text_page, line, piece.first)[0]
     right = _char_box(text_page, line, piece.end - 1)[1]

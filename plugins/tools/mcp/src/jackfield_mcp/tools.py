@@ -16,6 +16,9 @@ from jackfield_mcp.listing import Definition, Listing
 from jackfield_mcp.servers import ServerConfig
 
 if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
+    from mcp_types import CallToolResult, GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceTemplate
+
     from jackfield_mcp.session import Opened, Session
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -34,12 +37,12 @@ _GET_PROMPT: Texts = {
     "en": "Get a prompt of the server by its name, with its arguments filled in.",
     "zh": "按名称获取服务器的提示词，并填入参数。",
 }
-_OF_RESOURCE: Mapping[str, Any] = {
+_OF_RESOURCE: Mapping[str, object] = {
     "type": "object",
     "properties": {"uri": {"type": "string", "description": "The URI of the resource, as list_resources gives it"}},
     "required": ["uri"],
 }
-_OF_PROMPT: Mapping[str, Any] = {
+_OF_PROMPT: Mapping[str, object] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "The name of the prompt, as list_prompts gives it"},
@@ -176,10 +179,12 @@ class MCPTool(_ServerTool):
             result = await self._sent(session, arguments, context, tool.digest())
         return of_call(result, self.source.name)
 
-    async def _sent(self, session: Session, arguments: dict[str, Any], context: ToolContext, accepted: str) -> Any:
+    async def _sent(
+        self, session: Session, arguments: dict[str, Any], context: ToolContext, accepted: str
+    ) -> CallToolResult:
         name = self.definition.name
 
-        async def work(one: Opened) -> Any:
+        async def work(one: Opened) -> CallToolResult:
             if name not in one.callable:
                 await self._check(session, one, accepted)
             return await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
@@ -204,7 +209,7 @@ class MCPTool(_ServerTool):
         one.callable.add(tool.name)
 
 
-def _reporting(context: ToolContext) -> Any:
+def _reporting(context: ToolContext) -> ProgressFnT:
     """What the server says about its progress, for people."""
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -245,7 +250,7 @@ class ReadResource(_ServerTool):
     async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_resource
 
-        async def work(one: Opened) -> Any:
+        async def work(one: Opened) -> ReadResourceResult:
             return await one.client.read_resource(arguments["uri"])
 
         limit = self.source.server.call_timeout_s
@@ -280,7 +285,7 @@ class GetPrompt(_ServerTool):
     async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_prompt
 
-        async def work(one: Opened) -> Any:
+        async def work(one: Opened) -> GetPromptResult:
             return await one.client.get_prompt(arguments["name"], arguments.get("arguments"))
 
         limit = self.source.server.call_timeout_s
@@ -289,12 +294,12 @@ class GetPrompt(_ServerTool):
         )
 
 
-def _line(uri: str, resource: Any) -> str:
+def _line(uri: str, resource: Resource | ResourceTemplate) -> str:
     kind = f" ({resource.mime_type})" if resource.mime_type else ""
     return f"{uri}: {resource.title or resource.name}{kind}"
 
 
-def _prompt_line(prompt: Any) -> str:
+def _prompt_line(prompt: Prompt) -> str:
     arguments = [f"{one.name}{'' if one.required else ' (optional)'}" for one in prompt.arguments or ()]
     told = f": {prompt.description}" if prompt.description else ""
     named = ", ".join(arguments)

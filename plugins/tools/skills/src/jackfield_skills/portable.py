@@ -47,7 +47,7 @@ def check_manifest(root: Path) -> str:
     return name
 
 
-def servers_of(root: Path, *, name: str, data: Path) -> dict[str, Any]:
+def servers_of(root: Path, *, name: str, data: Path) -> dict[str, object]:
     """The MCP servers of a folder, as other programs write them, with its placeholders replaced (9.2).
 
     A server whose entry does not fit is left out with a warning, as the specification says (7.2.2).
@@ -68,7 +68,7 @@ def servers_of(root: Path, *, name: str, data: Path) -> dict[str, Any]:
     if not fits:
         _log.warning("the MCP servers of %s are left out: %s is not of the version of %s", name, SERVERS, MANIFEST)
         return {}
-    found = {}
+    found: dict[str, object] = {}
     for server, entry in table["mcpServers"].items():
         try:
             found[server] = _server(entry, root.resolve(), data)
@@ -77,7 +77,7 @@ def servers_of(root: Path, *, name: str, data: Path) -> dict[str, Any]:
     return found
 
 
-def _server(entry: object, root: Path, data: Path) -> dict[str, Any]:
+def _server(entry: object, root: Path, data: Path) -> dict[str, object]:
     if not isinstance(entry, dict):
         raise ValueError("it must be an object")
     kind = entry.get("type")
@@ -88,13 +88,13 @@ def _server(entry: object, root: Path, data: Path) -> dict[str, Any]:
     raise ValueError(f"its type {kind!r:.40} is not stdio, streamable-http or sse")
 
 
-def _only(entry: dict[str, Any], known: set[str]) -> dict[str, Any]:
+def _only(entry: dict[str, object], known: set[str]) -> dict[str, object]:
     if unknown := sorted(set(entry) - known):
         raise ValueError(f"it has a field {unknown[0]!r}, which its type does not have")
     return entry
 
 
-def _of_stdio(entry: dict[str, Any], root: Path, data: Path) -> dict[str, Any]:
+def _of_stdio(entry: dict[str, object], root: Path, data: Path) -> dict[str, object]:
     places = {"PLUGIN_ROOT": str(root), "PLUGIN_DATA": str(data)}
     command = _text(entry.get("command"), "command")
     env = {key: _replaced(value, places) for key, value in _texts(entry.get("env", {}), "env").items()}
@@ -112,7 +112,7 @@ def _of_stdio(entry: dict[str, Any], root: Path, data: Path) -> dict[str, Any]:
     }
 
 
-def _of_http(entry: dict[str, Any]) -> dict[str, Any]:
+def _of_http(entry: dict[str, object]) -> dict[str, Any]:
     url = _text(entry.get("url"), "url")
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
@@ -169,7 +169,7 @@ def _texts(value: object, what: str) -> dict[str, str]:
     return value
 
 
-def _version(table: Mapping[str, Any], kind: str) -> str | None:
+def _version(table: Mapping[str, object], kind: str) -> str | None:
     found = _SCHEMA.fullmatch(str(table.get("$schema")))
     return found[1] if found and found[2] == kind else None
 
