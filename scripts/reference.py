@@ -40,6 +40,7 @@ SOURCES = {
     "jackfield_testkit": ROOT / "plugins/testing/testkit/src",
     "jackfield_backend": ROOT / "plugins/libraries/backend/src",
     "jackfield_documents": ROOT / "plugins/libraries/documents/src",
+    "jackfield_confine": ROOT / "plugins/libraries/confine/src",
     "jackfield_knowledge": ROOT / "plugins/libraries/knowledge/src",
     "jackfield_metering": ROOT / "plugins/libraries/metering/src",
 }
@@ -56,7 +57,8 @@ MODULES = (
     "jackfield.processors",
     "jackfield.tools",
     "jackfield.retrieval",
-    "jackfield.sandboxes",
+    "jackfield_confine.sandboxes",
+    "jackfield_confine.choosing",
     "jackfield.runs",
     "jackfield.messages",
     "jackfield.events",

@@ -502,7 +502,8 @@ print(model.requests[1].messages[-1].content)
 import asyncio, sys, tempfile
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
-from jackfield.sandboxes import Program, ProgramSandbox, choose_sandbox
+from jackfield_confine.choosing import choose_sandbox
+from jackfield_confine.sandboxes import Program, ProgramSandbox
 
 try:
     sandbox = choose_sandbox("auto", ProgramSandbox, host=default_host())
@@ -520,7 +521,7 @@ else:
     "jackfield-confine": Job(
         """
 import subprocess
-from jackfield.sandboxes import Limits
+from jackfield_confine.sandboxes import Limits
 from jackfield_confine.guarding import guarded
 command = guarded(["sh", "-c", "ulimit -f; exit 3"], limits=Limits(file_bytes=1 << 20))
 print(subprocess.run(command).returncode)
@@ -755,7 +756,8 @@ print(call_tool("search_files", {"query": "TWICE", "ignore_case": True}))
         """
 import asyncio
 from jackfield.plugins import default_host
-from jackfield.sandboxes import CodeSandbox, choose_sandbox
+from jackfield_confine.choosing import choose_sandbox
+from jackfield_confine.sandboxes import CodeSandbox
 sandbox = choose_sandbox("monty", CodeSandbox, host=default_host())
 print(asyncio.run(sandbox.run_code("sum(numbers)", values={"numbers": [20, 22]})).value)
 """,

@@ -37,6 +37,3 @@ TERMINAL = "jackfield-terminal"
 """The package whose commands, `TERMINAL_COMMANDS`, ask agents. Otherwise it is a plugin like any other."""
 
 TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}
-
-SANDBOX = "jackfield-bubblewrap"
-"""The package that errors suggest if no sandbox can be used."""

@@ -323,7 +323,7 @@ class EmbedderSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec(ComponentSpec):
-    """A sandbox: `jackfield.sandboxes.Sandbox`.
+    """A sandbox: `jackfield_confine.sandboxes.Sandbox`.
 
     Attributes:
         runs_programs: It is a `ProgramSandbox`.

@@ -207,7 +207,7 @@ def embedders() -> list[EmbedderSpec]:
     return []
 
 
-@provisional("jackfield.sandboxes:Sandbox", kind="sandbox")
+@provisional("jackfield_confine.sandboxes:Sandbox", kind="sandbox")
 def sandboxes() -> list[SandboxSpec]:
     """Offer sandboxes, in which code runs. Called when a tool's settings name one of them, or ask for the best one.
 

@@ -128,7 +128,7 @@ BASES = {
     "observer": "jackfield.runs._observers:Observer",
     "parser": "jackfield.retrieval:Parser",
     "processor": "jackfield.processors:Processor",
-    "sandbox": "jackfield.sandboxes:Sandbox",
+    "sandbox": "jackfield_confine.sandboxes:Sandbox",
     "searcher": "jackfield.retrieval:Searcher",
     "tool": "jackfield.tools:BaseTool",
     "toolset": "jackfield.tools:Toolset",
@@ -143,7 +143,10 @@ def _fault_of_class(kind: str, loaded: object) -> str:
     if not isinstance(loaded, type) or kind not in BASES:
         return ""  # a function that makes one: only calling it would tell
     module, _, name = BASES[kind].partition(":")
-    base = getattr(importlib.import_module(module), name)
+    try:
+        base: tuple[type, ...] = (getattr(importlib.import_module(module), name),)
+    except ModuleNotFoundError:  # nothing can be a subclass of what is not installed
+        base = ()
     if not issubclass(loaded, base):
         return f"is not a subclass of {BASES[kind].replace(':', '.')}"
     unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))

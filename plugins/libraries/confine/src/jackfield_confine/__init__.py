@@ -1,1 +1,1 @@
-"""Keep a program from others: limits, namespaces, Landlock, and a guard that ends all it started. Mostly on Linux."""
+"""What sandboxes are made of: their contract, limits, namespaces, Landlock, and a guard that ends all it started."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jackfield.sandboxes import Limits
+from jackfield_confine.sandboxes import Limits
 
 GUARD = Path(__file__).with_name("guard.py")
 

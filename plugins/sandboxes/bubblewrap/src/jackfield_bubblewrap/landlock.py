@@ -9,10 +9,10 @@ import tempfile
 from functools import cache
 
 from jackfield.errors import SandboxError
-from jackfield.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
 from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, resolved
 from jackfield_confine.barriers import NAMESPACES, best_barrier, restricts_files
 from jackfield_confine.guarding import FileRules, guarded
+from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random", "/dev/tty")
 _PROBE_S = 30

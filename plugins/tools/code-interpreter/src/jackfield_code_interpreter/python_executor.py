@@ -13,9 +13,13 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import SandboxError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.sandboxes import (
-    AUTO,
-    NONE,
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
+from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRIPTION, PARAMETERS, TIMEOUT_S
+from jackfield_confine.barriers import LANDLOCK, NAMESPACES
+from jackfield_confine.choosing import AUTO, NONE, choose_sandbox
+from jackfield_confine.guarding import guarded
+from jackfield_confine.sandboxes import (
     CodeResult,
     CodeSandbox,
     Finished,
@@ -24,13 +28,7 @@ from jackfield.sandboxes import (
     ProgramSandbox,
     Protection,
     Sandbox,
-    choose_sandbox,
 )
-from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
-from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
-from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRIPTION, PARAMETERS, TIMEOUT_S
-from jackfield_confine.barriers import LANDLOCK, NAMESPACES
-from jackfield_confine.guarding import guarded
 
 S = TypeVar("S", ProgramSandbox, CodeSandbox)
 

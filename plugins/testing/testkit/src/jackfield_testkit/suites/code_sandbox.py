@@ -6,22 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from jackfield.errors import SandboxError
-from jackfield.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, Sandbox
-from jackfield_testkit.installed import plain_host
-from jackfield_testkit.suites.base import Suite
+from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Limits
+from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
 PATIENCE_S = 60.0  # for what hangs; nothing waits for its end
 SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - of nobody
 
 
-class CodeSandboxSuite(Suite):
+class CodeSandboxSuite(AnySandboxSuite[CodeSandbox]):
     """What every sandbox must do that runs code by itself. The code of these tests needs a small part of Python only.
 
     ```python
@@ -36,32 +33,7 @@ class CodeSandboxSuite(Suite):
         config: Its settings.
     """
 
-    component: ClassVar[str]
-    config: ClassVar[Mapping[str, object]] = {}
-
-    def make_sandbox(self) -> CodeSandbox:
-        """A new sandbox under test. Override it if yours needs more than `config`."""
-        host = plain_host()
-        made = host.make(host.find("sandbox", self.component), self.config, Sandbox)
-        assert isinstance(made, CodeSandbox)
-        return made
-
-    @pytest.fixture
-    def sandbox(self) -> CodeSandbox:
-        """A sandbox that works here."""
-        made = self.make_sandbox()
-        try:
-            made.protection()
-        except SandboxError as error:
-            pytest.skip(f"it cannot be used here: {error}")
-        return made
-
-    def test_what_it_protects_from_is_stated(self, sandbox: CodeSandbox) -> None:
-        stated = sandbox.protection()
-        assert stated.layer
-        assert stated.covers
-        assert stated.covers <= set(RISKS)
-        assert self.make_sandbox().protection() == stated
+    ability = CodeSandbox
 
     def test_the_value_of_the_last_expression_comes_back_as_plain_data(self, sandbox: CodeSandbox) -> None:
         assert _ran(sandbox, "x = [1, 2]\n{'a': x, 'b': 'ü' * 2}") == CodeResult({"a": [1, 2], "b": "üü"})

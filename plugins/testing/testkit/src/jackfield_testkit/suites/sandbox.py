@@ -11,17 +11,15 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from jackfield.errors import SandboxError
-from jackfield.sandboxes import RISKS, Finished, Limits, Program, ProgramSandbox, Risk, Sandbox
-from jackfield_testkit.installed import plain_host
-from jackfield_testkit.suites.base import Suite
+from jackfield_confine.sandboxes import Finished, Limits, Program, ProgramSandbox, Risk
+from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
 PATIENCE_S = 60.0  # for what hangs; nothing waits for its end
 SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - of nobody
@@ -51,7 +49,7 @@ time.sleep(600)
 _HOST = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(600)"
 
 
-class SandboxSuite(Suite):
+class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
     """What every sandbox must do that runs programs. Risks that it does not claim to cover are not tested.
 
     ```python
@@ -67,26 +65,8 @@ class SandboxSuite(Suite):
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
-    component: ClassVar[str]
-    config: ClassVar[Mapping[str, object]] = {}
+    ability = ProgramSandbox
     patience_s: ClassVar[float] = 30.0
-
-    def make_sandbox(self) -> ProgramSandbox:
-        """A new sandbox under test. Override it if yours needs more than `config`."""
-        host = plain_host()
-        made = host.make(host.find("sandbox", self.component), self.config, Sandbox)
-        assert isinstance(made, ProgramSandbox)
-        return made
-
-    @pytest.fixture
-    def sandbox(self) -> ProgramSandbox:
-        """A sandbox that works here."""
-        made = self.make_sandbox()
-        try:
-            made.protection()
-        except SandboxError as error:
-            pytest.skip(f"it cannot be used here: {error}")
-        return made
 
     @pytest.fixture
     def places(self, tmp_path: Path) -> Places:
@@ -99,13 +79,6 @@ class SandboxSuite(Suite):
         return Places(*(tmp_path / name for name in names))
 
     # --- what it runs ---
-
-    def test_what_it_protects_from_is_stated(self, sandbox: ProgramSandbox) -> None:
-        stated = sandbox.protection()
-        assert stated.layer
-        assert stated.covers
-        assert stated.covers <= set(RISKS)
-        assert self.make_sandbox().protection() == stated
 
     def test_a_program_gets_its_arguments_its_folder_and_its_input(
         self, sandbox: ProgramSandbox, places: Places

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jackfield.sandboxes import CodeResult, CodeSandbox, Finished, Limits, Program, ProgramSandbox, Protection
+from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Finished, Limits, Program, ProgramSandbox, Protection
 
 COVERED: Any = frozenset({"files", "network", "processes", "memory", "cpu", "file_size"})
 PYTHON = tuple(os.path.realpath(folder) for folder in {sys.prefix, sys.base_prefix})

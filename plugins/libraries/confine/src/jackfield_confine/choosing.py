@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
-from jackfield.defaults import SANDBOX
 from jackfield.errors import JackfieldError, SandboxError
 from jackfield.plugins import PluginHost, SandboxSpec, known_components
-from jackfield.sandboxes._base import PREVENTED, CodeSandbox, ProgramSandbox, Sandbox
+from jackfield_confine.sandboxes import PREVENTED, CodeSandbox, ProgramSandbox, Sandbox
 
 S = TypeVar("S", bound=Sandbox)
 
@@ -18,6 +17,8 @@ AUTO = "auto"
 """The setting for the best sandbox that works on this machine."""
 NONE = "none"
 """The setting for running without a sandbox."""
+SUGGESTED = "jackfield-bubblewrap"
+"""The package that errors suggest if no sandbox can be used."""
 
 _WARNING = (
     "sandbox='none': code that a model wrote runs with your own rights. It can read and change your files, find your "
@@ -73,7 +74,7 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
         return min(usable, key=lambda one: one[:3])[3]
     raise SandboxError(
         "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems])
-        + f". Install one (pip install {SANDBOX}, and bubblewrap of your system), or set sandbox='none' to run code "
+        + f". Install one (pip install {SUGGESTED}, and bubblewrap of your system), or set sandbox='none' to run code "
         "with your own rights."
     )
 

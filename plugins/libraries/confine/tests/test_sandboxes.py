@@ -12,18 +12,10 @@ import pytest
 
 from jackfield.errors import PluginError, SandboxError
 from jackfield.plugins import Known, PluginHost, SandboxSpec, hook
-from jackfield.sandboxes import (
-    CodeResult,
-    CodeSandbox,
-    Limits,
-    Program,
-    ProgramSandbox,
-    Protection,
-    Sandbox,
-    _choosing,
-    choose_sandbox,
-)
 from jackfield.settings import Settings
+from jackfield_confine import choosing
+from jackfield_confine.choosing import choose_sandbox
+from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Limits, Program, ProgramSandbox, Protection, Sandbox
 
 
 class Weak(ProgramSandbox):
@@ -89,7 +81,7 @@ def test_of_two_that_cover_as_much_ours_is_taken(monkeypatch: pytest.MonkeyPatch
     both = host(Aaa, Strong)
     assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Aaa
     ours = next(row.distribution for row, _ in both.specs("sandbox", SandboxSpec))
-    monkeypatch.setattr(_choosing, "known_components", lambda: {"sandbox.strong": Known(ours, "")})
+    monkeypatch.setattr(choosing, "known_components", lambda: {"sandbox.strong": Known(ours, "")})
     assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Strong
 
 
@@ -117,7 +109,7 @@ def test_a_named_one_that_does_not_work_is_an_error_whatever_else_would() -> Non
 
 
 def test_without_one_there_is_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
-    _choosing._warn.cache_clear()
+    choosing._warn.cache_clear()
     with caplog.at_level(logging.WARNING, logger="jackfield"):
         for _ in range(2):
             assert choose_sandbox("none", ProgramSandbox, host=host(Strong)) is None
@@ -126,7 +118,7 @@ def test_without_one_there_is_a_warning_once(caplog: pytest.LogCaptureFixture) -
 
 
 def test_one_that_leaves_something_open_is_used_with_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
-    _choosing._warn.cache_clear()
+    choosing._warn.cache_clear()
     with caplog.at_level(logging.WARNING, logger="jackfield"):
         for _ in range(2):
             choose_sandbox("auto", ProgramSandbox, host=host(Strong))
@@ -171,3 +163,9 @@ def test_input_that_is_not_read_is_no_error(tmp_path: Path) -> None:
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     done = run("import time; time.sleep(600)", tmp_path, wall_s=0.1)
     assert (done.timed_out, done.exit_code) == (True, 128 + 15)
+
+
+def test_what_was_public_in_the_core_is_found_there_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="has moved to jackfield_confine.choosing.choose_sandbox"):
+        from jackfield.sandboxes import choose_sandbox as by_its_old_name
+    assert by_its_old_name is choose_sandbox
