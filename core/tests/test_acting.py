@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.models import load_processors
-from jackfield.plugins import PluginHost, standings
-from jackfield.plugins._acting import DEFAULT_CHAIN
+from jackfield.plugins import PluginHost
 from jackfield_manage.consent import description, news, summary
 from jackfield_manage.doctor import examine
+from jackfield_manage.standings import standings
 from jackfield_manage.why import why
 
 LIGHT = """

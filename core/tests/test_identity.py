@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost, ToolSpec, scan
-from jackfield.plugins._acting import DEFAULT_CHAIN
 from jackfield.testing import ScriptedModel
 from jackfield_manage.consent import description, news
 from jackfield_manage.doctor import examine

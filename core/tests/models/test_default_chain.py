@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.plugins._acting import DEFAULT_CHAIN
+from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.testing import ScriptedModel, answer
 
 LIGHT = """

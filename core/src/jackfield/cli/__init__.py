@@ -8,7 +8,7 @@ from jackfield._lazy import fetching
 
 if TYPE_CHECKING:
     from jackfield.cli._parser import Parser
-    from jackfield.cli._plugins import add_list_options, print_rows, row_facts, state_of, state_of_source
+    from jackfield.cli._plugins import add_list_options, print_rows, row_facts, state_of_source, states
     from jackfield.cli._tables import in_ascii, print_json, print_table, printable
     from jackfield.cli._terminal import Terminal, guarded, shown_text
 
@@ -24,8 +24,8 @@ __all__ = [
     "printable",
     "row_facts",
     "shown_text",
-    "state_of",
     "state_of_source",
+    "states",
 ]
 
 __getattr__, __dir__ = fetching(
@@ -42,7 +42,7 @@ __getattr__, __dir__ = fetching(
         "printable": "cli._tables",
         "row_facts": "cli._plugins",
         "shown_text": "cli._terminal",
-        "state_of": "cli._plugins",
         "state_of_source": "cli._plugins",
+        "states": "cli._plugins",
     },
 )

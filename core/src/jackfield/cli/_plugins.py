@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 
 from jackfield.cli._tables import print_json, print_table, printable
 from jackfield.defaults import FIRST_BACKEND
 from jackfield.hookspecs import KINDS
-from jackfield.plugins._acting import Standing, standings
+from jackfield.plugins._acting import default_chain, enabled_by
 from jackfield.plugins._catalog import Problem, Row
 from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_distribution
+from jackfield.settings import ENABLED_KINDS
 
 COLUMNS = ("kind", "name", "distribution", "version", "state")
 
@@ -34,8 +36,8 @@ def list_plugins(options: argparse.Namespace) -> int:
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
     """Every component, or those of a kind, with its line in the list."""
-    stands = standings(host)
-    return [(row, _facts(row, host, stands.get(row))) for row in host.catalog.rows if kind in (None, row.kind)]
+    found = states(host)
+    return [(row, _facts(row, found[row])) for row in host.catalog.rows if kind in (None, row.kind)]
 
 
 def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
@@ -54,8 +56,7 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
         sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
 
 
-def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str]:
-    state = host.why_not(row) or state_of_source(row, host) or state_of(stands)
+def _facts(row: Row, state: str) -> dict[str, str]:
     return {
         "kind": row.kind,
         "name": row.name,
@@ -63,6 +64,20 @@ def _facts(row: Row, host: PluginHost, stands: Standing | None) -> dict[str, str
         "version": row.version,
         "state": "; ".join([state, *_borrowed_name(row)]),
     }
+
+
+def states(host: PluginHost) -> dict[Row, str]:
+    """What keeps each component from loading, else whether it acts, in a word or two. Nothing is loaded."""
+    acts: dict[Row, str] = {}
+    for kind in ENABLED_KINDS:
+        enabled = enabled_by(host, kind)
+        acts |= dict.fromkeys(default_chain(host, kind, besides=enabled), "acts by default")
+        acts |= dict.fromkeys(enabled, "enabled")
+    return {row: host.why_not(row) or state_of_source(row, host) or _state(row, acts) for row in host.catalog.rows}
+
+
+def _state(row: Row, acts: Mapping[Row, str]) -> str:
+    return acts.get(row, "not enabled" if row.kind in ENABLED_KINDS else "ready")
 
 
 def state_of_source(row: Row, host: PluginHost) -> str:
@@ -73,13 +88,6 @@ def state_of_source(row: Row, host: PluginHost) -> str:
         return "asked when a name is looked up"
     is_enabled = f"{row.kind}.{row.address}" in host.settings.enabled
     return "enabled: asked when no other plugin has a name" if is_enabled else "asked when its address is written"
-
-
-def state_of(stands: Standing | None) -> str:
-    """Whether a component that may load acts, in a word or two."""
-    if stands is None:
-        return "ready"
-    return {"enabled": "enabled", "default chain": "acts by default", "": "not enabled"}[stands.because]
 
 
 def _borrowed_name(row: Row) -> list[str]:

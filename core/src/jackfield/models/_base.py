@@ -302,8 +302,8 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
         PluginError: One is not installed, or cannot be loaded. It may be there for protection, so none is skipped.
     """
     chosen = dict(_named(entry, host) for entry in entries)
-    for one in acting(host, "processor", named=chosen):
-        chosen[one.row] = host.settings.options_of("processor", one.row.address)
+    for row in acting(host, "processor", named=chosen):
+        chosen[row] = host.settings.options_of("processor", row.address)
     return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
 
 

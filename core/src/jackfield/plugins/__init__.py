@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         ToolSpec,
         in_language,
     )
-    from jackfield.plugins._acting import acting_by_default, acts_by_default, standing, standings
+    from jackfield.plugins._acting import default_chain, enabled_by
     from jackfield.plugins._catalog import API, Catalog, Problem, Row, misspelt_groups, scan
     from jackfield.plugins._faults import fault_of
     from jackfield.plugins._host import PluginHost, default_host
@@ -69,9 +69,9 @@ __all__ = [
     "TokenizerSpec",
     "ToolSpec",
     "ToolsetSpec",
-    "acting_by_default",
-    "acts_by_default",
+    "default_chain",
     "default_host",
+    "enabled_by",
     "fault_of",
     "hook",
     "in_language",
@@ -83,8 +83,6 @@ __all__ = [
     "read_file",
     "scan",
     "specs_of_import",
-    "standing",
-    "standings",
 ]
 
 __getattr__, __dir__ = fetching(
@@ -115,9 +113,9 @@ __getattr__, __dir__ = fetching(
         "TokenizerSpec": "descriptors",
         "ToolSpec": "descriptors",
         "ToolsetSpec": "descriptors",
-        "acting_by_default": "plugins._acting",
-        "acts_by_default": "plugins._acting",
+        "default_chain": "plugins._acting",
         "default_host": "plugins._host",
+        "enabled_by": "plugins._acting",
         "fault_of": "plugins._faults",
         "hook": "hookspecs.",
         "in_language": "descriptors",
@@ -129,7 +127,8 @@ __getattr__, __dir__ = fetching(
         "read_file": "plugins._metadata",
         "scan": "plugins._catalog",
         "specs_of_import": "plugins._imports",
-        "standing": "plugins._acting",
-        "standings": "plugins._acting",
     },
+    moved=dict.fromkeys(
+        ("acting_by_default", "acts_by_default", "standing", "standings"), "jackfield_manage.standings"
+    ),
 )

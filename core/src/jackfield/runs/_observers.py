@@ -62,6 +62,6 @@ def load_observers(entries: Sequence[str | Observer], host: PluginHost) -> Obser
         PluginError: One is not installed, or cannot be loaded.
     """
     named = [host.find("observer", entry) for entry in entries if isinstance(entry, str)]
-    rows = dict.fromkeys((*named, *(one.row for one in acting(host, "observer", named=named))))
+    rows = dict.fromkeys((*named, *acting(host, "observer", named=named)))
     made = [host.make(row, host.settings.options_of(row.kind, row.address), Observer) for row in rows]
     return Observers((*(entry for entry in entries if isinstance(entry, Observer)), *made))

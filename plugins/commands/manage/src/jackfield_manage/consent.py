@@ -18,10 +18,11 @@ from typing import Literal
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
-from jackfield.plugins import PluginHost, Row, standings
+from jackfield.plugins import PluginHost, Row
 from jackfield_manage.choices import write_whole
 from jackfield_manage.record import content_hash
 from jackfield_manage.source import Described, described_in_source
+from jackfield_manage.standings import standings
 
 SEEN_FILE = "seen.json"
 _SIGHT = {

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import PluginHost, Problem, Row, is_incompatible, misspelt_groups, standings
+from jackfield.plugins import PluginHost, Problem, Row, is_incompatible, misspelt_groups
 from jackfield.settings import ENABLED_KINDS, near, normalise
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
 from jackfield_manage.record import changed_files, files_below
+from jackfield_manage.standings import standings
 
 Status = Literal[
     "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",

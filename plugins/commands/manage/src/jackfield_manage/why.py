@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jackfield.errors import PluginNotFoundError
-from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components, standing
+from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
 from jackfield_manage.named import distributions_named
+from jackfield_manage.standings import standing
 
 _ASKED_FOR = {
     True: "It was requested by name",

@@ -11,12 +11,13 @@ from jackfield.agents import load_agent_config
 from jackfield.cli import Parser, print_json, print_table, printable
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.plugins import PluginHost, acts_by_default, default_host, standings
+from jackfield.plugins import PluginHost, default_host
 from jackfield.processors import Placed
 from jackfield_manage.cli.newcomers import tell_news
 from jackfield_manage.distributions import CORE, installed
 from jackfield_manage.needs import Needs, needs_of, needs_of_python
 from jackfield_manage.python_uses import python_uses
+from jackfield_manage.standings import acts_by_default, standings
 
 
 def pipeline_main(arguments: Sequence[str]) -> int:

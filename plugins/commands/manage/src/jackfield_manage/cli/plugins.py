@@ -14,10 +14,10 @@ from jackfield.cli import (
     print_table,
     printable,
     row_facts,
-    state_of,
     state_of_source,
+    states,
 )
-from jackfield.plugins import Known, PluginHost, Row, known_components, standings
+from jackfield.plugins import Known, PluginHost, Row, known_components
 from jackfield_manage.named import not_installed, rows_named
 
 
@@ -166,7 +166,7 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
 
 def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, object]:
     facts = {
-        "state": state_of(standings(host).get(row)),
+        "state": states(host)[row],
         "remarks": host.remarks(row),
         "address": row.address,
         "class": spec["target"],

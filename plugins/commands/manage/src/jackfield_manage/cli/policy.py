@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from jackfield.cli import printable
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
-from jackfield.plugins import PluginHost, Row, standing
+from jackfield.plugins import PluginHost, Row
 from jackfield.settings import ENABLED_KINDS, load_settings, normalise
 from jackfield_manage.choices import Choices, load_choices, write_choices
 from jackfield_manage.named import not_installed, rows_named
+from jackfield_manage.standings import standing
 
 
 def enable(host: PluginHost, names: Sequence[str]) -> int:

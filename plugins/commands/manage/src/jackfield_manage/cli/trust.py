@@ -9,9 +9,10 @@ from pathlib import Path
 
 from jackfield.cli import Parser, printable
 from jackfield.errors import ConfigError
-from jackfield.plugins import PluginHost, acting_by_default
+from jackfield.plugins import PluginHost
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
+from jackfield_manage.standings import acting_by_default
 from jackfield_manage.trust import agree, agreements, asked_for, denied_by, revoke
 
 

@@ -1,0 +1,78 @@
+"""Why each component acts in every run, or does not. What acts, the core says; here are the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from jackfield.defaults import DEFAULT_CHAIN
+from jackfield.plugins import PluginHost, Row, default_chain, enabled_by
+from jackfield.settings import ENABLED_KINDS
+
+Because = Literal["enabled", "default chain", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a component acts in every run.
+
+    Attributes:
+        row: The component.
+        because: What makes it act, '' if nothing does.
+        why: The reason why it acts or does not, as the end of a sentence about it.
+    """
+
+    row: Row
+    because: Because
+    why: str
+
+    @property
+    def acts(self) -> bool:
+        """Whether it acts without being named in code."""
+        return bool(self.because)
+
+
+def standings(host: PluginHost) -> dict[Row, Standing]:
+    """How every installed processor and observer stands where code names none. Nothing is loaded or raised."""
+    return {row: one for kind in ENABLED_KINDS for row, one in _of_kind(host, kind).items()}
+
+
+def standing(row: Row, host: PluginHost) -> Standing:
+    """The same for one component, of whichever kind."""
+    if row.kind in ENABLED_KINDS:
+        return _of_kind(host, row.kind)[row]
+    return Standing(row, "", host.why_not(row) or "may be loaded by name")
+
+
+def acting_by_default(host: PluginHost) -> frozenset[str]:
+    """The names, short and whole, of what the default chain lets act here. Nothing is loaded."""
+    rows = [row for row, one in standings(host).items() if one.because == "default chain"]
+    return frozenset(name for row in rows for name in (row.id, f"{row.kind}.{row.address}"))
+
+
+def acts_by_default(row: Row) -> bool:
+    """Whether a component belongs to the default chain, whatever the settings say."""
+    return row.kind == "processor" and row.address in DEFAULT_CHAIN
+
+
+def _of_kind(host: PluginHost, kind: str) -> dict[Row, Standing]:
+    enabled = enabled_by(host, kind)
+    default = frozenset(default_chain(host, kind, besides=enabled))
+    return {row: _standing(row, enabled, default, host) for row in host.catalog.rows if row.kind == kind}
+
+
+def _standing(row: Row, enabled: Mapping[Row, str], default: frozenset[Row], host: PluginHost) -> Standing:
+    if reason := host.why_not(row):
+        return Standing(row, "", reason)
+    if row in enabled:
+        origin = host.settings.origins.get(f"enabled:{enabled[row]}", "`enabled`")
+        return Standing(row, "enabled", f"acts in every run ({origin} enables it)")
+    if row in default:
+        return Standing(row, "default chain", "acts in every run (as part of the default chain)")
+    if not acts_by_default(row):
+        return Standing(row, "", "acts only if it is named in code or enabled")
+    reason = host.unproven(row)
+    if any(other.name == row.name for other in enabled):
+        reason = f"another {row.name!r} is enabled or named and takes its place"
+    return Standing(row, "", f"would act by default, but {reason}")
