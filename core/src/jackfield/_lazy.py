@@ -35,16 +35,42 @@ def fetching(
     return fetch, lambda: sorted(homes)
 
 
-def _moved(package: str, name: str, home: str) -> Any:
-    import warnings
+def needed(home: str, name: str, why: str) -> Any:
+    """What a package beside the core has, for the few runs that need it.
 
-    moved, owner = f"{package}.{name} has moved to {home}.{name}", home.partition(".")[0]
+    Args:
+        home: Its module.
+        name: Its name there.
+        why: What needs it: the beginning of the error.
+
+    Raises:
+        ModuleNotFoundError: The package is not installed; the text says what to install.
+    """
+    owner = home.partition(".")[0]
     try:
-        module = import_module(home)
+        return getattr(import_module(home), name)
     except ModuleNotFoundError as error:
         if error.name != owner:
             raise
-        # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
-        raise ModuleNotFoundError(f"{moved}: pip install {owner.replace('_', '-')}", name=owner) from None
+        raise ModuleNotFoundError(f"{why}: pip install {owner.replace('_', '-')}", name=owner) from None
+
+
+def method_of(home: str, name: str) -> Any:
+    """A method that is a function of a package beside the core, which is loaded when the method is called."""
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return needed(home, name, f"`{name}` is in {home}")(*args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"See `{home}.{name}`."
+    return method
+
+
+def _moved(package: str, name: str, home: str) -> Any:
+    import warnings
+
+    moved = f"{package}.{name} has moved to {home}.{name}"
+    # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
+    value = needed(home, name, moved)
     warnings.warn(moved, DeprecationWarning, stacklevel=3)
-    return getattr(module, name)
+    return value
