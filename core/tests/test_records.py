@@ -15,12 +15,22 @@ from pydantic import BaseModel
 from jackfield import Agent, FnCallAgent, sync, tool
 from jackfield.agents import Event, Run, RunView, events_of, fork, replay
 from jackfield.errors import ConfigError, ModelRequestError, RunBusyError, RunNotFoundError, StoreError
-from jackfield.events import ApprovalNeeded, RunEvent, RunFinished, RunStarted, ToolFinished, TurnFinished
+from jackfield.events import (
+    ApprovalNeeded,
+    PluginEvent,
+    RunEvent,
+    RunFinished,
+    RunStarted,
+    ToolFinished,
+    TurnFinished,
+)
 from jackfield.messages import Message, Usage
+from jackfield.processors import CallNext, Processor
+from jackfield.request import ChatRequest
 from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield.streams import CancelToken
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import BaseTool
+from jackfield.tools import BaseTool, ToolEntry, Toolset
 
 
 class KilledError(BaseException):
@@ -570,3 +580,56 @@ def test_an_agent_that_would_begin_again_does_not_go_on_with_what_was_handed_to_
     with pytest.raises(ConfigError, match="'cashier', which has the conversation, cannot resume"):
         handing_over(world, store, asked_in(store), BeginsAgain).resume(the_run(store))
     assert world.done == ["Ada"]
+
+
+class Noting(Processor):
+    """Writes a line before the last message, and reports how often it has done so in the run."""
+
+    name = "noting"
+
+    def __init__(self, reported: Sequence[PluginEvent]) -> None:
+        super().__init__()
+        self.times = len(reported)
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[Any]:
+        self.times += 1
+        yield PluginEvent("noting.noted", {"times": self.times})
+        note = Message("user", f"note {self.times}")
+        async for event in call_next(replace(request, messages=(*request.messages, note))):
+            yield event
+
+
+class Notes(Toolset):
+    """No tools, but something that acts around the model."""
+
+    name = "notes"
+
+    async def tools_of_run(self, context: Any) -> Sequence[ToolEntry]:
+        return []
+
+    def processor_of_run(self, context: Any, reported: Sequence[PluginEvent]) -> Processor:
+        return Noting(reported)
+
+
+def test_what_a_set_has_act_around_the_model_is_made_for_each_run_and_knows_what_the_run_reported() -> None:
+    @tool(read_only=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    def asked(model: ScriptedModel) -> list[str]:
+        return [request.messages[-1].get_text_content() for request in model.requests]
+
+    store = Memory()
+    store.writes_left = 5  # the run, its two answers and their results: the third answer comes too late
+    script = [calls(("look", {})), calls(("look", {})), answer("all seen")]
+    first, second, third = (ScriptedModel(steps) for steps in (script, script[2:], [answer("again")]))
+    with pytest.raises(KilledError):
+        FnCallAgent([look, Notes()], first, store=store).ask("Look.")
+    store.restarted()
+    result = FnCallAgent([look, Notes()], second, store=store).resume(the_run(store))
+    assert result.text == "all seen"
+    assert (asked(first), asked(second)) == (["note 1", "note 2"], ["note 3"])
+    assert not [message for message in result.history if "note" in message.get_text_content()]
+    FnCallAgent([look, Notes()], third, store=store).ask("And now?")
+    assert asked(third) == ["note 1"]

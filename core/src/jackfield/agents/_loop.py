@@ -25,6 +25,7 @@ from jackfield.jsontext import is_json
 from jackfield.messages import Message
 from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
+from jackfield.processors import Processor
 from jackfield.request import FunctionSchema
 from jackfield.streams import Interrupted, closing
 from jackfield.tools._executor import CUT_OFF, Approve, PlannedCall, ToolExecutor, not_run
@@ -50,6 +51,7 @@ class Loop:
         executor: What runs the calls.
         approve: Asked before calls of tools that need approval; None lets the run pause at them.
         name: The agent's, on every message of the model.
+        around: What acts around the model, outside of its own processors.
     """
 
     model: BaseChatModel
@@ -58,6 +60,7 @@ class Loop:
     toolbox: Toolbox | None = None
     approve: Approve | None = None
     name: str | None = None
+    around: tuple[Processor, ...] = ()
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         """The events of the run from its first turn to `RunFinished`."""
@@ -104,6 +107,7 @@ class Loop:
             made = await _waited_for(run, self.toolbox.tools())
             self.executor = self.executor.with_tools(made)
             self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
+            self.around = (*self.around, *self.toolbox.processors(run.reported))
         if run.in_doubt:
             under_way = [planned for planned in open_calls(state.history) if planned.call_id in run.in_doubt]
             state.in_doubt = await _waited_for(run, self.executor.not_repeatable(under_way))
@@ -130,7 +134,9 @@ class Loop:
         yield TurnStarted(state.spent.turns + 1)
         try:
             # The language is the conversation's: documents that an agent adds must not change it.
-            asked = self.model.astream(state.history, self.functions, config=run.config, lang=run.lang)
+            asked = self.model.astream(
+                state.history, self.functions, config=run.config, lang=run.lang, around=self.around
+            )
             async with closing(run.guarded(asked)) as events:
                 async for got in events:
                     event = named.with_id(got) if isinstance(got, _OF_CALLS) else got

@@ -73,6 +73,7 @@ class Progress:
         began: The ids of calls that may have been made, and have no result.
         handed: The agents to which the conversation was handed over, and how many messages there were by then.
         handing: The agent to which it is about to be handed over; ''.
+        reported: What plugins have reported.
         run_id, entries: Which run, and how many entries its record has; for a run that goes on.
         end: How it ended, the last time; None while it runs.
     """
@@ -83,6 +84,7 @@ class Progress:
     began: set[str] = field(default_factory=set)
     handed: list[tuple[str, int]] = field(default_factory=list)
     handing: str = ""
+    reported: list[PluginEvent] = field(default_factory=list)
     _in_doubt: set[str] = field(default_factory=set)
     run_id: str = ""
     entries: int = 0
@@ -110,6 +112,8 @@ class Progress:
                 self.handing = ""
             case ApprovalNeeded():  # where one call waits, none of the turn is made
                 self.began = set(self._in_doubt)
+            case PluginEvent():
+                self.reported.append(event)
             case RunFinished() | RunFailed():
                 self.end = event
                 self._settle()
@@ -136,7 +140,7 @@ class Progress:
         run.id, run.resume, run.recorded = self.run_id, True, self.entries
         run.context = replace(run.context, run_id=self.run_id)
         run.done, run.spent, run.in_doubt = self.now(), self.spent, frozenset(self.began)
-        run.handed, run.handing = tuple(self.handed), self.handing
+        run.handed, run.handing, run.reported = tuple(self.handed), self.handing, tuple(self.reported)
 
     def now(self) -> tuple[Message, ...]:
         """All messages that it has made."""

@@ -17,6 +17,7 @@ from jackfield.events import (
     HandedOff,
     MediaDelta,
     ModelEvent,
+    PluginEvent,
     ReasoningDelta,
     ResponseReplaced,
     RunEvent,
@@ -123,6 +124,7 @@ class Run:
         spent: What it has already used, if it continues another run.
         done: The messages that it made before it was interrupted.
         in_doubt: The ids of calls that were under way then: whether they were made is not known.
+        reported: What plugins have reported in it until then.
         recorded: How many entries its record had when it went on; 0 for a new run.
         session: The conversation that it belongs to in the agent's store.
         record: What writes its steps into a store.
@@ -152,6 +154,7 @@ class Run:
     spent: Spent = field(default_factory=Spent)
     done: tuple[Message, ...] = ()
     in_doubt: frozenset[str] = frozenset()
+    reported: tuple[PluginEvent, ...] = ()
     recorded: int = 0
     session: str = ""
     record: Record | None = None

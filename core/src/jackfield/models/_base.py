@@ -109,14 +109,18 @@ class BaseChatModel(ABC):
         config: GenerateOptions = None,
         metadata: Mapping[str, Any] | None = None,
         lang: Lang | None = None,
+        around: Sequence[Processor] = (),
     ) -> AsyncIterator[ModelEvent]:
-        """The events of one answer, after all processors.
+        """The events of one answer, after all processors; those of `around` act on this answer alone, outside of them.
 
         Raises:
             ValueError: The request makes no sense: two system messages, a chosen function that does not exist.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang)
-        return self._chain(request)(request)
+        ask = self._chain(request)
+        for processor in reversed(around):
+            ask = processor.wrap(ask)
+        return ask(request)
 
     async def acomplete(
         self,

@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from jackfield.errors import ConfigError, JackfieldError, ToolServiceError, ToolTimeoutError
+from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
+from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._calling import parts_of, set_failed
 from jackfield.tools._foreign import Escaped, apart
@@ -58,6 +60,11 @@ class Toolbox:
                     add_tool(made, found, self._taken, f", one of them in the set {one.name!r}")
             self._found = found
         return self._found
+
+    def processors(self, reported: Sequence[PluginEvent]) -> list[Processor]:
+        """What the sets want to act around the model, see `Toolset.processor_of_run`."""
+        made = (one.processor_of_run(self._context, reported) for one in self._sets)
+        return [processor for processor in made if processor is not None]
 
     async def _of_all(self, sets: Sequence[Toolset]) -> list[list[BaseTool]]:
         made = await asyncio.gather(*map(self._of_set, sets), return_exceptions=True)

@@ -12,7 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Union
 
 from jackfield.configured import Configured
+from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
+from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._foreign import in_worker
 from jackfield.tools._safety import NO_SETTINGS, SafetySettings
@@ -59,6 +61,21 @@ class Toolset(Configured, ABC):
         Raises:
             JackfieldError: There are no tools for this run; the run ends with this error.
         """
+
+    def processor_of_run(
+        self,
+        context: ToolContext[Any],  # noqa: ARG002 - for those that need it
+        reported: Sequence[PluginEvent],  # noqa: ARG002
+    ) -> Processor | None:
+        """What acts around each question of one run to its model, for sets that change what the model sees.
+
+        It is asked once, after `tools_of_run`, of sets that have no fixed tools.
+
+        Args:
+            context: As for `tools_of_run`.
+            reported: What plugins have reported in the run before it was interrupted, if it goes on.
+        """
+        return None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
