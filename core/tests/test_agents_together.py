@@ -283,6 +283,69 @@ def test_a_child_whose_call_needs_approval_asks_whom_the_parent_asks() -> None:
     assert "delete need approval" in results_in(agent().ask("go").messages)[0]
 
 
+@pytest.mark.parametrize("way", ["tool", "handoff", "handoff of a tool"])
+@pytest.mark.parametrize(
+    ("outer", "own", "asked_about"),
+    [
+        ("ask", None, ["look", "change"]),
+        ("read_only", None, ["change"]),
+        ({"allow": ["helper", "transfer_*", "change"]}, None, ["look"]),
+        ("read_only", "ask", ["look", "change"]),
+        ("ask", "marked", ["look", "change"]),
+        (None, "read_only", ["change"]),
+        (None, None, []),
+    ],
+)
+def test_rules_for_calls_hold_for_agents_that_work_for_it_too(
+    way: str, outer: Any, own: Any, asked_about: list[str]
+) -> None:
+    @tool(name="look", description="Looks.", read_only=True)
+    def look() -> str:
+        return "seen"
+
+    @tool(name="change", description="Changes.")
+    def change() -> str:
+        return "changed"
+
+    seen: list[str] = []
+    child = helper([calls(("look", {}), ("change", {})), answer("Done.")], [look, change], approve=own)
+    options = {"approve": outer}
+    if way == "tool":
+        result = boss([asks("helper"), answer("Done.")], child.as_tool(), **options)
+    elif way == "handoff":
+        result = boss([calls(("transfer_to_helper", {}))], handoffs=[child], **options)
+    else:
+        between = helper([calls(("transfer_to_helper", {}))], name="between", handoffs=[child])
+        result = boss([asks("between"), answer("Done.")], between.as_tool(), **options)
+    run = result.ask("go", approve=lambda call, _: not seen.append(call.name))
+    assert run.stop_reason == "finished"
+    assert [name for name in seen if name in ("look", "change")] == asked_about
+
+
+@pytest.mark.parametrize("way", ["tool", "handoff"])
+def test_whom_the_agent_above_asks_decides_about_what_its_rule_asks_about(way: str) -> None:
+    child = helper([calls(("add", {"a": 1, "b": 2})), answer("I could not.")], [add], approve=lambda _call, _: True)
+    refusing = {"ask": "ask", "by": lambda call, _: call.name != "add"}
+    if way == "tool":
+        boss([asks("helper"), answer("Done.")], child.as_tool(), approve=refusing).ask("go")
+    else:
+        boss([calls(("transfer_to_helper", {}))], handoffs=[child], approve=refusing).ask("go")
+    assert "did not allow" in results_in(asked(child)[-1].messages)[-1]
+
+
+def test_what_an_agent_forbids_is_not_done_by_one_that_has_its_tools_from_the_run() -> None:
+    @tool(name="fetch", description="Fetches.", effects={"network"})
+    def fetch() -> str:
+        raise AssertionError("it is forbidden")
+
+    child = helper([calls(("fetch", {})), answer("I could not.")])
+    agent = boss([asks("helper"), answer("Done.")], child.as_tool(), forbid=["network"])
+    child.function_map["fetch"] = fetch  # after the boss was made: its effects were not known then
+    child._schemas.clear()
+    assert results_in(agent.ask("go").messages) == ["I could not."]
+    assert "is forbidden here" in results_in(asked(child)[-1].messages)[0]
+
+
 def test_agents_that_ask_each_other_in_a_circle_are_answered_and_end() -> None:
     def script(request: ChatRequest) -> Sequence[ModelEvent]:
         return answer("Enough.") if request.messages[-1].role == FUNCTION else asks("boss")

@@ -232,6 +232,8 @@ class Agent:
             messages, run_id, lang=lang, resume=resume, resources=resources, cancel=cancel, deps=deps, **options
         )
         run.approve, run.above, run.session = approve, above, session
+        if above is not None:
+            run.rules = above.run.rules_below
         run.start_clock()
         label, depth = self.name or type(self).__name__, run.depth
         observed = bool(self.observers)

@@ -103,6 +103,7 @@ class Loop:
     async def _prepare(self, run: Run, state: _State) -> None:
         """Make the tools of the run, and find out which calls, perhaps of these, must not be made a second time."""
         state.is_ready = True
+        self.executor = self.executor.within(run.rules)
         if self.toolbox is not None:
             made = await _waited_for(run, self.toolbox.tools())
             self.executor = self.executor.with_tools(made)

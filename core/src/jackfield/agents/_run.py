@@ -34,7 +34,8 @@ from jackfield.models._fold import Fold
 from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import CallingRun, ToolContext
-from jackfield.tools._rules import Approve
+from jackfield.tools._executor import ToolExecutor
+from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
@@ -63,6 +64,9 @@ class RunningAgent(Protocol):
 
     @property
     def approve(self) -> Approve | None: ...
+
+    @property
+    def executor(self) -> ToolExecutor: ...
 
     def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]: ...
 
@@ -119,6 +123,7 @@ class Run:
         config: Options for the model; they override its own.
         cancel: Stops it from outside.
         approve: Asked before calls that need approval, instead of the agent's own.
+        rules: Those of the agents that it works for, which hold besides its agent's own.
         resume: Calls without results at the end of `messages` are to be run.
         answers: The decisions about such calls, by their ids.
         spent: What it has already used, if it continues another run.
@@ -149,6 +154,7 @@ class Run:
     config: GenerateConfig | None = None
     cancel: CancelToken | None = None
     approve: Approve | None = None
+    rules: CallRules = NO_RULES
     resume: bool = False
     answers: Mapping[str, bool] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
@@ -176,6 +182,11 @@ class Run:
     def depth(self) -> int:
         """How many runs wait for it, each for the next."""
         return 0 if self.above is None else self.above.depth + 1
+
+    @property
+    def rules_below(self) -> CallRules:
+        """What holds for the calls of agents that work for its agent."""
+        return self.agent.executor.rules.within(self.rules) if self.agent else self.rules
 
     def start_clock(self) -> None:
         """Begin to count the time limit."""

@@ -89,6 +89,12 @@ class ToolExecutor:
         other._tools = {**self._tools, **more}
         return other
 
+    def within(self, outer: CallRules) -> ToolExecutor:
+        """The same, under the rules of an agent that this one works for, too."""
+        other = copy.copy(self)
+        other.rules = self.rules.within(outer)
+        return other
+
     # --- approval ---
 
     def must_load(self, calls: Sequence[PlannedCall]) -> bool:
@@ -235,8 +241,8 @@ class ToolExecutor:
                 return _forbidden(planned, effect)
             if not self.rules.asks_about(tool, safety):
                 allowed = None
-                if self.rules.ask != "marked":
-                    allowed = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=self.rules.ask)
+                if (rule := self.rules.name) != "marked":
+                    allowed = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
                 return _Prepared(_Ready(tool, made, safety), allowed)
             arguments = said(tool.parse_arguments, planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -31,14 +31,28 @@ class CallRules:
             that only read and do not say so (`read_only`), or all but those of tools in `allow` (`allow_listed`).
         allow: Patterns of names.
         forbid: Effects. Calls of tools that have one of them are never made.
+        outer: Those of an agent that this one works for, which hold, too.
     """
 
     ask: Ask = "marked"
     allow: tuple[str, ...] = ()
     forbid: frozenset[str] = frozenset()
+    outer: CallRules | None = None
+
+    def within(self, outer: CallRules) -> CallRules:
+        """These rules, and those of an agent that this one works for: the stricter wins."""
+        return replace(self, forbid=self.forbid | outer.forbid, outer=outer) if outer != NO_RULES else self
+
+    @property
+    def name(self) -> str:
+        """The nearest rule that says more than `marked`."""
+        return self.outer.name if self.ask == "marked" and self.outer else self.ask
 
     def asks_about(self, tool: BaseTool, safety: Safety) -> bool:
         """Whether somebody must agree to a call. What the user said of this one tool wins."""
+        return self._asks_about(tool, safety) or (self.outer is not None and self.outer.asks_about(tool, safety))
+
+    def _asks_about(self, tool: BaseTool, safety: Safety) -> bool:
         if self.ask == "marked" or tool._settings.approval is not None:
             return safety.needs_approval
         match self.ask:

@@ -38,6 +38,5 @@ class TestGroupChat(AgentSuite):
 
     def make_agent(self, script: Script, tools: Sequence[BaseTool] = (), **options: Any) -> Agent:
         model = ScriptedModel(script, processors=[])
-        rules = {name: options[name] for name in ("approve", "forbid") if name in options}  # each agent has its own
-        member = FnCallAgent(list(tools), model, name="member", **rules)
+        member = FnCallAgent(list(tools), model, name="member")
         return GroupChat([member], "round_robin", model, max_round=1, host=plain_host(), **options)

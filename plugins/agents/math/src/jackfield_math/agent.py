@@ -106,14 +106,15 @@ class TIRMathAgent(FnCallAgent):
 
     async def _run_code(self, run: Run, work: _Work, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
         limit, approve = run.limits.tool_calls, run.approve or self.approve
+        executor = self.executor.within(run.rules)
         if limit is not None and work.spent.tool_calls + len(calls) > limit:
             work.reason = "tool_call_limit"
             return
         is_answered = all(planned.call_id in run.answers for planned in calls)
-        if approve is None and not is_answered and await self.executor.needing_approval(calls):
+        if approve is None and not is_answered and await executor.needing_approval(calls):
             yield work.paused(calls)
             return
-        events = run.guarded(self.executor.run(calls, run.context, approve=approve, answers=run.answers))
+        events = run.guarded(executor.run(calls, run.context, approve=approve, answers=run.answers))
         try:
             async with closing(events) as happening:
                 async for event in happening:
