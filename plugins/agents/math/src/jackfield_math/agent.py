@@ -72,12 +72,14 @@ class TIRMathAgent(FnCallAgent):
             yield work.paused(waiting)
         while work.reason is None:
             if not waiting:
-                async for event in self._answer(run, work):
-                    yield event
+                async with closing(self._answer(run, work)) as events:
+                    async for event in events:
+                        yield event
                 waiting = open_calls(work.messages)
             if waiting:
-                async for event in self._run_code(run, work, waiting):
-                    yield event
+                async with closing(self._run_code(run, work, waiting)) as events:
+                    async for event in events:
+                        yield event
                 waiting = ()
         yield RunFinished(work.reason, tuple(work.messages), work.spent.usage)
 

@@ -14,7 +14,7 @@ from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, Message
 from jackfield.models import BaseChatModel
 from jackfield.settings import closest
-from jackfield.streams import Interrupted
+from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
@@ -92,8 +92,9 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         chosen, above = Chosen(), RunAbove(run, run.spent)
         try:
-            async for event in self.choose(Transcript(self.agent_names, run.messages), above, chosen):
-                yield event
+            async with closing(self.choose(Transcript(self.agent_names, run.messages), above, chosen)) as events:
+                async for event in events:
+                    yield event
         except Interrupted:
             yield RunFinished(run.interruption, (), above.spent.usage)
             return
@@ -108,8 +109,9 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
             "host", above.run.lang, background=self.background, agents=described(self.agents), transcript=lines
         )
         answered = Answered()
-        async for event in ask_below(self._asked, prompt, above, answered):
-            yield event
+        async with closing(ask_below(self._asked, prompt, above, answered)) as events:
+            async for event in events:
+                yield event
         if STOP in answered.text:
             return
         chosen.name = named(answered.text, self.agent_names)

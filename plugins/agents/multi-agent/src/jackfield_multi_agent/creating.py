@@ -12,7 +12,7 @@ from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import ASSISTANT, Message, with_system_text
 from jackfield.models import BaseChatModel
-from jackfield.streams import Interrupted
+from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
 from jackfield_multi_agent.files import PROMPTS
 
@@ -50,8 +50,9 @@ class GroupChatCreator(Agent):
         asked = with_system_text(run.messages, self._prompts.text("creator", run.lang), first=False)
         above, answered = RunAbove(run, run.spent), Answered()
         try:
-            async for event in ask_below(self._asked, asked, above, answered, lang=run.lang):
-                yield event
+            async with closing(ask_below(self._asked, asked, above, answered, lang=run.lang)) as events:
+                async for event in events:
+                    yield event
         except Interrupted:
             yield RunFinished(run.interruption, (), above.spent.usage)
             return

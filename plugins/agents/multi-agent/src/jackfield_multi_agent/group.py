@@ -109,16 +109,18 @@ class GroupChat(MultiAgentHub, Agent):
         while reason is None:
             chosen = Chosen()
             try:
-                async for event in chat.choosing(chosen):
-                    yield event
+                async with closing(chat.choosing(chosen)) as events:
+                    async for event in events:
+                        yield event
             except Interrupted:
                 chat.stop(run.interruption)
             reason = chat.reason
             if reason is None and chosen.name is not None:
                 yield HandedOff(label, chosen.name)
                 label = chosen.name
-                async for event in chat.speech(chosen.name):
-                    yield event
+                async with closing(chat.speech(chosen.name)) as events:
+                    async for event in events:
+                        yield event
                 reason = chat.reason
         yield RunFinished(reason, tuple(chat.messages), chat.spent.usage)
 
@@ -144,8 +146,9 @@ class GroupChat(MultiAgentHub, Agent):
         if len(self.agents) == 1:
             chosen.name = self.agent_names[0]
         elif self.method == "auto":
-            async for event in self._host_agent.choose(transcript, above, chosen):
-                yield event
+            async with closing(self._host_agent.choose(transcript, above, chosen)) as events:
+                async for event in events:
+                    yield event
         elif self.method == "round_robin":
             chosen.name = after(transcript.last_speaker, self.agent_names)
         else:

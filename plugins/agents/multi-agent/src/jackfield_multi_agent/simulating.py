@@ -58,8 +58,9 @@ class HumanSimulator(Agent):
         asked = with_system_text(run.messages, self._prompts.text("human", run.lang), first=False)
         above, answered = RunAbove(run, run.spent), Answered()
         try:
-            async for event in ask_below(self._asked, asked, above, answered, lang=run.lang):
-                yield event
+            async with closing(ask_below(self._asked, asked, above, answered, lang=run.lang)) as events:
+                async for event in events:
+                    yield event
         except Interrupted:
             yield RunFinished(run.interruption, (), above.spent.usage)
             return

@@ -51,9 +51,11 @@ class ArticleAgent(Agent):
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         above, answered = RunAbove(run, run.spent), Answered()
+        looking = ask_below(self.memory, run.asked or run.messages, above, answered, lang=run.lang)
         try:
-            async for event in ask_below(self.memory, run.asked or run.messages, above, answered, lang=run.lang):
-                yield event
+            async with closing(looking):
+                async for event in looking:
+                    yield event
         except Interrupted:
             yield RunFinished(run.interruption, (), above.spent.usage)
             return

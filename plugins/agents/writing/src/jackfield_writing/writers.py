@@ -96,8 +96,9 @@ class WriteFromScratch(_Writer):
         knowledge, label = run.options.get("knowledge"), self.name or type(self).__name__
         work = _Work(run, label)
         outliner = self._made(OutlineWriting, "outliner")
-        async for event in work.part(outliner, {"knowledge": knowledge}):
-            yield event
+        async with closing(work.part(outliner, {"knowledge": knowledge})) as events:
+            async for event in events:
+                yield event
         outline = text_of_answer(work.messages)
         sections = sections_of(outline)
         writer = self._made(ExpandWriting, "writer")
@@ -111,8 +112,9 @@ class WriteFromScratch(_Writer):
                 "capture": capture,
                 "capture_later": later,
             }
-            async for event in work.part(writer, options):
-                yield event
+            async with closing(work.part(writer, options)) as events:
+                async for event in events:
+                    yield event
         yield RunFinished(work.reason or "finished", tuple(work.messages), work.spent.usage)
 
     def _made(self, kind: type[_Writer], name: str) -> _Writer:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from pathlib import Path
@@ -109,6 +110,13 @@ class AnswerSuite(Suite):
             agent = self.make_agent([answer("Yes.")])
             agent.run_nonstream([Message("user", text)], lang="zh")
             assert {request.lang for request in _requests(agent)} == {"zh"}
+
+    def test_a_run_that_is_left_at_any_point_has_closed_all_that_it_iterates(self) -> None:
+        count = len(self._events(self.make_agent([answer("Yes.")])))
+        for number in range(1, count):
+            leaving = _left_after(number, self.make_agent([answer("Yes.")]).astream([QUESTION]))
+            still_open = sync.run(_within(self.patience_s, leaving))
+            assert not still_open, "close them where they are iterated: `async with closing(...) as events`"
 
     # --- parts ---
 
@@ -610,6 +618,23 @@ def _requests(agent: Agent) -> list[ChatRequest]:
 def _read_by_the_model(agent: Agent, number: int) -> str:
     """All texts of one request to the model."""
     return "\n".join(message.get_text_content() for message in _requests(agent)[number].messages)
+
+
+async def _left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
+    """The names of asynchronous generators that are still open when a run has been left after so many events."""
+    begun: list[Any] = []  # kept, so that none is closed because nobody needs it any more, which is a matter of chance
+    first, last = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(begun.append, last)
+    try:
+        async with closing(events):
+            for _ in range(number):
+                await anext(events)
+    finally:
+        sys.set_asyncgen_hooks(first, last)
+    still_open = [one.__qualname__ for one in begun if one.ag_frame is not None]
+    for one in reversed(begun):
+        await one.aclose()
+    return still_open
 
 
 async def _gathered(events: AsyncIterator[RunEvent]) -> list[RunEvent]:

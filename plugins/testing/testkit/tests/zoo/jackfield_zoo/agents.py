@@ -243,3 +243,9 @@ class LeavesOpen(Honest):
         self.kept = super()._events(run)  # so that it is not closed by chance
         async for event in self.kept:
             yield event
+
+
+class ClosesByChance(Honest):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async for event in super()._events(run):
+            yield event
