@@ -66,8 +66,9 @@ class Assistant(FnCallAgent):
             block = knowledge_block(run.options["knowledge"], run.lang)
         else:
             try:
-                async for event in self._recalling(run, above, recalled):
-                    yield event
+                async with closing(self._recalling(run, above, recalled)) as events:
+                    async for event in events:
+                        yield event
             except Interrupted:
                 yield RunFinished(run.interruption, (), above.spent.usage)
                 return

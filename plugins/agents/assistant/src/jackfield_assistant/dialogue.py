@@ -11,6 +11,7 @@ from typing import ClassVar
 from jackfield import sync
 from jackfield.agents import BasicAgent, Event, Run, RunAbove
 from jackfield.messages import ASSISTANT, SYSTEM, USER, Message
+from jackfield.streams import closing
 from jackfield_agent_parts import Answered, ask_below
 from jackfield_assistant.agent import Assistant
 from jackfield_assistant.memory import Recalled, question_in
@@ -38,8 +39,9 @@ class DialogueRetrievalAgent(Assistant):
             asked, answered = BasicAgent(llm=self.llm, name="reader", host=self.host), Answered()
             beginning, end = question[:LONG_CHARS], question[-LONG_CHARS:]
             prompt = self.memory.prompts.text("long_question", run.lang, beginning=beginning, end=end)
-            async for placed in ask_below(asked, prompt, above, answered):
-                yield placed
+            async with closing(ask_below(asked, prompt, above, answered)) as answering:
+                async for placed in answering:
+                    yield placed
             question = answered.text.strip() or question
         lines = self._lines(run)
         files = run.context.files
@@ -48,8 +50,9 @@ class DialogueRetrievalAgent(Assistant):
             files = (*files, str(path))
         context = replace(run.context, files=files)
         searching = replace(run, messages=(Message(USER, question),), context=context)
-        async for event in self.memory.recall(searching, above, recalled):
-            yield event
+        async with closing(self.memory.recall(searching, above, recalled)) as events:
+            async for event in events:
+                yield event
 
     def _answering(self, run: Run) -> AsyncIterator[Event]:
         start = _recent(run.messages)

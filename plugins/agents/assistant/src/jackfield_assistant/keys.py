@@ -10,6 +10,7 @@ from jackfield.agents import Agent, RunAbove
 from jackfield.errors import ModelServiceError
 from jackfield.events import PluginEvent, RunEvent
 from jackfield.plugins import PluginHost
+from jackfield.streams import closing
 from jackfield.tools import acall_tool
 from jackfield_agent_parts import Answered, Prompts, ask_below, object_in
 from jackfield_documents.rag_config import KeygenStrategy
@@ -60,8 +61,10 @@ class QueryMaker:
             return
         answers: dict[str, Mapping[str, Any]] = {}
         if self.strategy.startswith("SplitQuery"):
-            async for event in self._ask(agent, self._prompts.text("split", lang, question=question), above, answers):
-                yield event
+            prompt = self._prompts.text("split", lang, question=question)
+            async with closing(self._ask(agent, prompt, above, answers)) as events:
+                async for event in events:
+                    yield event
             information = " ".join(_words(answers.get("", {}), "information"))
             question = information if 0 < len(information) < len(question) else question
         if self._knows_words:
@@ -70,8 +73,9 @@ class QueryMaker:
         else:
             prompt = self._prompts.text("keywords", lang, question=question)
         answers.clear()
-        async for event in self._ask(agent, prompt, above, answers):
-            yield event
+        async with closing(self._ask(agent, prompt, above, answers)) as events:
+            async for event in events:
+                yield event
         found = answers.get("", {})
         # In one text: every searcher takes that, also those that look for its meaning and not for its words.
         made.text = " ".join(dict.fromkeys([question, *_words(found, "keywords_zh"), *_words(found, "keywords_en")]))
@@ -81,8 +85,9 @@ class QueryMaker:
     ) -> AsyncIterator[RunEvent | PluginEvent]:
         answered = Answered()
         try:
-            async for event in ask_below(agent, prompt, above, answered):
-                yield event
+            async with closing(ask_below(agent, prompt, above, answered)) as events:
+                async for event in events:
+                    yield event
         except ModelServiceError as error:
             yield _plain(str(error))
             return

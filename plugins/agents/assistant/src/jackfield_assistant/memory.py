@@ -15,7 +15,7 @@ from jackfield.errors import ConfigError, DocParserError
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, USER, Message, basename_of
 from jackfield.models import BaseChatModel
-from jackfield.streams import Interrupted
+from jackfield.streams import Interrupted, closing
 from jackfield.tools import find_tool
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_assistant.keys import Query, QueryMaker
@@ -102,8 +102,9 @@ class Memory(Agent):
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         recalled, above = Recalled(), RunAbove(run, run.spent)
         try:
-            async for event in self.recall(run, above, recalled):
-                yield event
+            async with closing(self.recall(run, above, recalled)) as events:
+                async for event in events:
+                    yield event
         except Interrupted:
             yield RunFinished(run.interruption, (), above.spent.usage)
             return
@@ -128,8 +129,9 @@ class Memory(Agent):
         if not files or not question.strip():
             return
         query = Query(question)
-        async for event in self._queries.query(question, files, above, query):
-            yield event
+        async with closing(self._queries.query(question, files, above, query)) as events:
+            async for event in events:
+                yield event
         retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
         found = await retriever.retrieve(f"{query.text} {also}".strip(), files)
         event = _event(found)

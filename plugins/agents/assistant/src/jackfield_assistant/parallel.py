@@ -75,8 +75,9 @@ class ParallelDocQA(DocQAAgent):
             async for event in events:
                 yield event
         answers = [reading.answers[index] for index in sorted(reading.answers)]
-        async for event in self.memory.recall(run, above, recalled, also=" ".join(answers)):
-            yield event
+        async with closing(self.memory.recall(run, above, recalled, also=" ".join(answers))) as events:
+            async for event in events:
+                yield event
         if answers:
             heading = self.memory.prompts.text("found_in_parts", run.lang)
             recalled.passages = [{"url": heading, "text": answers}, *recalled.passages]
