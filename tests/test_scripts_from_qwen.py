@@ -1,0 +1,185 @@
+"""Each script that Qwen-Agent has as an example runs here as ours, and does what it is there to show.
+
+The model is a server on loopback, which speaks Chat Completions and gives the answers of each test; all that a script
+does with them is real: tools, documents, kernels, servers of MCP.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from jackfield_testkit.replies import Reply, ToolCall, text, tool_call, tool_calls
+from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.web import WebAnswer, WebServer
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "examples/from-qwen-agent"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "sqlite_server")
+
+Run: TypeAlias = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeOpenAI]:
+    """The model."""
+    with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+def run(server: FakeOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a script with arguments, in an empty folder; gives what it printed."""
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.delenv("JACKFIELD_MODEL", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run_script(name: str, *arguments: str, answers: list[Reply]) -> str:
+        server.clear()
+        server.reply(*answers)
+        path = str(FOLDER / f"{name}.py")
+        monkeypatch.setattr(sys, "argv", [path, *arguments])
+        runpy.run_path(path, run_name="__main__")
+        assert len(server.requests) == len(answers), "the script asks the model as often as it has answers"
+        return capsys.readouterr().out
+
+    return run_script
+
+
+def sent(server: FakeOpenAI, number: int) -> dict[str, Any]:
+    """A request, from 0; the last is -1."""
+    body: dict[str, Any] = server.requests[number].json
+    return body
+
+
+def last_message(server: FakeOpenAI, number: int) -> str:
+    """The text of the last message of a request."""
+    return str(sent(server, number)["messages"][-1]["content"])
+
+
+def system(server: FakeOpenAI, number: int) -> str:
+    """The system message of a request."""
+    first = sent(server, number)["messages"][0]
+    assert first["role"] == "system"
+    return str(first["content"])
+
+
+def offered(server: FakeOpenAI, number: int) -> list[str]:
+    """The names of the tools of a request."""
+    return [tool["function"]["name"] for tool in sent(server, number).get("tools", ())]
+
+
+# --- a model ---
+
+CALLS = {
+    "native": tool_call("current_weather", {"city": "Hamburg"}),
+    "nous": text('<tool_call>\n{"name": "current_weather", "arguments": {"city": "Hamburg"}}\n</tool_call>'),
+    "qwen": text('✿FUNCTION✿: current_weather\n✿ARGS✿: {"city": "Hamburg"}\n'),
+}
+
+
+@pytest.mark.parametrize("call_format", CALLS)
+def test_function_calling_makes_the_call_in_each_format(run: Run, server: FakeOpenAI, call_format: str) -> None:
+    printed = run("function_calling", "Hamburg?", call_format, answers=[CALLS[call_format], text("Rain, 12 °C.")])
+    assert printed == 'current_weather {"city": "Hamburg"} -> 12 °C and rain in Hamburg\nRain, 12 °C.\n'
+    assert offered(server, 0) == (["current_weather"] if call_format == "native" else [])
+    assert "12 °C" in last_message(server, 1)
+
+
+def test_function_calling_in_parallel_keeps_the_order_of_the_calls(run: Run, server: FakeOpenAI) -> None:
+    cities = ("Hamburg", "Bonn", "Munich")
+    three = tool_calls([ToolCall("temperature", {"city": city}, id=f"call_{city}") for city in cities])
+    printed = run("function_calling_in_parallel", answers=[three, text("Bonn.")])
+    assert printed.splitlines()[-1] == "Bonn."
+    results = [message["content"] for message in sent(server, 1)["messages"] if message["role"] == "tool"]
+    assert results == ["12 °C in Hamburg", "15 °C in Bonn", "9 °C in Munich"]
+    assert sent(server, 0)["parallel_tool_calls"] is True
+
+
+def test_quick_chat_oai_grows_and_counts(run: Run) -> None:
+    assert run("llm_quick_chat_oai", answers=[text("Elbe, Rhine, Danube.")]) == "Elbe, Rhine, Danube.\n16 tokens\n"
+
+
+def test_riddles_is_one_conversation_that_ends_when_it_is_won(run: Run, server: FakeOpenAI) -> None:
+    answers = [text("I have one."), text("Yes."), text("WON: the Rhine.")]
+    printed = run("llm_riddles", "Go.", "A river?", "The Rhine?", "One more?", answers=answers)
+    assert printed.endswith("> The Rhine?\nWON: the Rhine.\n")
+    roles = [message["role"] for message in sent(server, -1)["messages"]]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+
+
+# --- assistants ---
+
+
+def test_a_custom_tool_works_beside_an_installed_one(run: Run, server: FakeOpenAI) -> None:
+    code = "print('pictures.example' in 'https://pictures.example/lighthouse')"
+    answers = [
+        tool_call("draw", {"description": "a red lighthouse"}),
+        tool_call("code_interpreter", {"code": code}),
+        text("Here it is."),
+    ]
+    printed = run("assistant_add_custom_tool", answers=answers)
+    assert "https://pictures.example/a%20red%20lighthouse" in printed
+    assert offered(server, 0) == ["draw", "code_interpreter"]
+    assert "True" in last_message(server, 2)
+
+
+def test_the_weather_bot_asks_amap_and_reads_the_rules(
+    run: Run, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMAP_TOKEN", "amap-test")
+    with WebServer() as amap:
+        place = {"status": "1", "districts": [{"name": "杭州市", "adcode": "330100"}]}
+        now = {"city": "杭州市", "weather": "小雨", "temperature": "21"}
+        amap.put("/v3/config/district", WebAnswer.json(place))
+        amap.put("/v3/weather/weatherInfo", WebAnswer.json({"status": "1", "lives": [now]}))
+        answers = [tool_call("amap_weather", {"location": "杭州市"}), text("It rains, so it is closed.")]
+        printed = run("assistant_weather_bot", "Open?", amap.url, answers=answers)
+        assert [request.query["key"] for request in amap.requests] == ["amap-test"] * 2
+    assert printed == "It rains, so it is closed.\nSources: fair.md\n"
+    assert "closed on Mondays" in system(server, 0)
+    assert "小雨" in last_message(server, 1)
+
+
+def test_rag_answers_from_a_document_and_names_it(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    assert run("assistant_rag", answers=[text("On Mondays.")]) == "On Mondays.\nSources: fair.md\n"
+    assert "closed on Mondays" in system(server, 0)
+    tmp_path.joinpath("mine.txt").write_text("A panel has 48 sockets.", encoding="utf-8")
+    assert run("assistant_rag", "Sockets?", "mine.txt", answers=[text("48.")]) == "48.\nSources: mine.txt\n"
+    assert "48 sockets" in system(server, 0)
+
+
+def test_the_sqlite_bot_reads_a_database_and_cannot_write_it(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute("CREATE TABLE orders (number INTEGER)")
+        database.execute("INSERT INTO orders VALUES (17), (23)")
+    answers = [
+        tool_call("sqlite-list_tables", {}),
+        tool_call("sqlite-read_query", {"sql": "SELECT count(*) AS orders FROM orders"}),
+        text("Two."),
+    ]
+    printed = run("assistant_mcp_sqlite_bot", "shop.db", "How many orders?", answers=answers)
+    assert printed.splitlines()[-1] == "Two."
+    assert offered(server, 0) == ["sqlite-list_tables", "sqlite-read_query"]
+    assert "CREATE TABLE orders" in last_message(server, 1)
+    assert json.loads(last_message(server, 2)) == [{"orders": 2}]
+
+
+# --- all of them ---
+
+
+def test_every_script_is_run_here() -> None:
+    ran = set(re.findall(r'\brun\(\s*"(\w+)"', Path(__file__).read_text(encoding="utf-8")))
+    assert ran == set(SCRIPTS)
