@@ -6,19 +6,23 @@ does with them is real: tools, documents, kernels, servers of MCP.
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import runpy
 import sqlite3
 import sys
+import wave
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from PIL import Image
 
-from jackfield_testkit.replies import Reply, ToolCall, text, tool_call, tool_calls
+from jackfield_testkit.replies import Reply, ToolCall, chunks, reasoning, text, tool_call, tool_calls
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.web import WebAnswer, WebServer
 
@@ -175,6 +179,149 @@ def test_the_sqlite_bot_reads_a_database_and_cannot_write_it(run: Run, server: F
     assert offered(server, 0) == ["sqlite-list_tables", "sqlite-read_query"]
     assert "CREATE TABLE orders" in last_message(server, 1)
     assert json.loads(last_message(server, 2)) == [{"orders": 2}]
+
+
+# --- models of Qwen's family, and what they see and hear ---
+
+
+def parts(server: FakeOpenAI, number: int) -> list[str]:
+    """The types of the parts of the last message of a request."""
+    return [part["type"] for part in sent(server, number)["messages"][-1]["content"]]
+
+
+def pictures(server: FakeOpenAI, number: int) -> list[tuple[int, int]]:
+    """The sizes of all pictures in a request."""
+    found = re.findall(r"data:image/png;base64,([\w+/=]+)", json.dumps(sent(server, number)))
+    return [Image.open(io.BytesIO(base64.b64decode(one))).size for one in found]
+
+
+@pytest.mark.parametrize(("word", "thinks"), [("think", True), ("answer", False)])
+def test_qwen3_thinks_by_an_option_of_the_servers_template(
+    run: Run, server: FakeOpenAI, word: str, thinks: bool
+) -> None:
+    printed = run("assistant_qwen3", "17%?", word, answers=[reasoning("Let me see.", then="399.33")])
+    assert printed.replace("][thinks: ", "") == "[thinks: Let me see.]399.33\n"
+    assert sent(server, 0)["chat_template_kwargs"] == {"enable_thinking": thinks}
+    assert offered(server, 0) == ["code_interpreter"]
+
+
+def test_qwen3_coder_writes_files_by_calls_of_its_own_form(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    code = "if 1 < 2:\n    print('fizz')"
+    call = f"<function=write_file>\n<parameter=path>\nfizz.py\n</parameter>\n<parameter=content>\n{code}\n</parameter>"
+    answers = [text(f"I write it.\n<tool_call>\n{call}\n</function>\n</tool_call>"), text("fizz.py is there.")]
+    assert run("assistant_qwen3_coder", answers=answers) == "fizz.py is there.\nFiles: fizz.py\n"
+    assert tmp_path.joinpath("project/fizz.py").read_text(encoding="utf-8").strip() == code
+    assert "tools" not in sent(server, 0)
+
+
+def test_qwen3vl_zooms_in(run: Run, server: FakeOpenAI) -> None:
+    zoom = {"bbox_2d": [250, 800, 700, 1000], "label": "the sign", "img_idx": 0}
+    printed = run("assistant_qwen3vl", answers=[tool_call("image_zoom_in_tool", zoom), text("Harbour 7.")])
+    assert printed.splitlines() == [f"image_zoom_in_tool {json.dumps(zoom)}", "Harbour 7."]
+    assert "image_url" in parts(server, 0)
+    whole, part = pictures(server, 1)
+    assert whole == (320, 200)
+    assert part[0] * part[1] >= 262_144
+
+
+def test_qwen3_5_sees_and_calls_without_thoughts(run: Run, server: FakeOpenAI) -> None:
+    printed = run("assistant_qwen3_5", answers=[tool_call("note", {"text": "HARBOUR 7"}), text("Noted.")])
+    assert printed == "Noted.\nNotes: HARBOUR 7\n"
+    assert sent(server, 0)["chat_template_kwargs"] == {"enable_thinking": False}
+    assert offered(server, 0) == ["note", "image_zoom_in_tool"]
+    assert pictures(server, 0) == [(320, 200)]
+
+
+def test_the_thoughts_of_qwq_are_not_its_answer(run: Run, server: FakeOpenAI) -> None:
+    call = '<tool_call>\n{"name": "count", "arguments": {"text": "strawberry", "letter": "r"}}\n</tool_call>'
+    answers = [text(f"I had better count.\n</think>\n{call}"), text("So it is 3.\n</think>\n\nThree.")]
+    printed = run("assistant_qwq", answers=answers)
+    assert [line.strip() for line in printed.splitlines() if line.strip()] == [
+        "Thought: I had better count.",
+        "Thought: So it is 3.",
+        "Answer: Three.",
+    ]
+    assert "<tool_response>\n3\n</tool_response>" in last_message(server, 1)
+
+
+def test_audio_is_in_the_request(run: Run, server: FakeOpenAI) -> None:
+    assert run("assistant_audio", answers=[text("A horn.")]) == "A horn.\n"
+    (heard,) = [part["input_audio"] for part in sent(server, 0)["messages"][0]["content"] if "input_audio" in part]
+    assert heard["format"] == "wav"
+    assert base64.b64decode(heard["data"]) == (FOLDER / "files/horn.wav").read_bytes()
+
+
+def test_omni_sees_hears_and_speaks(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    sound = base64.b64encode(b"\0\1" * 50).decode()
+    spoken = {"audio": {"id": "a", "data": sound, "transcript": "A harbour, and a horn."}}
+    done = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    answer = chunks([{"choices": [{"index": 0, "delta": spoken}]}, done])
+    assert run("assistant_omni", answers=[answer]) == "A harbour, and a horn.\nSaved answer.wav\n"
+    assert sent(server, 0)["modalities"] == ["text", "audio"]
+    assert parts(server, 0) == ["image_url", "input_audio", "text"]
+    with wave.open(str(tmp_path / "answer.wav")) as saved:
+        assert saved.getnframes() == 50
+
+
+def test_a_picture_is_a_note_for_the_model_without_eyes(run: Run, server: FakeOpenAI) -> None:
+    assert run("llm_vl_mix_text", answers=[text("A lighthouse."), text("White and red …")]) == (
+        "A lighthouse.\nWhite and red …\n"
+    )
+    assert pictures(server, 0) == [(320, 200)]
+    assert pictures(server, 1) == []
+    said = [message["content"] for message in sent(server, 1)["messages"]]
+    assert said[0].endswith("What is in the picture?")
+    assert "harbour.png" in said[0]
+    assert said[1:] == ["A lighthouse.", "Write a rhyme about it."]
+
+
+def test_tools_give_pictures_to_the_model(run: Run, server: FakeOpenAI) -> None:
+    answers = [
+        tool_call("crop", {"left": 90, "top": 160, "right": 190, "bottom": 200}),
+        tool_call("turn", {"degrees": 90}),
+        text("HARBOUR 7"),
+    ]
+    assert run("qwen2vl_assistant_tooluse", answers=answers).splitlines()[-1] == "HARBOUR 7"
+    assert pictures(server, 2) == [(320, 200), (200, 80), (200, 320)]
+
+
+@pytest.mark.parametrize("files", [[], ["harbour.mp4"]])
+def test_a_video_is_a_file_or_pictures(run: Run, server: FakeOpenAI, tmp_path: Path, files: list[str]) -> None:
+    tmp_path.joinpath("harbour.mp4").write_bytes(b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom")
+    assert run("qwen2vl_assistant_video", "What?", *files, answers=[text("A ship leaves.")]) == "A ship leaves.\n"
+    (video,) = [part for part in sent(server, 0)["messages"][0]["content"] if part["type"].startswith("video")]
+    if files:
+        assert video["video_url"]["url"].startswith("data:video/mp4;base64,")
+    else:
+        assert len(video["video"]) == 2
+
+
+def test_a_picture_fills_in_the_arguments_of_a_function(run: Run, server: FakeOpenAI) -> None:
+    answers = [tool_call("opening_hours", {"harbour": 7}), text("At 6.")]
+    assert run("qwen2vl_function_calling", answers=answers) == "At 6.\n"
+    assert pictures(server, 0) == [(320, 200)]
+    assert last_message(server, 1) == "Harbour 7 is open from 6 to 22."
+
+
+def test_one_agent_tells_the_story_of_what_another_saw(run: Run, server: FakeOpenAI) -> None:
+    printed = run("visual_storytelling", answers=[text("A lighthouse at night."), text("Who lights it?")])
+    assert printed == "Scene: A lighthouse at night.\n\nWho lights it?\n"
+    assert pictures(server, 0) == [(320, 200)]
+    assert "Nobody dies in it." in system(server, 1)
+    assert last_message(server, 1) == "A lighthouse at night."
+
+
+def test_thinking_with_images_zooms_in_and_measures_with_code(run: Run, server: FakeOpenAI) -> None:
+    zoom = {"bbox_2d": [650, 200, 850, 700], "label": "the lighthouse", "img_idx": 0}
+    code = "from PIL import Image\nprint(Image.open('harbour.png').size)"
+    answers = [
+        tool_call("image_zoom_in_tool", zoom, content="It is small."),
+        tool_call("code_interpreter", {"code": code}),
+        text("Two."),
+    ]
+    printed = run("cookbook_think_with_images", answers=answers)
+    assert printed.splitlines() == ["It is small.", "> image_zoom_in_tool", "> code_interpreter", "Two."]
+    assert "(320, 200)" in last_message(server, 2)
 
 
 # --- all of them ---
