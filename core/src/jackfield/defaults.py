@@ -33,6 +33,9 @@ If it is proven to be ours, two things apply to it alone: only a rule that names
 package can take the names of its commands.
 """
 
+EXPLAINED_BY = "jackfield_manage.absences:reasons"
+"""What of it says why nobody offers a name: it takes the host, the kind and the address."""
+
 TERMINAL = "jackfield-terminal"
 """The package whose commands, `TERMINAL_COMMANDS`, ask agents. Otherwise it is a plugin like any other."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         in_language,
     )
     from jackfield.plugins._acting import default_chain, enabled_by
-    from jackfield.plugins._catalog import API, Catalog, Problem, Row, misspelt_groups, scan
+    from jackfield.plugins._catalog import API, Catalog, Problem, Row, scan
     from jackfield.plugins._faults import fault_of
     from jackfield.plugins._host import PluginHost, default_host
     from jackfield.plugins._imports import specs_of_import
@@ -78,7 +78,6 @@ __all__ = [
     "install_hint",
     "is_incompatible",
     "known_components",
-    "misspelt_groups",
     "parser_of_extension",
     "read_file",
     "scan",
@@ -122,13 +121,15 @@ __getattr__, __dir__ = fetching(
         "install_hint": "plugins._known",
         "is_incompatible": "plugins._policy",
         "known_components": "plugins._known",
-        "misspelt_groups": "plugins._catalog",
         "parser_of_extension": "plugins._known",
         "read_file": "plugins._metadata",
         "scan": "plugins._catalog",
         "specs_of_import": "plugins._imports",
     },
-    moved=dict.fromkeys(
-        ("acting_by_default", "acts_by_default", "standing", "standings"), "jackfield_manage.standings"
-    ),
+    moved={
+        "misspelt_groups": "jackfield_manage.absences",
+        **dict.fromkeys(
+            ("acting_by_default", "acts_by_default", "standing", "standings"), "jackfield_manage.standings"
+        ),
+    },
 )

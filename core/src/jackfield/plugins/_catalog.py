@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jackfield.hookspecs import KINDS
-
 API = 1
 GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
@@ -27,8 +25,6 @@ _COMPONENT = re.compile(r"(?:[\w.-]{1,64}|\*)$", re.ASCII)
 _TARGET = re.compile(r"[\w.]+$")
 _DISTRIBUTION = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$")
 _VERSION = re.compile(r"[\w.+!-]{0,64}$", re.ASCII)
-_NEARLY = re.compile(rb"^\s*\[\s*j[\w.-]{3,20}\s*\]", re.MULTILINE | re.IGNORECASE)
-_NEAR = 0.7
 _ARCHIVES = (".zip", ".whl", ".pyz", ".egg")
 _MAX_FILE_BYTES = 1 << 20
 
@@ -119,43 +115,6 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
             _read_distribution(f"{folder}/{name}", seen, rows, problems)
     rows.sort(key=lambda row: (row.kind, row.name, row.distribution))
     return Catalog(tuple(rows), tuple(problems))
-
-
-def misspelt_groups(paths: Iterable[str] | None = None) -> list[Problem]:
-    """Distributions whose group of entry points is nearly ours, so that nobody finds what they offer.
-
-    It reads what `scan` leaves out, and is asked when something is missing.
-    """
-    import glob
-
-    problems: list[Problem] = []
-    for path in dict.fromkeys(sys.path if paths is None else paths):
-        for location in sorted(glob.glob(os.path.join(glob.escape(path or "."), "*.*-info"))):  # noqa: PTH118, PTH207
-            try:
-                raw = _read(location + "/entry_points.txt")
-            except OSError:
-                continue
-            if _NEARLY.search(raw) and not _MENTIONS_A_GROUP.search(raw):
-                problems += _misspelt(raw.decode(errors="replace"), location)
-    return problems
-
-
-def _misspelt(text: str, location: str) -> Iterator[Problem]:
-    import difflib
-
-    group = ""
-    entries: dict[str, list[str]] = {}
-    for line in map(str.strip, text.splitlines()):
-        if section := _SECTION.match(line):
-            group = section[1]
-        elif "=" in line and line.partition(".")[0] in KINDS:
-            entries.setdefault(group, []).append(line.partition("=")[0].strip())
-    name = _NAME_SEPARATORS.sub("-", location.rpartition("/")[2].partition("-")[0]).lower()
-    for group, offered in entries.items():
-        if group.startswith("jackfield") or difflib.SequenceMatcher(None, group.lower(), GROUP).ratio() > _NEAR:
-            listed = ", ".join(repr(entry) for entry in offered[:8])
-            text = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {GROUP!r}?"
-            yield Problem(name, text, location)
 
 
 def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:

@@ -6,9 +6,9 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jackfield.defaults import MANAGER
+from jackfield.defaults import EXPLAINED_BY, MANAGER
 from jackfield.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -17,7 +17,7 @@ from jackfield.errors import (
     PluginError,
     PluginNotFoundError,
 )
-from jackfield.plugins._catalog import Catalog, Problem, Row, misspelt_groups, scan
+from jackfield.plugins._catalog import Catalog, Problem, Row, scan
 from jackfield.plugins._known import install_hint, known_distribution
 from jackfield.plugins._own import ANY, Registered, row_of_local
 from jackfield.plugins._policy import is_blocked, is_incompatible, why_not
@@ -48,6 +48,10 @@ class Names(ABC):
         Raises:
             PluginError: It cannot be loaded, or its hook fails.
         """
+
+    @abstractmethod
+    def load_target(self, row: Row, target: str) -> Any:
+        """Something else a descriptor names, such as its configuration class."""
 
     @property
     def catalog(self) -> Catalog:
@@ -270,8 +274,7 @@ class Names(ABC):
             return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
         broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
         told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
-        told += "".join(f". {problem.distribution} {problem.text}" for problem in self._silent(kind, address))
-        told += "".join(self._unasked(kind))
+        told += "".join(self._unasked(kind)) + self._explained(kind, address)
         install = install_hint(kind, address.rpartition("/")[2])
         return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
 
@@ -285,10 +288,15 @@ class Names(ABC):
         for name in sorted(enabled - sources):
             yield f". {name!r} is enabled, but not installed"
 
-    def _silent(self, kind: str, address: str) -> list[Problem]:
-        """Who would offer it, if the group of entry points was not misspelt."""
-        entry = f"{kind}.{address.rpartition('/')[2]}"
-        return [problem for problem in misspelt_groups(self.paths) if entry in problem.text.split("'")]
+    def _explained(self, kind: str, address: str) -> str:
+        """What the manager finds out about a name that nobody offers, where it is installed and may load."""
+        row = next((row for row in self.catalog.rows if row.distribution == MANAGER and not self.why_not(row)), None)
+        if row is None or self.unproven(row):
+            return ""
+        try:
+            return str(self.load_target(row, EXPLAINED_BY)(self, kind, address))
+        except PluginError:  # one of another version: the error is about something else
+            return ""
 
 
 def _preferred(rows: list[Row], rules: Settings) -> list[Row]:

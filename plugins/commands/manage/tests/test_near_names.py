@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import pytest
 
 from jackfield.errors import BrokenPluginError, IncompatiblePluginError, PluginNotFoundError
-from jackfield.plugins import ToolSpec, hook
+from jackfield.plugins import PluginHost, ToolSpec, hook
+from jackfield.settings import Settings
 from jackfield_manage.doctor import examine
 
 TOOL = """
-from jackfield.plugins import ToolSpec, hook
+from jackfield.plugins import PluginHost, ToolSpec, hook
+from jackfield.settings import Settings
 @hook.{}
 def tools():
     return [ToolSpec(name="x", target="a:b", description="")]
@@ -55,7 +58,10 @@ def test_a_misspelt_group_names_the_right_one(site: Any, group: str) -> None:
     site.add("other", {"thing": "other"}, group="jupyter.v1")
     told = f"acme has 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
     with pytest.raises(PluginNotFoundError, match=re.escape(told)):
-        site.host().find("tool", "x")
+        PluginHost(paths=[str(site.folder), *sys.path]).find("tool", "x")
+    without = PluginHost(Settings(block=frozenset({"jackfield-manage"})), paths=[str(site.folder), *sys.path])
+    with pytest.raises(PluginNotFoundError, match=r"^no tool 'x' is installed((?!never read).)*$"):
+        without.find("tool", "x")
     (found,) = [finding for finding in examine(site.host()) if finding.distribution == "acme"]
     assert (found.status, f"acme {found.why}") == ("malformed", told)
     assert found.fix == "tell the authors of acme"

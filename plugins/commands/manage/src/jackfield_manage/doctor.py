@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from jackfield.errors import PluginError
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import PluginHost, Problem, Row, is_incompatible, misspelt_groups
+from jackfield.plugins import PluginHost, Problem, Row, is_incompatible
 from jackfield.settings import ENABLED_KINDS, near, normalise
+from jackfield_manage.absences import misspelt_groups
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
 from jackfield_manage.record import changed_files, files_below
