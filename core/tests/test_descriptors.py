@@ -65,6 +65,8 @@ def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
         ({"parameters": {"enum": ["x" * MAX_SCHEMA_BYTES]}}, "parameters"),
         ({"parameters": {"x" * 200_000: {}}}, "parameters"),
         ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": float("nan")}, "timeout_s"),
+        ({"description": {}}, "description"),
         ({"timeout_s": True}, "timeout_s"),
     ],
     ids=str,

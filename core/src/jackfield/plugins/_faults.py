@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from jackfield.descriptors import ComponentSpec
 
@@ -27,12 +28,31 @@ def fault_of(spec: ComponentSpec) -> str:
 
 
 def _fault_of_types(spec: ComponentSpec) -> str:
+    hints = get_type_hints(type(spec))
     for entry in fields(spec):
         value = getattr(spec, entry.name)
-        wanted, fits = _FITS[str(entry.type)]
-        if not fits(value):
-            return f"{entry.name!r} must be {wanted}, not {type(value).__name__}"
+        if not _fits(value, hints[entry.name]):
+            return f"{entry.name!r} must be {entry.type}, not {type(value).__name__}"
+        if type(value) in (int, float) and not (value > 0 or value == entry.default):
+            return f"{entry.name!r} must be more than 0, not {value}"
     return ""
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what an annotation says; a list will do as a tuple, and True is not a number."""
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in inner)
+    if not isinstance(value, _ALSO.get(origin, origin)) or (isinstance(value, bool) and origin is not bool):
+        return False
+    if isinstance(value, Mapping):
+        return all(_fits(name, inner[0]) and _fits(one, inner[1]) for name, one in value.items())
+    return all(_fits(one, inner[0]) for one in value) if inner else True
+
+
+_ALSO: Mapping[Any, Any] = {tuple: (tuple, list), frozenset: (set, frozenset), float: (int, float)}
 
 
 def _fault_of_names(spec: ComponentSpec) -> str:
@@ -55,6 +75,8 @@ def _fault_of_texts(spec: ComponentSpec) -> str:
         return f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit in a line"
     description = getattr(spec, "description", "")
     texts = {"description": description} if isinstance(description, str) else dict(description)
+    if not texts:
+        return "'description' has no text in any language"
     shown = {"summary": spec.summary, **{f"host {host[:80]!r}": host for host in spec.network}, **texts}
     for what, text in shown.items():
         if len(text) > MAX_TEXT_CHARS:
@@ -75,61 +97,3 @@ def _fault_of_schema(spec: ComponentSpec) -> str:
     if size > MAX_SCHEMA_BYTES:
         return f"'parameters' is {size} bytes of JSON; no model takes more than {MAX_SCHEMA_BYTES}"
     return ""
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, tuple | list) and all(map(_is_text, value))
-
-
-def _is_text_in_languages(value: object) -> bool:
-    return _is_text(value) or (
-        isinstance(value, Mapping) and bool(value) and all(map(_is_text, (*value, *value.values())))
-    )
-
-
-def _are_required_by(value: object) -> bool:
-    return isinstance(value, Mapping) and all(_is_text(name) and _is_required(value[name]) for name in value)
-
-
-def _is_required(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(_is_text(name) and _are_listed(value[name]) for name in value)
-    return _is_text(value) or _are_listed(value)
-
-
-def _are_listed(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-# By annotation, so that a new field of a known type needs nothing here, and one of a new type cannot be forgotten.
-_FITS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
-    "str": ("a text", _is_text),
-    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    "bool": ("True or False", lambda value: isinstance(value, bool)),
-    "float | None": (
-        "a number of seconds, or None",
-        lambda value: value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0),
-    ),
-    "tuple[str, ...]": ("a tuple of texts", _are_texts),
-    "frozenset[str]": (
-        "a set of texts",
-        lambda value: isinstance(value, set | frozenset) and all(map(_is_text, value)),
-    ),
-    "tuple[bytes, ...]": (
-        "a tuple of bytes",
-        lambda value: isinstance(value, tuple | list) and all(isinstance(part, bytes) for part in value),
-    ),
-    "Mapping[str, Any]": (
-        "a table with texts as keys",
-        lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
-    ),
-    "RequiredBy": (
-        "a table with, for each setting, a kind, a list of components, or such lists by value",
-        _are_required_by,
-    ),
-    "Texts": ("a text, or a table with a text for each language", _is_text_in_languages),
-}

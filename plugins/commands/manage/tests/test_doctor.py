@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "leaves it at once": ("import os; os._exit(3)", "broken", "with code 3"),
     "crashes": ("import ctypes; ctypes.string_at(0)", "broken", "by signal 11"),
     "has an async hook": (TOOL.format("").replace("def tools", "async def tools"), "broken", "is async"),
-    "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be a tuple of texts"),
+    "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be tuple[str, ...], not int"),
     "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", "does not offer it (it offers: y)"),
     "says what nobody knows": (
         TOOL.format(", needs_aproval=True"),
