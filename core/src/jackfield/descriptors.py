@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 Texts = str | Mapping[str, str]
 """A text, or a text for each language: `{"en": …, "zh": …}`."""
@@ -118,32 +118,15 @@ class LLMSpec(ComponentSpec):
     names: tuple[str, ...] = ()
 
 
-class ToolLike(Protocol):
-    """The result of `@tool`, as far as a descriptor needs it."""
-
-    name: str
-    description: Texts
-    parameters: Mapping[str, Any]
-    needs_approval: bool
-    read_only: bool
-    concurrent: bool
-    timeout_s: float | None
-    effects: frozenset[str]
-    file_access: bool
-    idempotent: bool
-    cacheable: bool
-    raw_argument: str
-    function_called: Callable[..., Any]
-
-
-def _target_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
-
-
 def _first_sentence(text: str) -> str:
     """The first sentence of a text, as far as it fits a line."""
     first = re.split(r"(?<=[.!?。！？])\s", text.strip(), maxsplit=1)[0]
     return first if len(first) <= 300 else first[:299] + "…"
+
+
+# What a function with `@tool` knows of itself, by the names that its descriptor has for it.
+_FACTS = ("name", "description", "parameters", "timeout_s", "effects", "raw_argument")
+_FLAGS = ("needs_approval", "read_only", "concurrent", "file_access", "idempotent", "cacheable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +163,7 @@ class ToolSpec(ComponentSpec):
     @classmethod
     def of(
         cls,
-        target: str | ToolLike,
+        target: object,
         *,
         secrets: tuple[str, ...] = (),
         network: tuple[str, ...] = (),
@@ -193,34 +176,24 @@ class ToolSpec(ComponentSpec):
         a light module, `python -m jackfield_testkit.tool_specs PACKAGE` writes the descriptor instead.
 
         Args:
-            target: The tool, or where it is, as `module:name`.
+            target: The result of `@tool`, or where it is, as `module:name`.
             secrets, network, requires, check: As in `ComponentSpec`; the function does not have them.
 
         Raises:
             TypeError: The target is not a tool.
         """
-        found: Any = target
+        tool = target
         if isinstance(target, str):
             module, _, name = target.partition(":")
-            found = getattr(import_module(module), name)
-        if not hasattr(found, "function_called"):
+            tool = getattr(import_module(module), name)
+        function = getattr(tool, "function_called", None)
+        if function is None:
             raise TypeError(f"{target!r:.200} is not a function with @tool")
-        tool: ToolLike = found
+        given = {name: getattr(tool, name) for name in (*_FACTS, *_FLAGS)}
         return cls(
-            name=tool.name,
-            target=target if isinstance(target, str) else _target_of(tool.function_called),
-            summary=_first_sentence(in_language(tool.description, "en")),
-            description=tool.description,
-            parameters=tool.parameters,
-            needs_approval=tool.needs_approval,
-            read_only=tool.read_only,
-            concurrent=tool.concurrent,
-            timeout_s=tool.timeout_s,
-            file_access=tool.file_access,
-            idempotent=tool.idempotent,
-            cacheable=tool.cacheable,
-            raw_argument=tool.raw_argument,
-            effects=tool.effects,
+            **given,
+            target=target if isinstance(target, str) else f"{function.__module__}:{function.__qualname__}",
+            summary=_first_sentence(in_language(given["description"], "en")),
             secrets=secrets,
             network=network,
             requires=requires,
