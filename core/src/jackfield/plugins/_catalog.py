@@ -12,7 +12,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from jackfield.plugins._metadata import read_some
 
 API = 1
 GROUP = f"jackfield.v{API}"
@@ -94,95 +95,111 @@ class Catalog:
 
 def scan(paths: Iterable[str] | None = None) -> Catalog:
     """Read what is installed on `paths`, or `sys.path`. Never raises."""
-    rows: list[Row] = []
-    problems: list[Problem] = []
-    seen: dict[str, str] = {}
-    folders: set[str] = set()
-    for path in sys.path if paths is None else paths:
+    found = _Found()
+    for folder in _folders(sys.path if paths is None else paths):
+        for location in _locations(folder, found.problems):
+            raw = read_some(f"{location}/entry_points.txt", _MAX_FILE_BYTES)
+            if raw and _MENTIONS_A_GROUP.search(raw):  # 99 of 100 distributions end here
+                found.take(raw, location)
+    return Catalog(tuple(sorted(found.rows, key=by_name)), tuple(found.problems))
+
+
+def by_name(row: Row) -> tuple[str, str, str]:
+    """The order of rows in a catalog."""
+    return row.kind, row.name, row.distribution
+
+
+def _folders(paths: Iterable[str]) -> Iterator[str]:
+    """What is on the path, each once: folders and archives."""
+    seen: set[str] = set()
+    for path in paths:
         try:
             folder = os.path.realpath(path or os.getcwd())  # noqa: PTH109 - pathlib costs more than the scan
-            if folder in folders:
-                continue
-            folders.add(folder)
-            if folder.endswith(_ARCHIVES) and os.path.exists(folder):  # noqa: PTH110 - as above
-                _read_elsewhere(folder, seen, rows, problems)
-                continue
-            with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-        except (OSError, ValueError, TypeError):  # ValueError: an entry with a NUL in it; TypeError: one that is bytes
+        except (OSError, ValueError):  # ValueError: an entry with a NUL in it
             continue
-        for name in sorted(names):
-            _read_distribution(f"{folder}/{name}", seen, rows, problems)
-    rows.sort(key=lambda row: (row.kind, row.name, row.distribution))
-    return Catalog(tuple(rows), tuple(problems))
+        if folder not in seen:
+            seen.add(folder)
+            yield folder
 
 
-def _read_distribution(location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
+def _locations(folder: str, problems: list[Problem]) -> list[str]:
+    """The folders of metadata in a folder of the path, or in an archive."""
     try:
-        raw = _read(location + "/entry_points.txt")
-    except OSError:
-        return
-    if _MENTIONS_A_GROUP.search(raw):  # 99 of 100 distributions end here
-        _take(raw, location, seen, rows, problems)
+        if folder.endswith(_ARCHIVES) and os.path.exists(folder):  # noqa: PTH110 - as above
+            return _locations_elsewhere(folder, problems)
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+    except (OSError, ValueError, TypeError):  # TypeError: it is bytes
+        return []
+    return [f"{folder}/{name}" for name in sorted(names)]
 
 
-def _take(raw: bytes, location: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
-    """Add the rows of one `entry_points.txt`; `location` is the folder it is in, which names the distribution."""
-    folder, _, name = location.rpartition("/")
-    stem = (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
-    name, _, version = stem.partition("-")
-    distribution = _NAME_SEPARATORS.sub("-", name).lower()
-    if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
-        problems.append(
-            Problem(repr(name)[1:81], f"is not a valid name and version of a package: {stem[:120]!r}", location)
-        )
-        return
-    if distribution in seen:
-        # The first on the path is the one that imports find.
-        problems.append(
-            Problem(distribution, f"is installed twice; {seen[distribution]} is used", location, seen[distribution])
-        )
-        return
-    seen[distribution] = location
-    if len(raw) > _MAX_FILE_BYTES:
-        problems.append(Problem(distribution, "entry_points.txt is larger than 1 MiB", location))
-        return
+def _locations_elsewhere(path: str, problems: list[Problem]) -> list[str]:
+    """The same in an archive or an egg: `importlib_metadata` knows the forms, and takes its time."""
+    import zipfile
+
+    import importlib_metadata
+
     try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        problems.append(Problem(distribution, f"entry_points.txt is not UTF-8: {error}", location))
-        return
-    _parse(text, (distribution, version.partition("-")[0], location), rows, problems)
+        if not os.path.isdir(path):  # noqa: PTH112
+            zipfile.ZipFile(path).close()  # `importlib_metadata` passes over one that cannot be read
+        # The folder of the metadata, for which there is no public name.
+        folders = [getattr(one, "_path") for one in importlib_metadata.distributions(path=[path])]  # noqa: B009
+    except Exception as error:  # noqa: BLE001 - a broken archive on the path costs its own names only
+        problems.append(Problem(os.path.basename(path), f"cannot be read: {error}", path))  # noqa: PTH119
+        return []
+    return [str(folder).rstrip("/") for folder in folders]
 
 
-def _read(path: str) -> bytes:
-    """The file, or a little more than its permitted size of it."""
-    # os.read: a file object, and a buffer for the largest permitted file, would double the time of the scan.
-    # Not blocking: a pipe that somebody left there would be waited for.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-    try:
-        raw = os.read(descriptor, 8192)
-        if len(raw) == 8192:
-            while len(raw) <= _MAX_FILE_BYTES and (more := os.read(descriptor, 65_536)):
-                raw += more
-        return raw
-    finally:
-        os.close(descriptor)
+class _Found:
+    """The rows and problems of a scan, distribution by distribution."""
 
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.problems: list[Problem] = []
+        self._used: dict[str, str] = {}
 
-def _parse(text: str, of: tuple[str, str, str], rows: list[Row], problems: list[Problem]) -> None:
-    """Add the rows of one file; `of` is whose it is: the distribution, its version and its location."""
-    distribution, version, location = of
-    found: dict[tuple[int, str], Row] = {}
-    for api, line in _lines_of_ours(text):
-        entry, _, target = map(str.strip, line.partition("="))
-        fault = _fault_of_entry(line, entry, target)
-        if fault or (api, entry) in found:
-            problems.append(Problem(distribution, fault or f"gives {entry} twice; the first is used", location))
+    def take(self, raw: bytes, location: str) -> None:
+        """Add the rows of one `entry_points.txt`; `location` is the folder it is in, which names the distribution."""
+        folder, _, name = location.rpartition("/")
+        stem = (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
+        name, _, version = stem.partition("-")
+        distribution = _NAME_SEPARATORS.sub("-", name).lower()
+        if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
+            fault = f"is not a valid name and version of a package: {stem[:120]!r}"
+            self.problems.append(Problem(repr(name)[1:81], fault, location))
+            return
+        used = self._used.setdefault(distribution, location)
+        if used != location:  # the first on the path is the one that imports find
+            self.problems.append(Problem(distribution, f"is installed twice; {used} is used", location, used))
+        elif fault := _fault_of_file(raw):
+            self.problems.append(Problem(distribution, fault, location))
         else:
-            kind, _, name = entry.partition(".")
-            found[api, entry] = Row(kind, name, target, distribution, version, api, location)
-    rows += found.values()
+            self._parse(raw.decode(), distribution, version.partition("-")[0], location)
+
+    def _parse(self, text: str, distribution: str, version: str, location: str) -> None:
+        found: dict[tuple[int, str], Row] = {}
+        for api, line in _lines_of_ours(text):
+            entry, _, target = map(str.strip, line.partition("="))
+            fault = _fault_of_entry(line, entry, target)
+            if fault or (api, entry) in found:
+                fault = fault or f"gives {entry} twice; the first is used"
+                self.problems.append(Problem(distribution, fault, location))
+            else:
+                kind, _, name = entry.partition(".")
+                found[api, entry] = Row(kind, name, target, distribution, version, api, location)
+        self.rows += found.values()
+
+
+def _fault_of_file(raw: bytes) -> str:
+    """Why a file cannot be read as entry points, or ''."""
+    if len(raw) > _MAX_FILE_BYTES:
+        return "entry_points.txt is larger than 1 MiB"
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return f"entry_points.txt is not UTF-8: {error}"
+    return ""
 
 
 def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
@@ -207,31 +224,3 @@ def _fault_of_entry(line: str, entry: str, target: str) -> str:
     if dot and _NAME.match(kind) and _COMPONENT.match(name) and _TARGET.match(target):
         return ""
     return f"entry_points.txt has an invalid line: {line[:200]!r}"
-
-
-def _read_elsewhere(path: str, seen: dict[str, str], rows: list[Row], problems: list[Problem]) -> None:
-    """Read what lies in an archive, or in an egg: `importlib_metadata` knows the forms, and takes its time."""
-    import zipfile
-
-    import importlib_metadata
-
-    try:
-        if not os.path.isdir(path):  # noqa: PTH112
-            zipfile.ZipFile(path).close()  # `importlib_metadata` passes over one that cannot be read
-        for distribution in importlib_metadata.distributions(path=[path]):
-            # The folder of the metadata, for which there is no public name.
-            folder: Any = getattr(distribution, "_path")  # noqa: B009 - no type says that it is there
-            raw = _read_entry_points(folder)
-            if _MENTIONS_A_GROUP.search(raw):
-                _take(raw, str(folder).rstrip("/"), seen, rows, problems)
-    except Exception as error:  # noqa: BLE001 - a broken archive on the path costs its own names only
-        problems.append(Problem(os.path.basename(path), f"cannot be read: {error}", path))  # noqa: PTH119
-
-
-def _read_entry_points(folder: Any) -> bytes:
-    """As much as may be; it may inflate to any size."""
-    try:
-        with (folder / "entry_points.txt").open("rb") as file:
-            return bytes(file.read(_MAX_FILE_BYTES + 1))
-    except (FileNotFoundError, KeyError):
-        return b""

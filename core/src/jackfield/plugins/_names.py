@@ -17,7 +17,7 @@ from jackfield.errors import (
     PluginError,
     PluginNotFoundError,
 )
-from jackfield.plugins._catalog import Catalog, Problem, Row, scan
+from jackfield.plugins._catalog import Catalog, Problem, Row, by_name, scan
 from jackfield.plugins._known import install_hint, known_distribution
 from jackfield.plugins._own import ANY, Registered, row_of_local
 from jackfield.plugins._policy import is_blocked, is_incompatible, why_not
@@ -75,8 +75,7 @@ class Names(ABC):
         own = [*map(row_of_local, self.settings.local), *(row for one in self._own.values() for row in one.rows)]
         if not own:
             return installed
-        rows = sorted([*installed.rows, *own], key=lambda row: (row.kind, row.name, row.distribution))
-        return Catalog(tuple(rows), installed.problems)
+        return Catalog(tuple(sorted([*installed.rows, *own], key=by_name)), installed.problems)
 
     def rows(self, kind: str | None = None) -> list[Row]:
         """What may be used, of one kind or all, as far as that is known without asking anybody."""
