@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -45,16 +44,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
-from jackfield.models import (
-    ONLY_BEFORE_OUTPUT,
-    BaseChatModel,
-    BlockingChatModel,
-    Retry,
-    asked_again,
-    fold,
-    get_chat_model,
-)
-from jackfield.models._retry import delay_s
+from jackfield.models import ONLY_BEFORE_OUTPUT, BaseChatModel, Retry, fold, get_chat_model, wait_before_retry
 from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest, ModelFacts
@@ -143,14 +133,17 @@ def test_a_server_that_names_a_pause_is_left_alone_for_so_long() -> None:
     assert naps.slept_s == [90.0]
 
 
-@given(st.integers(1, 60), st.floats(0, 1), st.sampled_from([*RETRIED, *NEVER_RETRIED]))
+@given(st.integers(1, 60), st.floats(0, 1), st.sampled_from(RETRIED))
 @settings(max_examples=60)
 def test_a_pause_grows_up_to_a_minute_and_never_beyond(
     attempt: int, jitter: float, kind: type[ModelServiceError]
 ) -> None:
-    pause = delay_s(kind("x"), attempt, jitter=jitter)
+    pause = wait_before_retry(kind("x"), attempt, max_retries=100, jitter=jitter)
+    longer = wait_before_retry(kind("x"), attempt + 1, max_retries=100, jitter=jitter)
+    assert pause is not None
+    assert longer is not None
     assert 0 < pause <= 60
-    assert pause <= delay_s(kind("x"), attempt + 1, jitter=jitter)
+    assert pause <= longer
 
 
 @given(st.integers(1, 20), st.floats(0, 1), st.floats() | st.floats(0, 500), st.floats(0.001, 1000))
@@ -163,7 +156,7 @@ def test_what_the_server_asks_for_is_the_least_pause_or_too_long(
     attempt: int, jitter: float, asked: float, most: float
 ) -> None:
     for error in (RateLimitedError("x", retry_after_s=asked), ModelOverloadedError("x", retry_after_s=asked)):
-        pause = delay_s(error, attempt, jitter=jitter, max_delay_s=most)
+        pause = wait_before_retry(error, attempt, max_retries=100, jitter=jitter, max_delay_s=most)
         if asked <= most:
             assert pause is not None
             assert max(asked, 0) <= pause <= most
@@ -193,28 +186,13 @@ def test_whoever_wants_to_wait_longer_says_so() -> None:
     assert naps.slept_s == [900.0]
 
 
-@pytest.mark.parametrize("asked", [1.0, 1e9])
-def test_what_is_no_model_waits_by_the_same_rule(asked: float) -> None:
-    async def ask() -> str:
-        if not asked_times:
-            asked_times.append(1)
-            raise RateLimitedError("slow", retry_after_s=asked)
-        return "well"
-
-    asked_times: list[int] = []
-    naps = Naps()
-    wait = asked_again(ask, max_retries=3, sleep=naps)
-    if asked == 1:
-        assert asyncio.run(wait) == "well"
-    else:
-        with pytest.raises(RateLimitedError):
-            asyncio.run(wait)
-    assert naps.slept_s == ([1.0] if asked == 1 else [])
-
-
 @pytest.mark.parametrize("error", [RateLimitedError("x"), RateLimitedError("x", status=429)])
 def test_a_rate_limit_waits_longer_than_another_fault(error: ModelServiceError) -> None:
-    assert delay_s(error, 1, jitter=0) >= 2 > delay_s(ModelOverloadedError("x"), 1, jitter=1)
+    limited = wait_before_retry(error, 1, max_retries=1, jitter=0)
+    other = wait_before_retry(ModelOverloadedError("x"), 1, max_retries=1, jitter=1)
+    assert limited is not None
+    assert other is not None
+    assert limited >= 2 > other
 
 
 def test_a_retry_before_any_output_is_announced_and_resets_nothing(gather: Gather) -> None:
@@ -644,66 +622,6 @@ def test_raw_chat_takes_functions_that_are_wrapped_as_openai_does() -> None:
     model = scripted(answer("x"))
     model.raw_chat(ASK, [{"type": "function", "function": ADD}], stream=False)
     assert model.requests[0].functions == (ADD,)
-
-
-# --- backends that block ---
-
-
-class Blocking(BlockingChatModel):
-    """Waits inside its SDK until it is let go."""
-
-    backend = "blocking"
-
-    def __init__(self) -> None:
-        super().__init__({"model": "m"})
-        self.inside = threading.Event()
-        self.let_go = threading.Event()
-        self.closed = threading.Event()
-
-    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
-        try:
-            yield TextDelta("a")
-            self.inside.set()
-            self.let_go.wait(30)
-            yield DONE
-        finally:
-            self.closed.set()
-
-
-def test_a_blocking_backend_is_asked_like_any_other() -> None:
-    model = Blocking()
-    model.let_go.set()
-    assert model.quick_chat("q") == "a"
-    assert model.closed.is_set()
-
-
-def test_a_blocking_backend_does_not_block_the_loop_and_is_closed_when_left() -> None:
-    async def leave_early(model: Blocking) -> None:
-        events = model.astream(ASK)
-        await anext(events)
-        await events.aclose()  # type: ignore[attr-defined]
-
-    model = Blocking()
-    asyncio.run(leave_early(model))
-    assert model.closed.is_set()
-
-
-def test_cancelling_a_blocking_backend_while_it_blocks_is_a_cancellation() -> None:
-    async def cancelled(model: Blocking) -> bool:
-        task = asyncio.ensure_future(model.acomplete(ASK))
-        while not model.inside.is_set():
-            await asyncio.sleep(0.001)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        return task.cancelled()
-
-    model = Blocking()
-    try:
-        assert asyncio.run(asyncio.wait_for(cancelled(model), 20))
-    finally:
-        model.let_go.set()
-    assert model.closed.wait(20)
 
 
 # --- making one ---

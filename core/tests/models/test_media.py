@@ -1,34 +1,19 @@
-"""Files are sent as what their bytes are; what is something else than it should be is not sent at all."""
+"""Which addresses mean files, and whose files are read."""
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 import pytest
 
-from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem, Message
-from jackfield.models import address_of, is_local, media_type_of, notes_of, path_of, read_media
+from jackfield.models import is_local, notes_of, path_of
 from jackfield.models._media import without_foreign_paths
-
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
-WAV = b"RIFF\x24\0\0\0WAVEfmt "
 
 
 @pytest.mark.parametrize("address", ["http://h/a.png", "HTTPS://h/a", "data:image/png;base64,AA=="])
-def test_addresses_stay_as_they_are(address: str) -> None:
-    assert address_of(address, "image") == address
+def test_addresses_elsewhere_are_not_local(address: str) -> None:
     assert not is_local(ContentItem(image=address))
-
-
-@pytest.mark.parametrize("form", ["{path}", "file://{path}"])
-def test_a_file_becomes_a_data_uri_with_the_type_its_bytes_show(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "a picture.jpg"
-    path.write_bytes(PNG)
-    address = form.format(path=str(path).replace(" ", "%20") if form.startswith("file") else path)
-    assert is_local(ContentItem(image=address))
-    assert address_of(address, "image") == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 
 
 def test_what_is_local_depends_on_the_schemes_a_server_knows() -> None:
@@ -36,62 +21,6 @@ def test_what_is_local_depends_on_the_schemes_a_server_knows() -> None:
     assert is_local(item)
     assert not is_local(item, remote=("http", "https", "oss"))
     assert path_of("file://frame.png") == Path("frame.png")
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", "of an unknown type"),
-        (b"root:x:0:0:root:/root:/bin/bash\n", "of an unknown type"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "of an unknown type"),
-        (b"%PDF-1.7\n\0", "of an unknown type"),
-        (WAV, "is audio/wav, but should be an image"),
-    ],
-)
-def test_a_file_that_is_no_image_is_refused_by_its_last_name_only(tmp_path: Path, content: bytes, told: str) -> None:
-    path = tmp_path / "secrets.png"
-    path.write_bytes(content)
-    with pytest.raises(UnsupportedInputError, match=told) as caught:
-        read_media(path, "image")
-    assert "'secrets.png'" in str(caught.value)
-    assert str(tmp_path) not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["gone.png", "a\0b.png", "."])
-def test_a_path_that_cannot_be_read_says_why(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnsupportedInputError, match="cannot be read"):
-        read_media(tmp_path / name, "image")
-
-
-def test_a_file_that_is_too_large_is_not_sent(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    path.write_bytes(PNG * 10)
-    with pytest.raises(UnsupportedInputError, match="larger than 100 bytes"):
-        read_media(path, "image", max_bytes=100)
-    assert read_media(path, "image", max_bytes=160).media_type == "image/png"
-
-
-def test_a_data_uri_of_another_kind_is_refused() -> None:
-    with pytest.raises(UnsupportedInputError, match="is not an image"):
-        address_of("data:audio/wav;base64,AA==", "image")
-
-
-def test_sound_of_an_unknown_format_goes_by_its_name_unless_it_is_a_text_or_a_document(tmp_path: Path) -> None:
-    sound = tmp_path / "a.mp3"
-    sound.write_bytes(b"\xff\xe3\x18\xc4\0\0")
-    assert read_media(sound, "audio").media_type == "audio/mpeg"
-    for content in (b"dear diary", b"SQLite format 3\0", b"PK\x03\x04\0"):
-        sound.write_bytes(content)
-        with pytest.raises(UnsupportedInputError):
-            read_media(sound, "audio")
-
-
-def test_types_by_their_first_bytes() -> None:
-    assert media_type_of(WAV) == "audio/wav"
-    assert media_type_of(b"\0\0\0\x18ftypM4A ") == "audio/mp4"
-    assert media_type_of(b"\0\0\0\x18ftypisom") == "video/mp4"
-    assert media_type_of(b"RIFF\0\0\0\0WEBP") == "image/webp"
-    assert media_type_of(b"hello") == ""
 
 
 def test_notes_name_files_by_their_last_part_and_show_no_content() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from jackfield import sync
+from jackfield._lazy import needed
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
@@ -25,7 +25,6 @@ from jackfield.models import _compat as compat
 from jackfield.models._fold import Fold
 from jackfield.models._media import without_foreign_paths
 from jackfield.models._retry import Retry
-from jackfield.models._stops import until_stop
 from jackfield.models._thoughts import WithThoughtsApart
 from jackfield.plugins._acting import acting
 from jackfield.plugins._catalog import Row
@@ -36,6 +35,7 @@ from jackfield.streams import closing
 from jackfield.tracebacks import LocalsForgotten
 
 NATIVE = "native"
+_STOPS = "jackfield_backend.stops"
 
 
 class BaseChatModel(ABC):
@@ -244,7 +244,10 @@ class BaseChatModel(ABC):
         if config.thought_in_content is not False and self.facts.thoughts_in_text:
             events = WithThoughtsApart(events, inside=config.thought_in_content is True)
         stops = [stop for stop in config.stop if stop]
-        return until_stop(stops, events) if stops else events
+        if not stops:
+            return events
+        until_stop: Callable[..., AsyncIterator[ModelEvent]] = needed(_STOPS, "until_stop", f"`stop` needs {_STOPS}")
+        return until_stop(stops, events)
 
     def _acceptable(self, message: Message) -> Message:
         """The message as this model takes it.
@@ -309,37 +312,6 @@ def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost
     for row in acting(host, "processor", named=chosen):
         chosen[row] = host.settings.options_of("processor", row.address)
     return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
-
-
-class BlockingChatModel(BaseChatModel):
-    """A backend whose SDK blocks: it defines `stream_blocking`, which runs in a worker thread."""
-
-    @abstractmethod
-    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
-        """As `stream`, as a plain generator."""
-
-    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """The events of `stream_blocking`, one hop between threads each."""
-        events = self.stream_blocking(request)
-        turn = threading.Lock()  # a generator that runs cannot be closed: closing waits, in a thread, for its turn
-        end = object()
-
-        def step() -> object:
-            with turn:
-                return next(events, end)
-
-        def close() -> None:
-            with turn:
-                getattr(events, "close", lambda: None)()
-
-        try:
-            while (event := await sync.in_worker(step)) is not end:
-                yield cast(ModelEvent, event)
-        finally:
-            if turn.locked():  # cancelled while the SDK blocks: nobody waits for that
-                sync.in_background(close)
-            else:
-                await sync.in_worker(close)
 
 
 def name_of_server(backend: str, url: str | None) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeVar
 
-from jackfield.config import GenerateConfig
 from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
 from jackfield.events import (
     HistoryTrimmed,
@@ -39,67 +37,34 @@ _TOO_LONG = (
 )
 
 Sleep = Callable[[float], Awaitable[None]]
-T = TypeVar("T")
 
 
-def delay_s(error: ModelServiceError, attempt: int, *, jitter: float, max_delay_s: float = MAX_DELAY_S) -> float | None:
-    """How long to wait before attempt `attempt + 1`, in seconds; None if the server asks for longer than one may.
+def wait_before_retry(
+    error: ModelServiceError, attempt: int, *, max_retries: int, max_delay_s: float = MAX_DELAY_S, jitter: float
+) -> float | None:
+    """How long to wait before attempt `attempt + 1`, in seconds; None if there will be none.
 
     It doubles from half a second up to a minute. What the server asks for is a lower bound; without it, a rate limit
-    waits at least two seconds. If a server asks for more than `max_delay_s`,
-    there is no retry.
+    waits at least two seconds. If a server asks for more than `max_delay_s`, there is no retry, and a note in the error
+    says why.
 
     Args:
         error: How the last attempt ended.
         attempt: Its number, from 1.
-        jitter: From 0 to 1.
+        max_retries: How often a request is repeated.
         max_delay_s: The longest wait.
+        jitter: From 0 to 1.
     """
-    backoff = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
-    least = 0.0
-    if error.retry_after_s is not None:
-        if not error.retry_after_s <= max_delay_s:  # "not a number" is no time to wait for, either
-            return None
-        least = error.retry_after_s
-    elif isinstance(error, RateLimitedError) or error.status == 429:
-        least = RATE_LIMIT_FLOOR_S
-    return min(max_delay_s, max(least, backoff))
-
-
-async def asked_again(
-    ask: Callable[[], Awaitable[T]],
-    *,
-    max_retries: int,
-    max_delay_s: float = MAX_DELAY_S,
-    sleep: Sleep = asyncio.sleep,
-    jitter: Callable[[], float] = random.random,
-) -> T:
-    """Send a request that is not for a chat model (embeddings …), and retry it if that may succeed, as `Retry` does.
-
-    Raises:
-        ModelServiceError: The error of the last attempt.
-    """
-    attempt = 1
-    while True:
-        try:
-            return await ask()
-        except ModelServiceError as error:
-            config = GenerateConfig(max_retries=max_retries, max_retry_delay=max_delay_s)
-            wait_s = _wait_before_another(error, attempt, config, jitter())
-            if wait_s is None:
-                raise
-        await sleep(wait_s)
-        attempt += 1
-
-
-def _wait_before_another(error: ModelServiceError, attempt: int, config: GenerateConfig, jitter: float) -> float | None:
-    """How long to wait before another attempt, in seconds; None if there will be none."""
-    if not error.retryable or attempt > config.max_retries:
+    if not error.retryable or attempt > max_retries:
         return None
-    wait_s = delay_s(error, attempt, jitter=jitter, max_delay_s=config.max_retry_delay)
-    if wait_s is None:
-        error.add_note(_TOO_LONG.format(asked=error.retry_after_s, most=config.max_retry_delay))
-    return wait_s
+    asked = error.retry_after_s
+    if asked is not None and not asked <= max_delay_s:  # "not a number" is no time to wait for, either
+        error.add_note(_TOO_LONG.format(asked=asked, most=max_delay_s))
+        return None
+    is_limited = isinstance(error, RateLimitedError) or error.status == 429
+    least = asked if asked is not None else RATE_LIMIT_FLOOR_S if is_limited else 0.0
+    backoff = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+    return min(max_delay_s, max(least, backoff))
 
 
 class Retry(Processor):
@@ -156,7 +121,14 @@ class Retry(Processor):
         """How long to wait before another attempt; None if there will be none."""
         if produced and request.metadata.get(ONLY_BEFORE_OUTPUT):
             return None
-        return _wait_before_another(error, attempt, request.config, self._jitter())
+        config = request.config
+        return wait_before_retry(
+            error,
+            attempt,
+            max_retries=config.max_retries,
+            max_delay_s=config.max_retry_delay,
+            jitter=self._jitter(),
+        )
 
 
 class _Deadline:

@@ -14,11 +14,9 @@ from jackfield.events import (
     StreamReset,
     TextDelta,
 )
-from jackfield.tags import Tags
 
 BEGIN = "<think>"
 END = "</think>"
-_END = Tags(END)
 _MOST_SPACE = 200  # blank characters before a thought: to hold back more of them, piece by piece, would cost the square
 
 Place = Literal["before", "thought", "gap", "answer"]
@@ -199,13 +197,13 @@ class ThoughtSplitter:
             self.place = "answer"
 
     def _think(self) -> Iterator[ReasoningDelta]:
-        end = _END.search(self._held)
-        place = end.start() if end else _END.half(self._held)
-        thought = self._more_of_thought(self._held[:place])
-        self._held = self._held[end.end() if end else place :]
-        if end:
+        end = self._held.find(END)
+        has_ended = end >= 0
+        thought = self._more_of_thought(self._held[: end if has_ended else _half_of_end(self._held)])
+        self._held = self._held[end + len(END) if has_ended else _half_of_end(self._held) :]
+        if has_ended:
             self.place = "gap"
-        if thought or (end and not self._began):
+        if thought or (has_ended and not self._began):
             # Of an empty thought, too, something is told: who reads on then knows that it was taken out.
             self._began = True
             yield ReasoningDelta(thought)
@@ -219,3 +217,9 @@ class ThoughtSplitter:
         thought = "".join([*self._blank, words])
         self._blank = [text[len(words) :]]
         return thought if self._began else thought.lstrip("\r\n")
+
+
+def _half_of_end(text: str) -> int:
+    """Where an end tag begins that may go on in the next piece; the end of the text if none does."""
+    begun = text.rfind(END[0], -len(END) + 1)
+    return begun if begun >= 0 and END.startswith(text[begun:]) else len(text)

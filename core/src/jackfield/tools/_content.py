@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from jackfield import sync
+from jackfield._lazy import needed
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
-from jackfield.models._media import is_local, notes_of, path_of, read_media
+from jackfield.models._media import is_local, notes_of, path_of
 from jackfield.tools._base import ToolResult
 from jackfield.tools._cutting import cut_text
 
 Content = str | list[ContentItem]
+_MEDIA = "jackfield_backend.media"
 
 
 def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
@@ -121,10 +123,12 @@ def _inside(item: ContentItem) -> ContentItem:
         if isinstance(value, list):
             return ContentItem(video=[_data_uri(frame, "image") for frame in value])
         return ContentItem.model_validate({kind: _data_uri(value, kind)})
-    except UnsupportedInputError as error:
+    except (UnsupportedInputError, ModuleNotFoundError) as error:
         return ContentItem(text=f"{notes_of([item])[0]} was left out: {error}")
 
 
 def _data_uri(value: str, kind: str) -> str:
     path = path_of(value)
-    return value if path is None else read_media(path, kind).data_uri
+    if path is None:
+        return value
+    return str(needed(_MEDIA, "read_media", f"the files of a tool's result need {_MEDIA}")(path, kind).data_uri)

@@ -8,8 +8,8 @@ from functools import partial
 
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
-from jackfield.models import asked_again
 from jackfield.retrieval import Embedded
+from jackfield_backend.retries import asked_again
 
 _WORKERS_PER_REQUEST = 4
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
-from jackfield.models import address_of
+from jackfield_backend.media import address_of
 
 MAX_FILE_BYTES = 7_500_000  # in base64, the ten million that DashScope takes
 REMOTE = ("http", "https", "oss")

@@ -13,9 +13,9 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ContentItem, Usage
-from jackfield.models import media_type_of
 from jackfield.request import ChatRequest
 from jackfield_backend.keys import KeyRule
+from jackfield_backend.media import media_type_of
 from jackfield_backend.prompts import image_prompt
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import AnswerReader, Failures, Post, Server, Wire, count_of, json_bytes

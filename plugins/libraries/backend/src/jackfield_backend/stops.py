@@ -15,7 +15,7 @@ from jackfield.events import (
     TextDelta,
 )
 from jackfield.streams import closing
-from jackfield.tags import Tags
+from jackfield_backend.tags import Tags
 
 STOPPED = "jackfield.stopped"
 """The name of the event that reports the stop word at which an answer was ended here, rather than by the server."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.models import StopSearch
+from jackfield_backend.stops import StopSearch
 
 # Few letters, so that words overlap, contain each other and nearly come.
 LETTERS = st.text("ab\n", max_size=30)

@@ -1,0 +1,44 @@
+"""The base class of backends whose SDK blocks."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from typing import cast
+
+from jackfield import sync
+from jackfield.events import ModelEvent
+from jackfield.models import BaseChatModel
+from jackfield.request import ChatRequest
+
+
+class BlockingChatModel(BaseChatModel):
+    """A backend whose SDK blocks: it defines `stream_blocking`, which runs in a worker thread."""
+
+    @abstractmethod
+    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+        """As `stream`, as a plain generator."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """The events of `stream_blocking`, one hop between threads each."""
+        events = self.stream_blocking(request)
+        turn = threading.Lock()  # a generator that runs cannot be closed: closing waits, in a thread, for its turn
+        end = object()
+
+        def step() -> object:
+            with turn:
+                return next(events, end)
+
+        def close() -> None:
+            with turn:
+                getattr(events, "close", lambda: None)()
+
+        try:
+            while (event := await sync.in_worker(step)) is not end:
+                yield cast(ModelEvent, event)
+        finally:
+            if turn.locked():  # cancelled while the SDK blocks: nobody waits for that
+                sync.in_background(close)
+            else:
+                await sync.in_worker(close)
