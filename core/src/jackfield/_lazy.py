@@ -44,15 +44,14 @@ def needed(home: str, name: str, why: str) -> Any:
         why: What needs it: the beginning of the error.
 
     Raises:
-        ModuleNotFoundError: The package is not installed; the text says what to install.
+        ConfigError: The package is not installed; the text says what to install.
     """
-    owner = home.partition(".")[0]
     try:
         return getattr(import_module(home), name)
     except ModuleNotFoundError as error:
-        if error.name != owner:
-            raise
-        raise ModuleNotFoundError(f"{why}: pip install {owner.replace('_', '-')}", name=owner) from None
+        from jackfield.errors import ConfigError
+
+        raise ConfigError(_to_install(home, error, why)) from None
 
 
 def method_of(home: str, name: str) -> Any:
@@ -70,7 +69,18 @@ def _moved(package: str, name: str, home: str) -> Any:
     import warnings
 
     moved = f"{package}.{name} has moved to {home}.{name}"
-    # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
-    value = needed(home, name, moved)
+    try:
+        value = getattr(import_module(home), name)
+    except ModuleNotFoundError as error:
+        # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
+        raise ModuleNotFoundError(_to_install(home, error, moved), name=error.name) from None
     warnings.warn(moved, DeprecationWarning, stacklevel=3)
     return value
+
+
+def _to_install(home: str, error: ModuleNotFoundError, why: str) -> str:
+    """What to install; raises the error if something else is missing."""
+    owner = home.partition(".")[0]
+    if error.name != owner:
+        raise error
+    return f"{why}: pip install {owner.replace('_', '-')}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from jackfield import sync
 from jackfield._lazy import needed
-from jackfield.errors import UnsupportedInputError
+from jackfield.errors import ConfigError, UnsupportedInputError
 from jackfield.messages import ContentItem
 from jackfield.models._media import is_local, notes_of, path_of
 from jackfield.tools._base import ToolResult
@@ -123,7 +123,7 @@ def _inside(item: ContentItem) -> ContentItem:
         if isinstance(value, list):
             return ContentItem(video=[_data_uri(frame, "image") for frame in value])
         return ContentItem.model_validate({kind: _data_uri(value, kind)})
-    except (UnsupportedInputError, ModuleNotFoundError) as error:
+    except (UnsupportedInputError, ConfigError) as error:
         return ContentItem(text=f"{notes_of([item])[0]} was left out: {error}")
 
 
