@@ -37,6 +37,7 @@ def test_a_users_prompts_replace_those_they_name(tmp_path: Path) -> None:
     [
         ({"great": "x"}, "no prompt 'great'; did you mean 'greet'"),
         ({"greet": {"fr": "x"}}, "has no language 'fr'"),
+        (5, "prompts must be the path of a TOML file or a dict, not int"),
         ({"greet": 5}, "must be a text, or one for each of en, zh"),
         ({"greet": {"en": 5}}, "must be a text in 'en', not int"),
         ("gone.toml", "gone.toml cannot be read: No such file"),

@@ -55,6 +55,8 @@ class Prompts:
 def _table(given: GivenPrompts) -> Mapping[str, Any]:
     if given is None or isinstance(given, Mapping):
         return given or {}
+    if not isinstance(given, str | PathLike):
+        raise ConfigError(f"prompts must be the path of a TOML file or a dict, not {type(given).__name__}")
     file = Path(given)
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
