@@ -556,6 +556,7 @@ def test_files_of_agents_inside_are_beside_the_file(tmp_path: Path) -> None:
     [
         ({"agent": "fncall", "name": "x", "description": "X", "lllm": 1}, "unknown setting 'lllm'"),
         ({"agent": "fncall", "name": "x"}, "needs a description"),
+        ({"agent": "fncall", "name": "x", "lllm": 1}, "agent x: unknown setting 'lllm'"),
         ({"agent": "no_such_kind", "name": "x", "description": "X"}, "no_such_kind"),
     ],
 )

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from itertools import chain
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeGuard, TypeVar
 
@@ -21,6 +22,7 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from jackfield._lazy import fetching
@@ -339,8 +341,12 @@ class Limits(Config):
     currency: str = "USD"
 
 
+CORE_KINDS = ("basic", "fncall")
+"""The agent kinds of the core, which have no options besides those of `AgentConfig`."""
+
+
 class AgentConfig(Config):
-    """An agent as data, as in a file or on a command line."""
+    """An agent as data, as in a file or on a command line. Other settings are options of the agent's kind."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
     llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
@@ -371,6 +377,17 @@ class AgentConfig(Config):
         default=None, description="Which calls need approval: ask, read_only, or {allow: [names of tools]}"
     )
     forbid: tuple[str, ...] = Field(default=(), description="Effects that its tools may not have: network, files …")
+    options: ComponentSettings = Field(
+        default=SettingsDict(), description="Those of the kind alone, unless they stand beside the others"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_options_of_the_kind(cls, given: Any) -> Any:
+        own = {key: given[key] for key in given if key not in cls.model_fields}
+        if not own or "options" in given or given.get("agent", "fncall") in CORE_KINDS:
+            return given
+        return {**{key: given[key] for key in given if key not in own}, "options": own}
 
     def settings_of(self, tool: str) -> dict[str, object]:
         """What this says about a tool, by the name that it has here: its own settings, over those about documents."""
@@ -380,7 +397,8 @@ class AgentConfig(Config):
     @property
     def agents(self) -> list[dict[str, Any]]:
         """The agents inside this one, each as one of these, with `history` if it is a hand-off."""
-        return [*filter(is_agent, self.function_list), *self.handoffs]
+        values = (value if isinstance(value, list | tuple) else [value] for value in self.options.values())
+        return [*filter(is_agent, (*self.function_list, *chain(*values))), *self.handoffs]
 
     def inner(self) -> list[AgentConfig]:
         """The agents inside this one, checked.
@@ -393,7 +411,7 @@ class AgentConfig(Config):
 
 
 def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
-    """Whether an entry of a list of tools is an agent."""
+    """Whether a setting is an agent: an entry of a list of tools, or an option of an agent's kind."""
     return isinstance(entry, dict) and "agent" in entry
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
 from typing import Any, Literal, Unpack, overload
 
 from jackfield.agents._base import Agent, AgentOptions
@@ -20,6 +21,7 @@ from jackfield.tools._calling import name_of_entry
 from jackfield.tools._toolset import ToolEntry
 from jackfield.tracebacks import LocalsForgotten
 
+_PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
 
 
@@ -64,12 +66,12 @@ def create_agent(
 
 def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
     if not isinstance(kind, str):
-        config = AgentConfig.parse(kind, what="agent")
-        given = {key: getattr(config, key) for key in config.model_fields_set - {"agent"}}
+        config = AgentConfig.parse(kind, what=f"agent {dict(kind).get('name') or ''}".rstrip())
+        given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
         try:
-            return create_agent(config.agent, host=host, **{**given, **options})
+            return _created(config.agent, host, {**given, **options})
         except PluginNotFoundError as error:
-            lacking = " ".join(_lacking(config, host))
+            lacking = " ".join(sorted(_lacking(config, host)))
             more = f"{error}. To install everything that this agent is missing: pip install {lacking}"
             raise PluginNotFoundError(more if " " in lacking else str(error)) from error
     agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
@@ -88,20 +90,24 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
 
 def _with_agents(options: Mapping[str, Any], host: PluginHost) -> dict[str, Any]:
     """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
-    made = dict(options)
     around = {key: options[key] for key in ("llm",) if options.get(key) is not None}
 
     def inside(entry: Mapping[str, Any]) -> Agent:
         return _created(entry, host, {} if entry.get("llm") else around)
 
-    if any(map(is_agent, tools := made.get("function_list") or ())):
-        made["function_list"] = [inside(entry).as_tool() if is_agent(entry) else entry for entry in tools]
-    if handoffs := made.get("handoffs"):
-        made["handoffs"] = [
-            _handoff(entry, inside) if isinstance(entry, Mapping) else entry
-            for entry in checked_list(handoffs, "handoffs", "agents")
-        ]
-    return made
+    def made(value: Any) -> Any:
+        if isinstance(value, list | tuple) and any(map(is_agent, value)):
+            return [made(entry) for entry in value]
+        return inside(value) if is_agent(value) else value
+
+    if any(map(is_agent, tools := options.get("function_list") or ())):
+        tools = [inside(entry).as_tool() if is_agent(entry) else entry for entry in tools]
+        options = {**options, "function_list": tools}
+    if handoffs := options.get("handoffs"):
+        entries = checked_list(handoffs, "handoffs", "agents")
+        entries = [_handoff(entry, inside) if isinstance(entry, Mapping) else entry for entry in entries]
+        options = {**options, "handoffs": entries}
+    return {key: made(value) for key, value in options.items()}
 
 
 def _handoff(entry: Mapping[str, Any], inside: Callable[[Mapping[str, Any]], Agent]) -> Handoff:
@@ -111,17 +117,14 @@ def _handoff(entry: Mapping[str, Any], inside: Callable[[Mapping[str, Any]], Age
     return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
 
 
-def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
+def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
     """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
     wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
-    if config.store is not None:
-        wanted.append(f"store.{config.store if isinstance(config.store, str) else config.store.get('name')}")
+    wanted += [f"store.{name_of_entry(config.store)}"] if config.store else []
     if config.llm is not None:
         wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
     wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry)]
-    owners: set[str] = set()
-    for inner in config.inner():
-        owners.update(_lacking(inner, host))
+    owners = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
     for component in wanted:  # it grows while it is walked
         known = known_components().get(component)
         kind, _, name = component.partition(".")
@@ -130,19 +133,24 @@ def _lacking(config: AgentConfig, host: PluginHost) -> list[str]:
         if name not in host.names(kind):
             owners.add(known.distribution)
         wanted += [one for one in known.asks_for(config.settings_of(name)) if one not in wanted]
-    return sorted(owners)
+    return owners
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:
     """Raise ConfigError for an option that the kind does not take; one that takes anything is its own judge."""
-    takes: set[str] = set()
-    for parameter in inspect.signature(agent_class).parameters.values():
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            takes.add(parameter.name)
-        elif "AgentOptions" in str(parameter.annotation):
-            takes |= AgentOptions.__annotations__.keys()
-        else:
-            return
-    for name in options:
+    named = dict(inspect.signature(agent_class).parameters)
+    rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
+    if rest and "AgentOptions" not in str(rest[0].annotation):
+        return
+    takes = [*named, *(AgentOptions.__annotations__.keys() - {"host"} if rest else ())]
+    for name, value in options.items():
         if name not in takes:
-            raise ConfigError(f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))}")
+            own = ", ".join(sorted(named.keys() - CreateOptions.__annotations__.keys())) or "none"
+            raise ConfigError(
+                f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))} (its own options: {own})"
+            )
+        types = str(named[name].annotation).split(" | ") if name in named else []
+        if types and not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
+            raise ConfigError(
+                f"option {name!r} of agent kind {kind!r} must be {' or '.join(types)}, not {type(value).__name__}"
+            )

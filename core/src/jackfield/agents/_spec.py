@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jackfield.config import AgentConfig
+from jackfield.config import AgentConfig, is_agent
 from jackfield.errors import ConfigError
 from jackfield.tracebacks import LocalsForgotten
 
 MAX_FILE_BYTES = 1 << 20
+_PATHS = ("files", "knowledge_files", "prompts")
+_OF_AGENTS = ("", "handoffs", "options", "agents")  # where a table has settings of an agent, also without `agent`
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
 
 
@@ -28,30 +30,22 @@ def load_agent_config(path: str | Path) -> AgentConfig:
 def _config_of(file: Path) -> AgentConfig:
     text = text_of(file)
     try:
-        table = _parsed(file, text)
-    except json.JSONDecodeError as error:
-        # Without the cause, which carries all of the text.
-        raise ConfigError(f"{file} cannot be read: it is not JSON: {error}") from None
+        table = _parsed(file.suffix.lower(), text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
+        # Without the cause, which may carry all of the text: a key may be in it.
+        raise ConfigError(f"{file} cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
-    config = AgentConfig.parse(table, what=str(file))
-    # What a file names is beside it, wherever it is read from.
-    for entry in config.agents:
-        _place_files(file, entry)
-    if not config.files:
-        return config
-    return config.model_copy(update={"files": tuple(_beside(file, name) for name in config.files)})
+    return AgentConfig.parse(_placed(file, table), what=str(file))
 
 
-def _place_files(file: Path, agent: dict[str, Any]) -> None:
-    if isinstance(files := agent.get("files"), list):
-        agent["files"] = [_beside(file, name) if isinstance(name, str) else name for name in files]
-    for key in ("function_list", "handoffs"):
-        for entry in agent.get(key) or ():
-            if isinstance(entry, dict):
-                _place_files(file, entry)
+def _placed(file: Path, value: Any, key: str = "") -> Any:
+    """A setting, with the paths in it beside the file, wherever it is read from."""
+    if isinstance(value, list):
+        return [_placed(file, entry, key) for entry in value]
+    if isinstance(value, dict) and (key in _OF_AGENTS or is_agent(value)):
+        return {name: _placed(file, entry, name) for name, entry in value.items()}
+    return _beside(file, value) if key in _PATHS and isinstance(value, str) else value
 
 
 def _beside(file: Path, name: str) -> str:
@@ -60,23 +54,22 @@ def _beside(file: Path, name: str) -> str:
     return name if _SCHEME.match(name) and not path.exists() else str(path)
 
 
-def _parsed(file: Path, text: str) -> Any:
-    match file.suffix.lower():
+def _parsed(suffix: str, text: str) -> Any:
+    match suffix:
         case ".yaml" | ".yml":
             import yaml
 
             try:
                 return yaml.safe_load(text)
             except yaml.YAMLError as error:
-                # Without the cause and its words, which quote the line: a key may be on it.
-                raise ConfigError(f"{file} is not YAML: {_place_of(error)}") from None
+                raise ValueError(f"it is not YAML: {_place_of(error)}") from None  # its own words quote the line
         case ".toml":
             import tomllib
 
             return tomllib.loads(text)
         case ".json":
             return json.loads(text)
-    raise ConfigError(f"{file}: an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
+    raise ValueError("an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
 
 
 def _place_of(error: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from jackfield.agents import Agent
 from jackfield.config import checked_list
@@ -42,7 +42,8 @@ def checked_agents(agents: Iterable[Agent], what: str) -> tuple[Agent, ...]:
     seen: set[str] = set()
     for agent in listed:
         if not isinstance(agent, Agent):
-            raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}")
+            hint = ": one in a file needs its kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
+            raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
         if not agent.name:
             raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
         if agent.name in seen:
