@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield import BasicAgent, FnCallAgent, FunctionCall, Message, create_agent, tool
 from jackfield.errors import ConfigError, PluginError
 from jackfield.events import HandedOff, ModelEvent, PluginEvent, RunEvent, TextDelta
 from jackfield.messages import FUNCTION, ContentItem
@@ -201,6 +201,29 @@ def test_a_call_that_needs_approval_pauses_the_chat_and_goes_on_with_its_agent()
     assert [message.content for message in result.messages] == ["deleted", "Gone.", "I am al."]
 
 
+def test_what_another_agent_called_before_it_handed_the_conversation_over_is_nobodys_here() -> None:
+    al, bo = says("al"), says("bo")
+    chat = GroupChat([al, bo], "round_robin", name="chat", description="Talks.", max_round=2)
+    desk = FnCallAgent(
+        llm=ScriptedModel([calls(("transfer_to_chat", {}), text="One moment.")]), handoffs=[chat], name="desk"
+    )
+    result = desk.ask("Hello")
+    assert result.path == ("desk", "chat", "al", "bo")
+    assert [(message.role, message.content) for message in requests(al)[0].messages[1:]] == [
+        ("user", "Hello\ndesk: One moment."),
+    ]
+
+
+def test_calls_that_are_open_are_made_by_somebody_also_when_nobody_has_the_name_of_the_caller() -> None:
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    call = Message("assistant", "", function_call=FunctionCall("add", '{"a": 1, "b": 2}'), name="renamed")
+    chat = GroupChat([says("al", [answer("3")], [add]), says("bo")], "round_robin", max_round=1)
+    assert [message.content for message in chat.ask([Message("user", "Add"), call], resume=True).messages] == ["3", "3"]
+
+
 def test_it_streams_under_the_name_of_who_speaks() -> None:
     events = list(GroupChat([says("al"), says("bo")], "round_robin", max_round=2).stream("Hello"))
     assert [(event.by, event.to) for event in events if isinstance(event, HandedOff)] == [
@@ -245,6 +268,7 @@ def test_a_dict_makes_its_agents() -> None:
         ({"agents": {"background": "x"}}, "needs at least one agent"),
         ({"agents": [BasicAgent()]}, "needs a name"),
         ({"agents": ["al"]}, "must be agents, not str"),
+        ({"agents": [{"name": "al"}]}, "must be agents, not dict: one in a file needs its kind"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="al")]}, "two agents of a group chat are named 'al'"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="bo")]}, "pass llm="),
         ({"agents": [BasicAgent(name="al")], "agent_selection_method": "rondom"}, "did you mean 'random'"),
@@ -257,6 +281,29 @@ def test_a_dict_makes_its_agents() -> None:
 def test_what_is_no_group_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises((ConfigError, PluginError), match=said):
         GroupChat(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metod": "auto"}, r"no option 'metod'.*own options: agent_selection_method, agents, background, max_round"),
+        ({"agent_selection_methd": "auto"}, "did you mean 'agent_selection_method'"),
+        ({"max_round": "three"}, "option 'max_round' of agent kind 'group_chat' must be int, not str"),
+        ({"seed": [1]}, "must be int or None, not list"),
+        ({"agents": [{"agent": "basic", "name": "al", "background": "x"}]}, "agent al: unknown setting 'background'"),
+        (
+            {"agents": [{"agent": "router", "name": "al", "agnts": []}]},
+            "kind 'router' has no option 'agnts'; did you mean",
+        ),
+        ({"kind": "x"}, "no option 'kind'"),
+        ({"host": "x"}, "no option 'host'"),
+        ({"prompts": 5}, "prompts must be"),
+    ],
+)
+def test_options_in_a_file_that_do_not_fit_are_named(options: dict[str, Any], said: str) -> None:
+    config = {"agent": "group_chat", "agents": [{"agent": "basic", "name": "al"}], **options}
+    with pytest.raises(ConfigError, match=said):
+        create_agent(config, llm=ScriptedModel([]))
 
 
 def test_the_host_alone_answers_with_a_name() -> None:

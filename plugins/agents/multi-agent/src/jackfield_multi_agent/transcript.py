@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from jackfield.agents import open_calls
 from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, ContentItem, Message
 
 STOP = "[STOP]"
@@ -23,10 +24,14 @@ class Transcript:
         self._views = {name: _View(name) for name in names}
         self._first = next(iter(self._views), "")
         self._caller = ""
+        self._waiting = ""
         self.system_text = ""
         self.last_speaker = ""
         self.lines: list[str] = []
-        for message in messages:
+        given = list(messages)
+        if open_calls(given):
+            self._waiting = next((message.name for message in reversed(given) if message.function_call), None) or ""
+        for message in given:
             self.add(message)
 
     def add(self, message: Message) -> None:
@@ -46,9 +51,12 @@ class Transcript:
 
     def _speaker(self, message: Message) -> str:
         name = message.name or ""
-        # Of an assistant whom nobody knows: a call must be somebody's, and with one agent, all is its own.
-        is_first = message.role == ASSISTANT and name not in self._views
-        return self._first if is_first and (message.function_call or len(self._views) == 1) else name
+        if message.role != ASSISTANT or name in self._views:
+            return name
+        # Of an assistant without a name, a call must be somebody's, and with one agent, all is its. One with another
+        # name had the conversation before; but if its calls are still open, somebody must make them.
+        is_ours = name == self._waiting if name else len(self._views) == 1
+        return self._first if is_ours or (message.function_call and not name) else name
 
     def seen_by(self, name: str, cue: str) -> tuple[Message, ...]:
         """The conversation as one of them sees it: its own messages, and what others say; `cue` if it spoke last."""
