@@ -23,7 +23,7 @@ import pytest
 from PIL import Image
 
 from jackfield_testkit.replies import Reply, ToolCall, chunks, reasoning, text, tool_call, tool_calls
-from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest, Respond
 from jackfield_testkit.web import WebAnswer, WebServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,13 +50,17 @@ def run(server: FakeOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.delenv("JACKFIELD_MODEL", raising=False)
     monkeypatch.chdir(tmp_path)
 
-    def run_script(name: str, *arguments: str, answers: list[Reply]) -> str:
+    def run_script(name: str, *arguments: str, answers: list[Reply] | Respond) -> str:
         server.clear()
-        server.reply(*answers)
+        if isinstance(answers, list):
+            server.reply(*answers)
+        else:
+            server.respond(answers)
         path = str(FOLDER / f"{name}.py")
         monkeypatch.setattr(sys, "argv", [path, *arguments])
         runpy.run_path(path, run_name="__main__")
-        assert len(server.requests) == len(answers), "the script asks the model as often as it has answers"
+        if isinstance(answers, list):
+            assert len(server.requests) == len(answers), "the script asks the model as often as it has answers"
         return capsys.readouterr().out
 
     return run_script
@@ -324,9 +328,171 @@ def test_thinking_with_images_zooms_in_and_measures_with_code(run: Run, server: 
     assert "(320, 200)" in last_message(server, 2)
 
 
+# --- agents that reason, and several agents ---
+
+
+def test_react_analyses_a_table_in_plain_words(run: Run, server: FakeOpenAI) -> None:
+    code = "import csv\nprint(max(csv.DictReader(open('ships.csv')), key=lambda row: int(row['ships']))['month'])"
+    call = json.dumps({"code": code})
+    answers = [
+        text(f"Thought: I look for the largest number.\nAction: code_interpreter\nAction Input: {call}\n"),
+        text("Thought: I know it now.\nFinal Answer: In June."),
+    ]
+    printed = run("react_data_analysis", answers=answers).splitlines()
+    assert printed[0] == "Thought: I look for the largest number."
+    assert "June" in printed
+    assert printed[-1] == "In June."
+    assert "tools" not in sent(server, 0)
+    assert "Observation:" in last_message(server, 1)
+
+
+def test_tir_math_runs_its_blocks_and_reads_their_output(run: Run, server: FakeOpenAI) -> None:
+    code = "print(sum(n for n in range(2, 100) if all(n % d for d in range(2, n))))"
+    answers = [text(f"I compute it.\n```python\n{code}\n```\n"), text("It is \\boxed{1060}.")]
+    assert run("tir_math", answers=answers).endswith("It is \\boxed{1060}.\n")
+    assert "1060" in json.dumps(sent(server, 1)["messages"])
+
+
+def test_the_router_hands_over_to_who_fits(run: Run, server: FakeOpenAI) -> None:
+    picture = str(FOLDER / "files/harbour.png")
+    answers = [tool_call("transfer_to_eyes", {}), text("A lighthouse.")]
+    assert run("multi_agent_router", "What is it?", picture, answers=answers) == "A lighthouse.\ndesk -> eyes\n"
+    assert offered(server, 0) == ["transfer_to_eyes", "transfer_to_hands"]
+    assert "eyes: Answers questions about pictures." in system(server, 0)
+    assert pictures(server, 1) == [(320, 200)]
+    answers = [tool_call("transfer_to_hands", {}), text("31622400.")]
+    assert run("multi_agent_router", answers=answers) == "31622400.\ndesk -> hands\n"
+    assert offered(server, 1) == ["code_interpreter"]
+
+
+def test_a_group_that_a_model_designed_talks_with_the_user(run: Run, server: FakeOpenAI) -> None:
+    cooks = [{"name": name, "description": f"cooks {what}"} for name, what in (("Anna", "fish"), ("Ben", "cake"))]
+    design = {"background": "A kitchen.", "agents": cooks, "answer": "Two cooks."}
+    answers = [text(json.dumps(design)), *map(text, ("Anna", "Herring.", "Ben", "Cake.", "[STOP]"))]
+    printed = run("group_chat_demo", "Two cooks.", "What shall we have?", "Enough.", answers=answers)
+    assert printed.splitlines() == [
+        "Background: A kitchen.",
+        "- Anna: cooks fish",
+        "- Ben: cooks cake",
+        "you: What shall we have?",
+        "Anna: Herring.",
+        "Ben: Cake.",
+        "you: Enough.",
+    ]
+    assert "A kitchen." in system(server, 2)
+    assert re.search(r"you: What shall we have\?\s+Anna: Herring\.", last_message(server, 4)), "Ben hears both"
+    assert "you: Enough." in last_message(server, 5), "the model that chooses, too"
+
+
+def test_the_game_waits_for_its_human_and_goes_on_in_turns(run: Run, server: FakeOpenAI) -> None:
+    said = ("empty", "top left", "X in the middle, O top left", "bottom", "O has lost. [STOP]")
+    printed = run("group_chat_chess", "the middle", "the left", "too late", answers=[text(one) for one in said])
+    assert printed.splitlines() == [
+        "board: empty",
+        "Zoe: the middle",
+        "Max: top left",
+        "board: X in the middle, O top left",
+        "Zoe: the left",
+        "Max: bottom",
+        "board: O has lost. [STOP]",
+        "The game is over.",
+    ]
+    assert "Zoe: the middle" in last_message(server, 1)
+    assert run("group_chat_chess", answers=[text("empty")]).endswith("It is your turn.\n")
+
+
+def test_who_is_mentioned_answers(run: Run, server: FakeOpenAI) -> None:
+    answers = [text("In 1889."), text("It rose in eighteen eighty-nine.")]
+    printed = run("gpt_mentions", "@historian When was it built?", "@poet Make a line of it.", answers=answers)
+    assert printed == "historian: In 1889.\npoet: It rose in eighteen eighty-nine.\n"
+    assert "historian: In 1889." in json.dumps(sent(server, 1)["messages"])
+
+
+# --- documents and long conversations ---
+
+
+def test_all_parts_of_a_document_are_read(run: Run, server: FakeOpenAI) -> None:
+    def read(request: RecordedRequest) -> Reply:
+        asked = json.dumps(request.json["messages"])
+        if "# Knowledge Base" in asked:
+            return text("On Mondays, and in the rain.")
+        found = {"res": "ans", "content": "closed on Mondays"} if "Mondays" in asked else {"res": "none"}
+        return text(json.dumps(found))
+
+    printed = run("parallel_doc_qa", "When?", str(FOLDER / "files/fair.md"), "20", answers=read).splitlines()
+    count = len(server.requests) - 1
+    assert count > 1
+    assert printed == [*(f"{done} of {count} parts" for done in range(1, count + 1)), "On Mondays, and in the rain."]
+    assert "closed on Mondays" in system(server, -1)
+
+
+def test_of_a_long_dialogue_what_fits_is_sent(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    assert run("long_dialogue", answers=[text("52.")]) == "52.\n"
+    assert "hall 17 there are 52 lamps" in system(server, 0)
+    roles = [message["role"] for message in sent(server, 0)["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    (kept,) = tmp_path.glob("dialogue/dialogues/*.txt")
+    assert "In hall 99 " not in kept.read_text(encoding="utf-8"), "the last exchange is sent as it is"
+
+
+# --- the notebooks ---
+
+
+def test_the_database_is_changed_after_a_yes_only(
+    run: Run, server: FakeOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\nn\n"))
+    answers = [
+        tool_call("sqlite-write_query", {"sql": "CREATE TABLE fruit (name TEXT)"}),
+        text("There is a table."),
+        tool_call("sqlite-write_query", {"sql": "DROP TABLE fruit"}),
+        tool_call("sqlite-read_query", {"sql": "SELECT name FROM sqlite_schema"}),
+        text("It is still there."),
+    ]
+    printed = run("cookbook_database_manipulation", "fruit.db", "Make it.", "Drop it.", answers=answers)
+    assert printed.count("may it? [y/n]") == 2
+    assert printed.endswith("It is still there.\n")
+    assert json.loads(last_message(server, 4)) == [{"name": "fruit"}]
+    with closing(sqlite3.connect(tmp_path / "fruit.db")) as database:
+        assert database.execute("SELECT name FROM sqlite_schema").fetchall() == [("fruit",)]
+
+
+MAPS = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("maps")
+
+
+@server.tool()
+def drive(start: str, end: str) -> str:
+    "Plan a way by car."
+    return f"{start} to {end}: 28 km, 31 minutes"
+
+
+server.run("stdio")
+"""
+
+
+def test_the_guide_uses_the_servers_of_a_file(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    maps = {"mcpServers": {"maps": {"command": sys.executable, "args": ["-c", MAPS]}}}
+    tmp_path.joinpath("mcp.json").write_text(json.dumps(maps), encoding="utf-8")
+    answers = [tool_call("maps-drive", {"start": "Bonn", "end": "Cologne"}), text("28 km.")]
+    assert run("cookbook_drive_guide", answers=answers).splitlines()[-1] == "28 km."
+    assert last_message(server, 1) == "Bonn to Cologne: 28 km, 31 minutes"
+
+
+def test_a_mind_map_is_drawn_of_an_outline_that_was_checked(run: Run, server: FakeOpenAI, tmp_path: Path) -> None:
+    outline = {"subject": "The fair", "branches": [{"topic": "Closed", "points": ["Mondays", "rain"]}]}
+    answers = [text('{"subject": "The fair"}'), text(json.dumps(outline))]
+    assert run("cookbook_mind_map", answers=answers) == "Saved map.md\n"
+    drawn = tmp_path.joinpath("map.md").read_text(encoding="utf-8").splitlines()
+    assert drawn[1:-1] == ["mindmap", "  root((The fair))", "    Closed", "      Mondays", "      rain"]
+    assert "branches" in last_message(server, 1), "the model reads what was missing"
+
+
 # --- all of them ---
 
 
 def test_every_script_is_run_here() -> None:
-    ran = set(re.findall(r'\brun\(\s*"(\w+)"', Path(__file__).read_text(encoding="utf-8")))
+    ran = set(re.findall(r'(?<!\.)\brun\(\s*"(\w+)"', Path(__file__).read_text(encoding="utf-8")))
     assert ran == set(SCRIPTS)
