@@ -496,3 +496,10 @@ def test_a_mind_map_is_drawn_of_an_outline_that_was_checked(run: Run, server: Fa
 def test_every_script_is_run_here() -> None:
     ran = set(re.findall(r'(?<!\.)\brun\(\s*"(\w+)"', Path(__file__).read_text(encoding="utf-8")))
     assert ran == set(SCRIPTS)
+
+
+def test_the_page_lists_every_script_and_no_other() -> None:
+    page = ROOT.joinpath("docs/guides/coming-from-qwen-agent.md").read_text(encoding="utf-8")
+    section = page.partition("## The example scripts\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `([\w.]+)` \|", section, re.M)
+    assert sorted(name.replace(".", "_") for name in listed) == SCRIPTS
