@@ -21,6 +21,10 @@ class TestDialogueRetrieval(AgentSuite):
     component = "jackfield-assistant/dialogue_retrieval"
 
 
+class TestVirtualMemory(AgentSuite):
+    component = "jackfield-assistant/virtual_memory"
+
+
 class TestDocQA(AnswerSuite):
     component = "jackfield-assistant/doc_qa"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jackfield_assistant.memo import MemoAssistant
     from jackfield_assistant.memory import Memory
     from jackfield_assistant.parallel import ParallelDocQA
+    from jackfield_assistant.virtual import VirtualMemoryAgent
 
 __all__ = [
     "Assistant",
@@ -24,6 +25,7 @@ __all__ = [
     "MemoAssistant",
     "Memory",
     "ParallelDocQA",
+    "VirtualMemoryAgent",
 ]
 
 _MODULES = {
@@ -34,6 +36,7 @@ _MODULES = {
     "MemoAssistant": "memo",
     "Memory": "memory",
     "ParallelDocQA": "parallel",
+    "VirtualMemoryAgent": "virtual",
 }
 
 

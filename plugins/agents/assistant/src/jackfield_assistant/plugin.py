@@ -51,4 +51,11 @@ def agents() -> list[AgentSpec]:
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval", "tool.storage"),
         ),
+        AgentSpec(
+            name="virtual_memory",
+            target="jackfield_assistant.virtual:VirtualMemoryAgent",
+            summary="Has its model look things up in documents; what it found stands in the system message.",
+            effects=frozenset({"files", "network"}),
+            requires=("tool.retrieval",),
+        ),
     ]

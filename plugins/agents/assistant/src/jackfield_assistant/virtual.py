@@ -1,0 +1,162 @@
+"""An agent whose model looks things up in documents when it needs them, and sees what it found in one place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack
+
+from jackfield.agents import AgentOptions, Event, Run, RunAbove, ToolEntry
+from jackfield.config import LLMConfig
+from jackfield.events import PluginEvent
+from jackfield.messages import FUNCTION, Message, basename_of, with_system_text
+from jackfield.models import BaseChatModel
+from jackfield.processors import Phase, Preprocessor
+from jackfield.request import ChatRequest
+from jackfield.tokens import estimate_tokens
+from jackfield.tools import ToolContext, Toolset
+from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_assistant.agent import Assistant
+from jackfield_assistant.knowledge import knowledge_block
+from jackfield_assistant.memory import PROMPTS, Recalled, documents_of
+from jackfield_documents import RAGConfig
+
+RETRIEVAL = "retrieval"
+
+
+class VirtualMemoryAgent(Assistant):
+    """Has its model look things up with the tool `retrieval`; the passages stand in the system message from then on.
+
+    The system message has as much as fits into `max_ref_token`, the newest first; what was found before that, the model
+    can look up again. In the history of the result, passages stay where they were found.
+
+    Args: As for `Assistant`; `rag_cfg` has the settings of the tool. No keywords are made: the model writes the query.
+    """
+
+    goes_on: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        function_list: Iterable[ToolEntry] | None = None,
+        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        system_message: str | None = "",
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        rag_cfg: RAGConfig | Mapping[str, object] | None = None,
+        prompts: GivenPrompts = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        config = RAGConfig.parse(rag_cfg)
+        given = {key: getattr(config, key) for key in config.model_fields_set}
+        paged = Paged(Paging(Prompts.read(PROMPTS, prompts), config.max_ref_token))
+        tools = [{**given, "name": RETRIEVAL}, paged, *(function_list or ())]
+        super().__init__(tools, llm, system_message, name, description, rag_cfg=config, prompts=prompts, **options)
+
+    async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:  # noqa: ARG002
+        nothing: tuple[Event, ...] = ()  # the model decides what is looked up, and when
+        for event in nothing:
+            yield event
+
+    def _answering(self, run: Run) -> AsyncIterator[Event]:
+        names = ", ".join(map(basename_of, documents_of(run)))
+        listed = self.memory.prompts.text("documents", run.lang, names=names) if names else ""
+        return super()._answering(replace(run, messages=with_system_text(run.messages, listed, first=False)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A result of the tool: its passages, and what else it says."""
+
+    passages: tuple[Mapping[str, Any], ...]
+    notes: str
+
+    @property
+    def tokens(self) -> int:
+        return sum(estimate_tokens(str(text)) for passage in self.passages for text in passage["text"])
+
+
+class Paging(Preprocessor):
+    """Moves passages from results of the tool into the system message, before a model is asked.
+
+    Args:
+        prompts: `moved_up` and `moved_out`, which stand in place of passages.
+        most: How many tokens of passages the system message may have; those of the last result are always there.
+    """
+
+    name: ClassVar[str] = "paging"
+    phase: ClassVar[Phase] = "input"
+
+    def __init__(self, prompts: Prompts, most: int) -> None:
+        super().__init__()
+        self._prompts = prompts
+        self._most = most
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """The request with passages in its system message; the same one if there are none."""
+        found = {place: result for place, message in enumerate(request.messages) if (result := found_in(message))}
+        if not found:
+            return request
+        shown = self._newest(found)
+        messages = list(request.messages)
+        for place, result in found.items():
+            text = self._prompts.text("moved_up" if place in shown else "moved_out", request.lang)
+            messages[place] = messages[place].replace(content=f"{text}\n\n{result.notes}".strip())
+        block = knowledge_block(_joined(found[place] for place in shown), request.lang)
+        return replace(request, messages=with_system_text(tuple(messages), block, first=False))
+
+    def _newest(self, found: Mapping[int, _Found]) -> list[int]:
+        """The places of the results that are shown, in their order."""
+        shown: list[int] = []
+        left = self._most
+        for place in sorted(found, reverse=True):
+            left -= found[place].tokens
+            if left < 0 and shown:
+                break
+            shown.insert(0, place)
+        return shown
+
+
+class Paged(Toolset):
+    """Puts what moves passages around the model of each run; it has no tools of its own."""
+
+    name = "paged_retrieval"
+
+    def __init__(self, paging: Paging) -> None:
+        super().__init__()
+        self._paging = paging
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Paging:  # noqa: ARG002
+        """The same for all runs: it keeps nothing."""
+        return self._paging
+
+
+def found_in(message: Message) -> _Found | None:
+    """The passages in a result of the tool; None if there are none, as where it failed."""
+    if message.role != FUNCTION or message.name != RETRIEVAL:
+        return None
+    text = message.get_text_content()
+    try:
+        listed, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:  # what it says instead is for the model
+        return None
+    # Of a list that was too long, the end is replaced by a text that says so.
+    entries = listed if isinstance(listed, list) else []
+    passages = [one for one in entries if isinstance(one, dict) and {"url", "text"} <= one.keys()]
+    if not passages or not all(isinstance(passage["text"], list) for passage in passages):
+        return None
+    return _Found(tuple(passages), text[end:].strip())
+
+
+def _joined(results: Iterable[_Found]) -> list[Mapping[str, Any]]:
+    """The passages of several results by source; one that was found twice is there once."""
+    texts: dict[str, dict[str, None]] = {}
+    for result in results:
+        for passage in result.passages:
+            texts.setdefault(str(passage["url"]), {}).update(dict.fromkeys(map(str, passage["text"])))
+    return [{"url": url, "text": list(found)} for url, found in texts.items()]
