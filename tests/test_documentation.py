@@ -29,6 +29,7 @@ from jackfield_terminal.options import parsers as asking
 from jackfield_testkit.embeddings import embeddings_of
 from jackfield_testkit.replies import Reply, ToolCall, text, tool_calls
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from scripts.forks import Forks
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -50,9 +51,10 @@ TITLE = re.compile(r' title="([^"]*)"')
 SCRIPT = re.compile(r"<!-- The model answers:\n(?P<lines>(?:(?!-->).)*)-->\s*\Z", re.S)
 FILE = re.compile(r"[\w-]+\.(ya?ml|py|json|md|txt|csv)")
 
-# Runs an example; whatever would leave the machine is an error, so that no example depends on the world.
+# Runs an example; whatever would leave the machine is an error, so that no example depends on the world. Warnings are
+# errors only in the example itself: what it stands on is tested elsewhere.
 RUNNER = """
-import runpy, sys
+import runpy, sys, warnings
 
 def stay_here(event, arguments):
     if event == "socket.connect":
@@ -64,9 +66,33 @@ def stay_here(event, arguments):
         raise RuntimeError(f"the example wants to leave the machine: {event} {arguments}")
 
 sys.addaudithook(stay_here)
-sys.path.pop(0)
+warnings.filterwarnings("error", category=DeprecationWarning, module="__main__")
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
+
+
+# What examples and commands have in common: most of what they would import first.
+COMMON = """
+import html, pickle, socketserver, sqlite3
+import h2.connection, httpcore2, jsonschema
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.retrieval, jackfield.testing
+import jackfield_manage.cli, jackfield_terminal.options, jackfield_terminal.running
+from jackfield.plugins import PluginHost
+from jackfield.settings import Settings
+
+host = PluginHost(Settings())
+for kind, names in {
+    "agent": ["assistant"],
+    "llm": ["openai"],
+    "parser": ["markdown", "text"],
+    "processor": ["multimodal", "system_message", "truncation"],
+    "searcher": ["keyword_search"],
+    "tool": ["retrieval"],
+}.items():
+    for name in names:
+        host.load(kind, name)
+"""
+JACKFIELD = "import sys; from jackfield.cli.main import main; sys.exit(main())"
 
 
 @dataclass(frozen=True)
@@ -134,6 +160,13 @@ def blocks_of(language: str) -> list[Block]:
 
 
 @pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Runs examples and commands in processes of their own that need not import the core each time."""
+    with Forks(COMMON) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def model_server() -> Iterator[FakeOpenAI]:
     """A server for the examples that ask a model of OpenAI's kind; it always says the same."""
     with FakeOpenAI(default=text("A recorded answer.")) as server:
@@ -163,7 +196,7 @@ def write_files_of(document: Path, folder: Path) -> None:
 # One with a title is a file of a plugin, and runs in its place, or one side of a pair: see test_coming_from_qwen.py.
 @pytest.mark.parametrize("example", [block for block in blocks_of("python") if not block.title], ids=str)
 def test_an_example_runs_as_it_stands(
-    example: Block, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
+    example: Block, forks: Forks, clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
 ) -> None:
     folder = tmp_path / "somewhere"
     folder.mkdir()
@@ -182,9 +215,8 @@ def test_an_example_runs_as_it_stands(
         "OPENAI_BASE_URL": model_server.url,
         "OPENAI_MODEL": "test-model",
     }
-    # Warnings are errors only in the example itself: what it stands on is tested elsewhere.
-    command = [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", RUNNER, script]
-    done = execute(command, cwd=folder, env=env)
+    done = forks.run(RUNNER, script, cwd=folder, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert example.output is None or done.stdout == example.output
     assert not example.script or len(model_server.requests) == len(example.script), "the script and the example differ"
 
@@ -235,12 +267,11 @@ def test_the_cells_of_a_page_run_in_a_notebook_in_their_order(
         manager.shutdown_kernel(now=True)
 
 
-def test_the_runner_lets_no_example_leave_the_machine(
-    execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_runner_lets_no_example_leave_the_machine(forks: Forks, clean_env: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text("import socket\nsocket.socket().connect(('192.0.2.1', 9))")
-    done = execute([sys.executable, "-c", RUNNER, script], env=clean_env, cwd=tmp_path, check=False)
+    done = forks.run(RUNNER, script, env=clean_env, cwd=tmp_path)
+    assert done.returncode == 1
     assert "wants to leave the machine" in done.stderr
 
 
@@ -427,7 +458,12 @@ def typed_lines() -> dict[Path, list[str]]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", typed_lines(), ids=str)
 def test_commands_that_are_shown_can_be_typed_in_their_order(
-    document: Path, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
+    document: Path,
+    forks: Forks,
+    execute: Callable[..., Any],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+    model_server: FakeOpenAI,
 ) -> None:
     folder = tmp_path / "reader"
     shutil.copytree(ROOT / "examples/documents-and-code/documents", folder)
@@ -435,7 +471,10 @@ def test_commands_that_are_shown_can_be_typed_in_their_order(
     (folder / "agent.yaml").write_text(AGENT, encoding="utf-8")
     (folder / "app.py").write_text(APP, encoding="utf-8")
     write_files_of(document, folder)
-    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    forks.write_command(commands / "jackfield", JACKFIELD)
+    programs = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     keys = {"OPENAI_API_KEY": "sk-example", "OPENAI_BASE_URL": model_server.url}
     model_server.respond(answer_or_vectors)
     failed = []

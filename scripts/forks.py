@@ -1,0 +1,246 @@
+"""Run programs as forks of a process that has already imported what they import.
+
+A program of the tests spends most of its time on imports: a quarter of a second for the core, a hundredth for what it
+is there to show. `Forks` starts an interpreter once, which imports modules and then runs each program in a fork of
+itself. A program has a process, a folder, an environment and an end of its own, as ever; only the imports are shared.
+
+    with Forks("import jackfield.agents") as forks:
+        done = forks.run("import sys; print(sys.argv)", "a word", cwd=folder, env=environment)
+
+`Forks.write_command` makes a command for shells of it. Not for programs that are sent signals, and not for those whose
+imports are what a test is about.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import json
+import os
+import selectors
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+SIZE = struct.Struct("!I")
+# Sends what the process was given, and ends as the fork ends. Without `site`, this starts in a hundredth of a second.
+COMMAND = """#!{python} -IS
+import json, os, socket, struct, sys
+request = {{"program": {program!r}, "words": sys.argv, "cwd": os.getcwd(), "env": dict(os.environ)}}
+body = json.dumps(request).encode()
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [struct.pack("!I", len(body))], [0, 1, 2])
+    server.sendall(body)
+    status = server.recv(4)
+sys.exit(int(status or 1))
+"""
+
+
+class Forks:
+    """A process that runs programs as forks of itself.
+
+    Args:
+        before: The text of a program that imports what is to be shared. It must start no thread.
+        python: The interpreter.
+        site: A folder in place of the interpreter's own packages.
+    """
+
+    def __init__(self, before: str, *, python: str | Path = sys.executable, site: Path | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="forks-")
+        self.address = str(Path(self._folder.name) / "server")
+        command = [str(python), "-I", "-X", "utf8", __file__, self.address, before, str(site or "")]
+        # It ends when its standard input does, and so with this process, however that ends.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - ours
+        if not self._process.stdout or self._process.stdout.read(1) != b"!":
+            raise RuntimeError(f"the server of forks ended with {self._process.wait()}")
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+        self._folder.cleanup()
+
+    def run(
+        self,
+        program: str,
+        *words: str | Path,
+        cwd: Path,
+        env: Mapping[str, str],
+        site: Path | None = None,
+        executable: str | Path = "",
+        timeout_s: float = 300,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end.
+
+        Args:
+            program: Its text.
+            words: Its arguments.
+            cwd: Where.
+            env: Its environment. Of what the interpreter itself reads at its start, `PYTHONPATH` counts.
+            site: A folder in place of that of the server.
+            executable: What the program takes for its interpreter.
+            timeout_s: How long it may take.
+        """
+        arguments = ["-c", *map(str, words)]
+        request = {"program": program, "words": arguments, "cwd": str(cwd), "env": dict(env)}
+        request |= {"site": str(site or ""), "executable": str(executable)}
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
+            files = [nothing.fileno(), out.fileno(), err.fileno()]
+            with socket.socket(socket.AF_UNIX) as server:
+                server.settimeout(timeout_s)
+                server.connect(self.address)
+                body = json.dumps(request).encode()
+                socket.send_fds(server, [SIZE.pack(len(body))], files)
+                server.sendall(body)
+                status = int(server.recv(4))
+            return subprocess.CompletedProcess(arguments, status, _text_of(out), _text_of(err))
+
+    def write_command(self, file: Path, program: str) -> None:
+        """Make an executable file that runs a program with the words, the place and the streams that it is given."""
+        file.write_text(COMMAND.format(python=sys.executable, program=program, address=self.address), encoding="utf-8")
+        file.chmod(0o755)
+
+
+def _text_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="surrogateescape")
+
+
+# --- what follows runs in the process that forks ---
+
+
+def _serve(address: str) -> dict[str, object]:
+    """Fork for each request that arrives. Returns in the forks only, each with its request."""
+    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as events:
+        listener.bind(address)
+        listener.listen(64)
+        events.register(listener, selectors.EVENT_READ)
+        events.register(0, selectors.EVENT_READ)
+        os.write(1, b"!")
+        while True:
+            for key, _ in events.select():
+                if key.fileobj is listener:
+                    request = _accept(listener, events)
+                    if request is not None:
+                        return request
+                elif key.fileobj == 0:
+                    os._exit(0)
+                elif isinstance(key.data, int):
+                    _give_up(key.data)
+                    events.unregister(key.fileobj)
+                else:
+                    _report(key, events)
+
+
+def _accept(listener: socket.socket, events: selectors.BaseSelector) -> dict[str, object] | None:
+    asker, _ = listener.accept()
+    size, files, _, _ = socket.recv_fds(asker, SIZE.size, 3)
+    if len(size) < SIZE.size:  # whoever asked is gone
+        asker.close()
+        return None
+    with asker.makefile("rb") as stream:
+        body = stream.read(*SIZE.unpack(size))
+    pid = os.fork()
+    if pid:
+        for file in files:
+            os.close(file)
+        # Of what the asker sends, only its end is waited for: it may have been ended itself.
+        events.register(asker, selectors.EVENT_READ, pid)
+        events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asker))
+        return None
+    for target, file in enumerate(files):
+        os.dup2(file, target)
+        os.close(file)
+    asker.close()
+    for key in list(events.get_map().values()):
+        if key.fd > 2:
+            os.close(key.fd) if isinstance(key.fileobj, int) else key.fileobj.close()  # type: ignore[union-attr]
+    request: dict[str, object] = json.loads(body)
+    return request
+
+
+def _give_up(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 9)
+
+
+def _report(key: selectors.SelectorKey, events: selectors.BaseSelector) -> None:
+    """A fork has ended: say so to whoever waits for it."""
+    pid, asker = key.data
+    events.unregister(key.fileobj)
+    os.close(key.fd)
+    with contextlib.suppress(KeyError):
+        events.unregister(asker)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):  # it waits no more
+        asker.sendall(str(status).encode())
+    asker.close()
+
+
+def _become(request: dict[str, object]) -> str:
+    """Make of a fork what a new interpreter would be; gives the program's text."""
+    environment = {str(name): str(value) for name, value in dict(request["env"]).items()}  # type: ignore[call-overload]
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(str(request["cwd"]))
+    sys.argv = list(map(str, request["words"]))  # type: ignore[call-overload]
+    if request.get("site"):
+        _use(str(request["site"]))
+    if executable := str(request.get("executable") or ""):
+        sys.executable, sys.prefix = executable, str(Path(executable).parent.parent)
+        sys.exec_prefix = sys.prefix
+    paths = environment.get("PYTHONPATH", "")
+    sys.path[:0] = [path for path in paths.split(os.pathsep) if path]
+    return str(request["program"])
+
+
+def _use(site: str) -> None:
+    """Put a folder in place of that with the interpreter's packages."""
+    sys.path[:] = [path for path in sys.path if not path.endswith("-packages")] + [site]
+    sys.path_importer_cache.clear()
+
+
+def _main() -> str:
+    address, before, site = sys.argv[1:]
+    if site:
+        _use(site)
+    exec(compile(before, "<before>", "exec"), {})  # noqa: S102 - it is the tests' own
+    gc.collect()
+    gc.freeze()  # what is there stays: the end of a fork need not look at it
+    return _become(_serve(address))
+
+
+def _run(program: str) -> int:
+    """Run a program as `__main__`; gives its status."""
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        exec(compile(program, "<string>", "exec"), main.__dict__)  # noqa: S102
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return error.code or 0
+        sys.stderr.write(f"{error.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001  (as an interpreter does, whatever it is)
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    status = _run(_main())
+    # What ends a process, but for taking down its modules, which would cost more than most programs do.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)

@@ -1,0 +1,105 @@
+"""A program that runs as a fork behaves as one with an interpreter of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts.forks import Forks
+
+SHARED = "wave"  # a module of the standard library that nothing else imports here
+PROGRAMS = {
+    "its words and its streams": "import sys; print(*sys.argv[1:]); print('aside', file=sys.stderr)",
+    "its place and its environment": "import os; print(os.path.basename(os.getcwd()), os.environ['TIDE'])",
+    "an error": "import os\nprint('before')\n1 / 0",
+    "a status": "import sys; sys.exit(3)",
+    "a sentence at its end": "import sys; sys.exit('it is over')",
+    "no status": "raise SystemExit",
+    "a signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "what it leaves for its end": "import atexit; atexit.register(print, 'at the end'); print('now')",
+    "a thread that outlives it": "import threading; threading.Timer(0.05, print, ['later']).start()",
+    "a path for its imports": "import sea; print(sea.LEVEL)",
+    "itself as a module": "import sys; word = 'high'; print(sys.modules['__main__'].word, __name__)",
+    "bytes that are no text": "import os; os.write(1, bytes([0x74, 0xff]))",
+}
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Forks that share the import of a module."""
+    with Forks(f"import {SHARED}") as made:
+        yield made
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """An environment with a variable, and a module on the path."""
+    (tmp_path / "sea.py").write_text("LEVEL = 'low'")
+    return {"PATH": os.environ["PATH"], "TIDE": "neap", "PYTHONPATH": str(tmp_path)}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_fork_says_and_gives_what_a_new_interpreter_does(
+    forks: Forks, env: dict[str, str], tmp_path: Path, program: str
+) -> None:
+    command = [sys.executable, "-c", program, "one", "two words"]
+    alone = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False)
+    forked = forks.run(program, "one", "two words", cwd=tmp_path, env=env)
+    assert forked.returncode == alone.returncode
+    assert forked.stdout == alone.stdout.decode(errors="surrogateescape")
+    # A traceback has a line of the server's besides.
+    assert forked.stderr.splitlines()[-1:] == alone.stderr.decode().splitlines()[-1:]
+
+
+def test_a_command_for_shells_has_their_streams_and_its_words(
+    forks: Forks, env: dict[str, str], tmp_path: Path
+) -> None:
+    forks.write_command(tmp_path / "shout", "import sys; print(sys.stdin.read().upper(), *sys.argv[1:]); sys.exit(7)")
+    line = "echo hello | ./shout 'two words' | cat; echo ${PIPESTATUS[1]}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "HELLO\n two words\n7\n"
+
+
+def test_only_what_was_imported_before_is_shared(forks: Forks, env: dict[str, str], tmp_path: Path) -> None:
+    program = (
+        f"import sys; print('{SHARED}' in sys.modules, 'sea' in sys.modules, 'left' in globals()); import sea; left = 1"
+    )
+    said = [forks.run(program, cwd=tmp_path, env=env).stdout for _ in range(2)]
+    assert said == ["True False False\n"] * 2
+
+
+def test_a_folder_stands_in_place_of_the_packages(forks: Forks, env: dict[str, str], tmp_path: Path) -> None:
+    program = "import sea, importlib.util as u, sys; print(sea.LEVEL, u.find_spec('pytest'), sys.executable)"
+    done = forks.run(program, cwd=tmp_path, env={**env, "PYTHONPATH": ""}, site=tmp_path, executable="/a/bin/python")
+    assert done.stdout == "low None /a/bin/python\n", done.stderr
+
+
+def test_a_program_whose_time_is_over_is_ended_and_the_next_one_runs(
+    forks: Forks, env: dict[str, str], tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    os.mkfifo(kept)
+    # Whoever opens the pipe waits for a writer, and then for the end of all writers: that of the program.
+    program = f"import time; file = open({str(kept)!r}, 'w'); file.write('begun'); file.flush(); time.sleep(600)"
+    reader = subprocess.Popen(["cat", str(kept)], stdout=subprocess.PIPE, text=True)
+    with pytest.raises(TimeoutError):
+        forks.run(program, cwd=tmp_path, env=env, timeout_s=1)
+    assert reader.communicate(timeout=60)[0] == "begun"
+    assert forks.run("print('well')", cwd=tmp_path, env=env).stdout == "well\n"
+
+
+def test_the_server_ends_with_whoever_started_it(tmp_path: Path, root: Path) -> None:
+    program = (
+        "import os; from scripts.forks import Forks; made = Forks(''); print(made.address); os.kill(os.getpid(), 9)"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    # It returns when its standard error is closed, which the server has open, too.
+    command = [sys.executable, "-uc", program]
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, timeout=60, check=False)
+    assert done.returncode == -9
+    assert done.stdout
