@@ -14,7 +14,6 @@ import pytest
 from jackfield import BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken, Event, Handoff, Run, load_agent_config
 from jackfield.errors import ConfigError, ModelRequestError
-from jackfield.eventjson import run_event_from_json, run_event_to_json
 from jackfield.events import (
     HandedOff,
     ModelEvent,
@@ -30,6 +29,7 @@ from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
+from jackfield_records.eventjson import run_event_from_json, run_event_to_json
 
 USED = Usage(prompt_tokens=8, completion_tokens=2, cost=Decimal("0.01"), currency="USD")
 PATIENCE_S = 30

@@ -10,10 +10,10 @@ import pytest
 
 from jackfield import Agent, FnCallAgent, FunctionCall, Message, create_agent, tool
 from jackfield.errors import ConfigError
-from jackfield.eventjson import event_from_json, event_to_json
 from jackfield.events import ApprovalDecided, ApprovalNeeded, ToolFinished, ToolStarted
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext, find_tool
+from jackfield_records.eventjson import event_from_json, event_to_json
 
 ASK = [Message("user", "go")]
 

@@ -14,12 +14,12 @@ import pytest
 
 from jackfield import BaseTool, FnCallAgent, Message, sync, tool
 from jackfield.errors import ToolServiceError
-from jackfield.eventjson import event_from_json, event_to_json
 from jackfield.events import RunFinished, ToolFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, Safety, StandIn, ToolContext, ToolExecutor, ToolResult
 from jackfield.tools import _foreign as foreign_module
+from jackfield_records.eventjson import event_from_json, event_to_json
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

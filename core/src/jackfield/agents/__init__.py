@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jackfield._lazy import fetching
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
@@ -17,9 +15,6 @@ from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunVi
 from jackfield.agents._spec import load_agent_config, text_of
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
-
-if TYPE_CHECKING:
-    from jackfield.agents._record import events_of, fork, replay
 
 __all__ = [
     "Agent",
@@ -38,16 +33,12 @@ __all__ = [
     "Spent",
     "ToolEntry",
     "create_agent",
-    "events_of",
-    "fork",
     "load_agent_config",
     "open_calls",
-    "replay",
     "run_as",
     "run_below",
     "text_of",
     "with_calls_closed",
 ]
 
-# Most runs are not recorded.
-__getattr__, _ = fetching(__name__, dict.fromkeys(("events_of", "fork", "replay"), "agents._record"))
+__getattr__, _ = fetching(__name__, {}, moved=dict.fromkeys(("events_of", "fork", "replay"), "jackfield_records"))

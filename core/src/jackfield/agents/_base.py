@@ -16,6 +16,7 @@ from jackfield.agents._below import AgentTool
 from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
 from jackfield.agents._output import Wanted, ending_in
+from jackfield.agents._recording import Recording, recording_in
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -49,7 +50,6 @@ from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
-    from jackfield.agents._record import Recording
     from jackfield.runs._records import Store
 
 LEFT_TEXT = "the run was abandoned before it ended"
@@ -407,16 +407,10 @@ class Agent:
         Raises:
             ConfigError: They are not.
         """
-        from jackfield.agents._record import Hide, Recording
-
         label = self.name or type(self).__name__
         if self.store is None:
             raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
-        key = getattr(getattr(self.llm, "config", None), "api_key", None)
-        secrets = [key.get_secret_value()] if key else []
-        return Recording(
-            store=self.store, hide=Hide(self.host.settings, *secrets), agent=label, goes_on=self._goes_on()
-        )
+        return recording_in(self.store, label, self.llm, self.host.settings, goes_on=self._goes_on())
 
     def _goes_on(self) -> bool:
         defining = next(one for one in type(self).__mro__ if "_events" in vars(one))

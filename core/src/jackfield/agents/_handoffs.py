@@ -9,7 +9,7 @@ from typing import Any
 from jackfield.agents._below import effects_of
 from jackfield.agents._decide import open_calls
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import HANDED_TO, Event, Handoff, Run, RunAbove, RunningAgent, RunView
+from jackfield.agents._run import Event, Handoff, Run, RunAbove, RunningAgent, RunView
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
@@ -80,7 +80,7 @@ class _TransferTool(BaseTool):
                 f"somebody else."
             )
         run.handoff = self._handoff
-        return ToolResult(f"{target.name} has the conversation now.", {HANDED_TO: target.name})
+        return ToolResult(f"{target.name} has the conversation now.", {Handoff.METADATA_KEY: target.name})
 
 
 async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:

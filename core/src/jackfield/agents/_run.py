@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._notebook import markdown_of, show
 from jackfield.agents._limits import Spent, budget_reached
@@ -41,10 +41,6 @@ from jackfield.tools._toolbox import Toolbox
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
 """What an agent's `_events` yields; a `RunEvent` is one of an agent that it has asked."""
-
-
-HANDED_TO = "jackfield/handed_to"
-"""Where the result of a hand-off names the agent, in its metadata."""
 
 
 class RunningAgent(Protocol):
@@ -90,6 +86,9 @@ class Handoff:
             history of the result has everything all the same.
         tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
     """
+
+    METADATA_KEY: ClassVar[str] = "jackfield/handed_to"
+    """Where the result of a hand-off names the agent, in its metadata."""
 
     agent: RunningAgent
     history: Literal["all", "question"] | HistoryFilter = "all"

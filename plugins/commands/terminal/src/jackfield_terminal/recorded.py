@@ -107,8 +107,8 @@ def _show(options: argparse.Namespace, _bare: TextIO) -> int:
 
 
 def _replay(options: argparse.Namespace, bare: TextIO) -> int:
-    from jackfield.agents import events_of
-    from jackfield.eventjson import run_event_to_json
+    from jackfield_records import events_of
+    from jackfield_records.eventjson import run_event_to_json
     from jackfield_terminal.screen import Screen
 
     store = _store(options)
@@ -144,7 +144,7 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
 
 
 def _fork(options: argparse.Namespace, _bare: TextIO) -> int:
-    from jackfield.agents import fork
+    from jackfield_records import fork
 
     store = _store(options)
     print(sync.run(fork(store, run_id_of(store, options.run), at=options.at)))
@@ -180,9 +180,10 @@ def run_id_of(store: Store, given: str) -> str:
 
 def conversation_of(store: Store, session: str, agent: Agent) -> list[Message]:
     """What was said in a session: the history of its last run."""
-    from jackfield.agents import RunView, events_of, with_calls_closed
+    from jackfield.agents import RunView, with_calls_closed
     from jackfield.events import RunStarted
     from jackfield.messages import without_system_text
+    from jackfield_records import events_of
 
     last = sync.run(store.runs(session=session, limit=1))
     if not last:
@@ -220,8 +221,8 @@ def _answers(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[
     """What the command line says to the calls that wait, and to no others."""
     if not (options.approve or options.refuse):
         return {}
-    from jackfield.agents import events_of
     from jackfield.events import ApprovalNeeded
+    from jackfield_records import events_of
 
     needed = [one.event for one in events_of(*sync.run(store.read(run_id))) if isinstance(one.event, ApprovalNeeded)]
     return {call_id: bool(options.approve) for call_id in needed[-1].call_ids} if needed else {}

@@ -14,11 +14,11 @@ from jackfield import sync
 from jackfield.agents import Agent, open_calls
 from jackfield.cli import guarded, in_ascii, print_json
 from jackfield.errors import ConfigError
-from jackfield.eventjson import run_event_to_json
 from jackfield.events import RunEvent
 from jackfield.messages import Message
 from jackfield.results import ResultFold, RunResult
 from jackfield.runs import RunResources
+from jackfield_records.eventjson import run_event_to_json
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.given import is_piped, question, read_text
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c

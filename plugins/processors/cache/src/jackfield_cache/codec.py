@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from jackfield.eventjson import event_to_json, model_event_from_json
 from jackfield.events import ModelEvent
+from jackfield_records.eventjson import event_to_json, model_event_from_json
 
 
 def encode(events: Iterable[ModelEvent]) -> bytes:

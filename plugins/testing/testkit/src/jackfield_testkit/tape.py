@@ -17,10 +17,10 @@ from typing import Any
 
 from jackfield import errors
 from jackfield.errors import JackfieldError, ModelServiceError
-from jackfield.eventjson import event_to_json, model_event_from_json
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import Message
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield_records.eventjson import event_to_json, model_event_from_json
 from jackfield_testkit.redaction import Redaction
 
 VERSION = 2

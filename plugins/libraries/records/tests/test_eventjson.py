@@ -14,15 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield import eventjson, events
-from jackfield.eventjson import (
-    Event,
-    event_from_json,
-    event_to_json,
-    model_event_from_json,
-    run_event_from_json,
-    run_event_to_json,
-)
+from jackfield import events
 from jackfield.events import (
     AgentEvent,
     ModelEvent,
@@ -34,6 +26,15 @@ from jackfield.events import (
     TextDelta,
 )
 from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, FunctionCall, Message, Origin, Usage
+from jackfield_records import eventjson
+from jackfield_records.eventjson import (
+    Event,
+    event_from_json,
+    event_to_json,
+    model_event_from_json,
+    run_event_from_json,
+    run_event_to_json,
+)
 
 KINDS = (*get_args(ModelEvent), *get_args(AgentEvent))
 

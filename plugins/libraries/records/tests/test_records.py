@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from jackfield import Agent, FnCallAgent, sync, tool
-from jackfield.agents import Event, Run, RunView, events_of, fork, replay
+from jackfield.agents import Event, Run, RunView
 from jackfield.errors import ConfigError, ModelRequestError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import (
     ApprovalNeeded,
@@ -31,6 +32,7 @@ from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield.streams import CancelToken
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolEntry, Toolset
+from jackfield_records import events_of, fork, replay
 
 
 class KilledError(BaseException):
@@ -370,6 +372,12 @@ def test_without_a_store_a_run_cannot_be_resumed() -> None:
         FnCallAgent(llm=ScriptedModel([])).resume("x")
     with pytest.raises(RunNotFoundError):
         FnCallAgent(llm=ScriptedModel([]), store=Memory()).resume("x")
+
+
+def test_a_store_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jackfield_records", None)
+    with pytest.raises(ConfigError, match="jackfield-records: pip install"):
+        FnCallAgent(llm=ScriptedModel([]), store=Memory()).ask("Hi.")
 
 
 def test_a_kind_that_would_begin_again_does_not_resume() -> None:

@@ -1,0 +1,132 @@
+"""The entries of a record, as JSON.
+
+An entry is an event of the run as `eventjson` has it, without what it has in common with the whole run; or one of two
+of its own: `Resumed`, where the run goes on after an interruption or a pause, and `Added`, a message that no model and
+no tool made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from jackfield.errors import StoreError
+from jackfield.events import (
+    AgentEvent,
+    ApprovalDecided,
+    ApprovalNeeded,
+    HandedOff,
+    ModelEvent,
+    PluginEvent,
+    ResponseReplaced,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolFinished,
+    TurnFinished,
+)
+from jackfield.messages import Message
+from jackfield_records.eventjson import event_from_json, event_to_json
+
+Step: TypeAlias = ModelEvent | AgentEvent
+"""An event of the run itself; those of agents that it asks are theirs."""
+
+RESUMED, ADDED = "Resumed", "Added"
+
+
+def entry_of(event: Step, *, whole: bool) -> str:
+    """An event as an entry."""
+    name = type(event).__name__
+    if not whole:
+        return json.dumps({"event": name, "bare": True, **_bare(event)})
+    match event:  # by hand what there is most of: `eventjson` would take five times as long
+        case TurnFinished():
+            usage = event.usage.model_dump_json(exclude_defaults=True)
+            rest = f'"turn": {event.turn}, "usage": {usage}, "messages": {listed(event.messages)}'
+        case RunStarted():
+            rest = f'"messages": {listed(event.messages)}'
+        case RunFinished():
+            usage = event.usage.model_dump_json(exclude_defaults=True)
+            rest = f'"stop_reason": "{event.stop_reason}", "usage": {usage}, "messages": {listed(event.messages)}'
+        case ToolFinished():
+            small = {"index": event.index, "call_id": event.call_id, "seconds": event.seconds, "error": event.error}
+            more = f', "metadata": {_metadata(event)}' if event.metadata else ""
+            rest = f'{json.dumps(small)[1:-1]}, "message": {_message(event.message)}{more}'
+        case _:
+            return json.dumps(event_to_json(event, whole=False))
+    return f'{{"event": "{name}", {rest}}}'
+
+
+def read_entry(entry: str) -> dict[str, Any]:
+    """An entry as an object.
+
+    Raises:
+        StoreError: It is not one.
+    """
+    try:
+        told = json.loads(entry)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"the record cannot be read: an entry is not JSON ({error})") from None
+    if not isinstance(told, dict):
+        raise StoreError("the record cannot be read: an entry is not an object")
+    return told
+
+
+def event_in(name: object, told: Mapping[str, Any]) -> Step:
+    """The event of this name that an entry stands for.
+
+    Raises:
+        StoreError: It is not an event that is known here.
+    """
+    try:
+        return event_from_json({"event": name, **told})
+    except ValueError as error:
+        raise StoreError(f"the record cannot be read, or a newer version has written it: {error}") from error
+
+
+def messages_in(told: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The messages of an entry.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+    event = event_in("ResponseReplaced", {"messages": told.get("messages", [])})
+    return event.messages if isinstance(event, ResponseReplaced) else ()
+
+
+def _metadata(event: ToolFinished) -> str:
+    return json.dumps(event_to_json(PluginEvent("", event.metadata))["data"])
+
+
+def listed(messages: Iterable[Message], *, whole: bool = True) -> str:
+    """Messages as a list of an entry; an empty one, if content is left out."""
+    return f"[{', '.join(map(_message, messages))}]" if whole else "[]"
+
+
+def _message(message: Message) -> str:
+    try:
+        return message.model_dump_json(exclude_defaults=True)
+    except ValueError:  # half of a surrogate pair, or an object of the caller's own in `extra`
+        return json.dumps(message.model_dump(exclude_defaults=True), default=repr)
+
+
+def _bare(event: Step) -> dict[str, object]:
+    """What an event says without what was said."""
+    match event:
+        case TurnFinished():
+            calls = [message.function_call.name for message in event.messages if message.function_call]
+            return {"turn": event.turn, "usage": json.loads(event.usage.model_dump_json()), "calls": calls}
+        case ToolFinished():
+            return {"index": event.index, "name": event.message.name, "seconds": event.seconds, "error": event.error}
+        case RunFinished():
+            return {"stop_reason": event.stop_reason, "usage": json.loads(event.usage.model_dump_json())}
+        case RunFailed():
+            return {"kind": event.kind}
+        case HandedOff():
+            return {"by": event.by, "to": event.to}
+        case ApprovalDecided():
+            return {"call_id": event.call_id, "name": event.call.name, "allowed": event.allowed, "by": event.by}
+        case ApprovalNeeded():
+            return {"calls": [call.name for call in event.calls]}
+    return {}

@@ -1,0 +1,244 @@
+"""Events as JSON, and back.
+
+An event is one object: `event` names its class, and every other key is a field of it. An event of a run has its place
+before that: `run_id`, `number`, `agent`, `depth`. `jackfield run --events` prints it; files that keep answers hold it.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+
+from jackfield.events import AgentEvent, ModelEvent, RunEvent
+
+Json: TypeAlias = dict[str, Any]
+Event: TypeAlias = ModelEvent | AgentEvent
+
+_PLACE = ("run_id", "number", "agent", "depth")
+
+
+def event_to_json(event: Event, *, whole: bool = True) -> Json:
+    """An event as one object.
+
+    Args:
+        event: Any event of a model or a run.
+        whole: Include fields that have their default value.
+
+    Raises:
+        ValueError: The event holds a value that cannot be written as JSON, as `data` and `metadata` of plugins may.
+    """
+    kind: type = type(event)
+    told: Json = {"event": kind.__name__}
+    for name, default in _fields_of(kind):
+        value = getattr(event, name)
+        if whole or value != default:
+            told[name] = value if type(value) is str else _plain(value)
+    return told
+
+
+def run_event_to_json(event: RunEvent) -> Json:
+    """An event of a run with its place, as one object.
+
+    Raises:
+        ValueError: The event holds a value that cannot be written as JSON.
+    """
+    return {name: getattr(event, name) for name in _PLACE} | event_to_json(event.event)
+
+
+def model_event_from_json(told: object) -> ModelEvent:
+    """The event of a model that an object stands for; a field that is missing has its default.
+
+    Raises:
+        ValueError: The object is not an event of a model: its name, a field or the type of a value is unknown.
+    """
+    event: ModelEvent = _read(told, _model_events())
+    return event
+
+
+def event_from_json(told: object) -> Event:
+    """The event that an object stands for, of a model or a run; a field that is missing has its default.
+
+    Raises:
+        ValueError: The object is not an event: its name, a field or the type of a value is unknown.
+    """
+    event: Event = _read(told, _all_events())
+    return event
+
+
+def run_event_from_json(told: object) -> RunEvent:
+    """The event of a run that an object with a place stands for.
+
+    Raises:
+        ValueError: The object is not an event, or has no place.
+    """
+    rest = _object(told).copy()
+    place = {name: rest.pop(name) for name in _PLACE if name in rest}
+    event: RunEvent = _made(_kind(RunEvent), {**place, "event": rest})
+    return event
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
+    """The names of an event's fields, each with its default, or MISSING."""
+    return tuple(
+        (field.name, field.default if field.default_factory is MISSING else field.default_factory())
+        for field in fields(kind)
+    )
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it. What would come back as something else is refused, but a tuple, which is a list."""
+    match value:
+        case None | str() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case BaseModel():
+            return _plain(value.model_dump(mode="json"))
+        case list() | tuple():
+            return [_plain(entry) for entry in value]
+        case Mapping() if all(isinstance(name, str) for name in value):
+            return {name: _plain(entry) for name, entry in value.items()}
+    raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+_Reader: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A class of events, and how each of its fields is read."""
+
+    made: type
+    readers: Mapping[str, _Reader]
+
+
+@cache
+def _model_events() -> dict[str, _Kind]:
+    return {kind.__name__: _kind(kind) for kind in get_args(ModelEvent)}
+
+
+@cache
+def _all_events() -> dict[str, _Kind]:
+    return _model_events() | {kind.__name__: _kind(kind) for kind in get_args(AgentEvent)}
+
+
+@cache
+def _kind(made: type) -> _Kind:
+    return _Kind(made, {name: _reader(hint) for name, hint in get_type_hints(made).items()})
+
+
+def _read(told: object, kinds: Mapping[str, _Kind]) -> Any:
+    rest = _object(told).copy()
+    name = rest.pop("event", None)
+    kind = kinds.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ValueError(f"{name!r} is not an event; there are {', '.join(kinds)}")
+    return _made(kind, rest)
+
+
+def _made(kind: _Kind, told: Json) -> Any:
+    readers = kind.readers
+    try:
+        return kind.made(**{name: readers[name](value) for name, value in told.items()})
+    except (KeyError, ValueError, TypeError) as error:
+        # Looked for only now: an answer of many thousand events is read for each hit of a cache.
+        raise ValueError(_what_is_wrong(kind, told)) from error
+
+
+def _what_is_wrong(kind: _Kind, told: Json) -> str:
+    its_name = kind.made.__name__
+    for name, value in told.items():
+        if name not in kind.readers:
+            return f"{its_name} has no field {name!r}; its fields are {', '.join(kind.readers)}"
+        try:
+            kind.readers[name](value)
+        except ValueError as error:
+            return f"{name!r} of {its_name}: {error}"
+    missing = [repr(name) for name, default in _fields_of(kind.made) if default is MISSING and name not in told]
+    return f"{its_name} needs {', '.join(missing)}"
+
+
+def _reader(hint: object) -> _Reader:
+    """How a value of a field's type is read.
+
+    Raises:
+        KeyError: A new event has a field of a type that nothing here reads.
+    """
+    if hint == Event:
+        return event_from_json
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return lambda value: _word(value, arguments)
+    if origin is Mapping:
+        return _object
+    if origin is types.UnionType:  # with None, and nothing else
+        read = _reader(arguments[0])
+        return lambda value: None if value is None else read(value)
+    if origin is tuple:  # of any length
+        read = _reader(arguments[0])
+        return lambda value: tuple(read(entry) for entry in _list(value))
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return lambda value: hint(**_object(value))
+    return _SCALARS[hint]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a text is wanted, not {_said(value)}")
+    return value
+
+
+def _whole_number(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError(f"a whole number is wanted, not {_said(value)}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"true or false is wanted, not {_said(value)}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError(f"a number is wanted, not {_said(value)}")
+    return float(value)
+
+
+def _word(value: object, words: tuple[str, ...]) -> str:
+    for word in words:
+        if value == word:
+            return word
+    raise ValueError(f"one of {', '.join(words)} is wanted, not {_said(value)}")
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"a list is wanted, not {_said(value)}")
+    return value
+
+
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError(f"an object is wanted, not {_said(value)}")
+    return value
+
+
+def _said(value: Any) -> str:
+    return f"{value!r:.60}"
+
+
+_SCALARS: dict[Any, _Reader] = {str: _text, int: _whole_number, float: _number, bool: _flag}

@@ -1,0 +1,117 @@
+"""Recorded runs, to look at and to go another way from."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from jackfield.errors import StoreError
+from jackfield.events import (
+    FunctionCallDelta,
+    HandedOff,
+    MediaDelta,
+    ModelFinished,
+    ReasoningDelta,
+    RunEvent,
+    RunFinished,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    UsageReported,
+)
+from jackfield.messages import FunctionCall, Message
+from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield_records.entries import Step
+from jackfield_records.progress import Progress, progress_of, steps
+
+
+def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
+    """The events of a recorded run, as they would come again; no model and no tool is asked.
+
+    Answers come whole. What was not recorded (progress of tools, attempts that failed) does not come.
+
+    Raises:
+        StoreError: An entry cannot be read, or the record has no content.
+    """
+    progress = Progress()
+    events: list[Step] = []
+    for event in steps(entries, progress):
+        match event:
+            case TurnFinished():
+                events += [TurnStarted(event.turn), *_deltas(event)]
+            case ToolFinished():
+                events.append(ToolStarted(event.index, event.call_id, _call_of(event, progress.done)))
+        # What is recorded of an end is only what is not in the steps before it.
+        events.append(replace(event, messages=progress.now()) if isinstance(event, RunFinished) else event)
+    return list(_in_their_places(run, events))
+
+
+async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
+    """The events of a recorded run, see `events_of`.
+
+    Raises:
+        RunNotFoundError: There is no such run.
+        StoreError: Its record cannot be read.
+    """
+    for event in events_of(*await store.read(run_id)):
+        yield event
+
+
+async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
+    """Make a run that has done what another one had done after some entries of its record; gives its id.
+
+    It is resumed like any other. What the other one does, or did after that, is nothing to it.
+
+    Args:
+        store: Where the other one is.
+        run_id: Its id.
+        at: How many entries of the record are taken, at least 1; None for all.
+
+    Raises:
+        RunNotFoundError: There is no such run.
+        StoreError: It has not so many entries, or a record cannot be read or written.
+    """
+    run, entries = await store.read(run_id)
+    if at is not None and not 1 <= at <= len(entries):
+        raise StoreError(f"run {run_id} has the steps 1 to {len(entries)}: it cannot be forked at {at}")
+    kept = entries[:at]
+    progress_of(kept)
+    new = replace(run, run_id=uuid.uuid4().hex, parent=run_id, state=RUNNING)
+    hold = await store.create(new, kept)
+    await store.append(new.run_id, hold, [], state="forked")
+    return new.run_id
+
+
+def _in_their_places(run: StoredRun, events: Iterable[Step]) -> Iterator[RunEvent]:
+    agent = run.agent
+    for number, event in enumerate(events, start=1):
+        if isinstance(event, HandedOff):
+            agent = event.to
+        yield RunEvent(run.run_id, number, agent, 0, event)
+
+
+def _deltas(turn: TurnFinished) -> list[Step]:
+    """An answer as the events of a model."""
+    events: list[Step] = []
+    calls = 0
+    for message in turn.messages:
+        for items, made in ((message.reasoning_content, ReasoningDelta), (message.content, TextDelta)):
+            for item in [items] if isinstance(items, str) else items or ():
+                text = item if isinstance(item, str) else item.text
+                if text:
+                    events.append(made(text))
+                elif not isinstance(item, str):
+                    events.append(MediaDelta(item))
+        if message.function_call:
+            call = message.function_call
+            events.append(FunctionCallDelta(calls, message.function_id or "", call.name, call.arguments))
+            calls += 1
+    return [*events, UsageReported(turn.usage), ModelFinished("tool_calls" if calls else "stop")]
+
+
+def _call_of(event: ToolFinished, done: Sequence[Message]) -> FunctionCall:
+    calls = (m.function_call for m in reversed(done) if m.function_call and m.function_id == event.call_id)
+    return next(calls, None) or FunctionCall(event.message.name or "", "{}")
