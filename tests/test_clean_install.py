@@ -861,6 +861,14 @@ print(Address.parse("postgresql://ada:secret@db.example.org/notes"))
 """,
         "db.example.org:5432/notes",
     ),
+    "jackfield-records": Job(
+        """
+from jackfield.events import TextDelta
+from jackfield_records.eventjson import event_from_json, event_to_json
+print(event_from_json(event_to_json(TextDelta("The tide is high."))).text)
+""",
+        "The tide is high.",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading
@@ -1181,7 +1189,8 @@ def test_the_extra_cli_is_the_core_and_its_commands(
 ) -> None:
     ours = {one.name for one in distributions}
     environment = make_environment("cli")
-    its = {MANAGER, TERMINAL, "jackfield-documents", "jackfield-metering", "jackfield-sqlite-store"}
+    ends = ("documents", "metering", "records", "sqlite-store")
+    its = {MANAGER, TERMINAL, *(f"jackfield-{end}" for end in ends)}
     links = [word for name in sorted(its) for word in ("--find-links", wheels[name].parent)]
     environment.install(*links, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")
     assert environment.installed() & ours == {"jackfield", *its}
