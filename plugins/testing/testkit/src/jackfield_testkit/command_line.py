@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import select
 import signal
 import subprocess
@@ -39,8 +40,10 @@ from jackfield_testkit.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
 """Our packages that the command line sees in tests."""
-SEEN_IF_INSTALLED = ("jackfield-terminal", "jackfield-documents")
+SEEN_IF_INSTALLED = ("jackfield-terminal",)
 """Those that it sees, too, where the tests' own environment has them: `jackfield run` and `chat`."""
+
+_OURS = re.compile(r"jackfield(-[a-z0-9-]+)?")
 
 
 @pytest.fixture(scope="session")
@@ -60,9 +63,18 @@ def bare_environment(prefix: Path, names: Sequence[str]) -> str:
     for installed in Path(sysconfig.get_path("purelib")).iterdir():
         if "jackfield" not in installed.name and installed.suffix != ".pth":
             (packages / installed.name).symlink_to(installed)
-    for name in names:
+    for name in _with_what_they_need(names):
         _link(importlib.metadata.distribution(name), packages)
     return str(prefix / "bin/python")
+
+
+def _with_what_they_need(names: Sequence[str]) -> list[str]:
+    """Distributions of ours, and those of ours that they require."""
+    found = list(names)
+    for name in found:  # it grows
+        needed = (_OURS.match(text) for text in importlib.metadata.requires(name) or () if "extra ==" not in text)
+        found += [match[0] for match in needed if match and match[0] not in found]
+    return found
 
 
 def _is_installed(name: str) -> bool:
