@@ -378,7 +378,7 @@ class AgentConfig(Config):
     )
     forbid: tuple[str, ...] = Field(default=(), description="Effects that its tools may not have: network, files …")
     options: ComponentSettings = Field(
-        default=SettingsDict(), description="Those of the kind alone, unless they stand beside the others"
+        default=SettingsDict(), description="Those of the kind alone, where they are not written among the others"
     )
 
     @model_validator(mode="before")

@@ -5,7 +5,7 @@
 - `refusals`: how long a server asks to wait, and how much of its message may be shown.
 - `prompts`: what a conversation means to a model that makes images.
 - `batches`: texts embedded in requests of a bounded size.
-- `retries`: a request that is no chat, repeated by the same rule.
+- `retries`: a request other than a chat, repeated by the same rule.
 - `media`: images, audio and video in files, read and checked.
 - `tags`, `stops`: fixed texts found in a text that arrives in pieces, and an answer that ends at one.
 - `blocking`: the base class of backends whose SDK blocks.
