@@ -243,7 +243,7 @@ def test_a_stream_can_be_closed_from_another_thread_even_before_its_first_step()
         items, got = sync.iterate(noting()), list[int]()
         consuming = threading.Thread(target=lambda got=got, items=items: got.extend(items))
         consuming.start()
-        while items._pump._background is None:
+        while items._pump._call is None:
             time.sleep(0.001)
         closing = threading.Thread(target=items.close)
         closing.start()
@@ -814,9 +814,9 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
 
         async def hang():
             names = ["a", "b", "b", "b"]
-            tasks = [asyncio.create_task(sync.in_worker(goes_on.wait), name=name) for name in names]
+            tasks = [asyncio.create_task(sync.in_worker(begin_and_wait), name=name) for name in names]
             waiting = asyncio.create_task(outcome(sync.in_worker(ran.append, "waiting")))
-            await asyncio.sleep(0.01)
+            while len(begun) < 4: await asyncio.sleep(0.001)
             for task in tasks: task.cancel()
             print(await waiting)
             print(await outcome(sync.in_worker(ran.append, "later")))
@@ -827,7 +827,11 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
                 await asyncio.sleep(0.001)
             print(ran)
 
-        ran, goes_on = [], threading.Event()
+        def begin_and_wait():
+            begun.append(1)
+            goes_on.wait()
+
+        begun, ran, goes_on = [], [], threading.Event()
         sync.run(hang())
     """
     told = (
@@ -925,7 +929,7 @@ def test_idle_threads_end() -> None:
 @pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="only root can become a user with a limit")
 def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_hangs() -> None:
     script = """
-        import os, resource
+        import contextlib, os, resource
         sync.MAX_WORKERS = 256
 
         async def answer():
@@ -935,13 +939,18 @@ def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_han
             return await asyncio.gather(*(sync.in_worker(time.sleep, 0.001) for _ in range(300)))
 
         async def hold(count):
-            held = [asyncio.create_task(sync.in_worker(goes_on.wait)) for _ in range(count)]
-            await asyncio.sleep(0.01)
+            held = [asyncio.create_task(sync.in_worker(begin_and_wait)) for _ in range(count)]
+            while len(begun) < workers(): await asyncio.sleep(0.001)
             for task in held: task.cancel()
             for _ in range(count):  # until all threads that there may be are held by what was given up
-                told = await outcome(asyncio.wait_for(sync.in_worker(goes_on.wait), 0.05))
-                if isinstance(told, str):
-                    return told
+                with contextlib.suppress(TimeoutError):
+                    told = await outcome(asyncio.wait_for(sync.in_worker(goes_on.wait), 0.05))
+                    if isinstance(told, str):
+                        return told
+
+        def begin_and_wait():
+            begun.append(1)
+            goes_on.wait()
 
         def nested(depth):
             return sync.run(sync.in_worker(nested, depth - 1)) if depth else 0
@@ -951,11 +960,8 @@ def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_han
         resource.setrlimit(resource.RLIMIT_NPROC, (12, 12))
         print(len(sync.run(many())), workers() <= 12)
         print(sync.run(outcome(sync.in_worker(nested, 50))))
-        goes_on = threading.Event()
-        try:
-            sync.run(hold(50))
-        except TimeoutError:
-            pass
+        begun, goes_on = [], threading.Event()
+        sync.run(hold(50))
         print(sync.run(outcome(sync.in_worker(len, "x"))))
         goes_on.set()
         while sync.run(outcome(sync.in_worker(len, "x"))) != 1: time.sleep(0.001)

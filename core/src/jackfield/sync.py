@@ -25,7 +25,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from jackfield.errors import JackfieldError
 from jackfield.streams import closing
@@ -128,46 +128,53 @@ def stream(events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iter
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop, and a thread that waits for it."""
+    """A coroutine on the loop, and a thread that waits for it; `over` is called when it has ended."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], background: _Background) -> None:
+    def __init__(
+        self, work: Coroutine[Any, Any, T], background: _Background, over: Callable[[], None] | None = None
+    ) -> None:
         self.done = threading.Event()
+        self.background = background
         self._work = work
-        self._background = background
+        self._over = over
         self._task: asyncio.Task[T] | None = None
         self._lost: JackfieldError | None = None
 
     def start(self) -> None:
-        self._background.enter(self)
-        self._background.call(self._begin, contextvars.copy_context())
+        self.background.enter(self)
+        self.background.call(self._begin, contextvars.copy_context())
 
     def _begin(self, context: contextvars.Context) -> None:
-        self._task = self._background.loop.create_task(self._work, context=context)
+        self._task = self.background.loop.create_task(self._work, context=context)
         self._task.add_done_callback(self._end)
 
-    def _end(self, _: object) -> None:
-        self._background.leave(self)
+    def _end(self, _: object = None) -> None:
+        self.background.leave(self)
         self.done.set()
+        if self._over is not None:
+            self._over()
 
     def stop(self) -> None:
-        try:
-            self._background.call(self._cancel)
-        except JackfieldError:  # no loop, no task
-            self._work.close()
-            self.done.set()
+        """Ask for the end. It waits for nothing, because finalisers call it, on any thread."""
+        if not self.done.is_set():
+            try:
+                self.background.call(self._cancel)
+            except JackfieldError:  # no loop, no task
+                self._work.close()
+                self.done.set()
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
         else:
             self._work.close()
-            self._end(None)
+            self._end()
 
     def lose(self, error: JackfieldError) -> None:
         """The loop has broken."""
         if not self.done.is_set():
             self._lost = error
-            self.done.set()
+            self._end()
 
     def result(self) -> T:
         task, self._task = self._task, None
@@ -185,101 +192,50 @@ class _Pump(Generic[T]):
 
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
-        self._background: _Background | None = None  # from the first item on
         self._items: deque[T] = deque()
         self._ready = threading.Semaphore(0)
         self._signalled = False  # whether the consumer has been told of the items; guarded by _lock
         self._lock = threading.Lock()
-        self._room: asyncio.Event | None = None
-        self._waiting = False  # whether the producer waits for room
-        self._task: asyncio.Task[None] | None = None
+        self._room = asyncio.Event()  # clear while the producer may be waiting
+        self._room.set()
+        self._call: _Call[None] | None = None  # from the first item on
         self._stopped = False
-        self._done = False
-        self._finished = threading.Event()
-        self._error: BaseException | None = None
 
     def batches(self) -> Iterator[list[T]]:
         """What has arrived, until the end."""
         if self._stopped:
             return
         background = _background_for(self._events)
-        background.enter(self)
-        self._background = background
-        background.call(self._begin, contextvars.copy_context())
-        while batch := self._take():
+        self._call = _Call(self._move(), background, self._signal)
+        self._call.start()
+        while batch := self._take(self._call):
             yield batch
 
     def stop(self) -> None:
-        """Ask for the end. It takes no lock and waits for nothing, because finalisers call it, on any thread."""
+        """Ask for the end."""
         self._stopped = True
-        if self._background is not None and not self._finished.is_set():
-            with contextlib.suppress(JackfieldError):
-                self._background.call(self._cancel)
+        if self._call is not None:
+            self._call.stop()
 
     def close(self) -> None:
         """Ask for the end, and wait for it; on the loop itself, which has to bring it about, without the wait."""
         self.stop()
-        if self._background is not None and not self._background.is_here():
-            _patiently(functools.partial(self._finished.wait, _CLOSING_S))
-
-    def lose(self, error: JackfieldError) -> None:
-        """The loop has broken."""
-        if not self._done:
-            self._error = error
-            self._end(None)
-
-    # --- on the loop ---
-
-    def _begin(self, context: contextvars.Context) -> None:
-        assert self._background is not None  # noqa: S101 - who calls this has set it
-        if self._stopped:
-            self._end(None)
-            return
-        self._room = asyncio.Event()
-        self._task = self._background.loop.create_task(self._move(), context=context)
-        self._task.add_done_callback(self._end)  # for a task that is cancelled before its first step
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-        else:
-            self._end(None)
-
-    def _end(self, task: asyncio.Task[None] | None) -> None:
-        if self._done:
-            return
-        if task is not None and self._error is None:
-            self._error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        self._done = True
-        self._signal()
-        self._finished.set()
-        if self._background is not None:
-            self._background.leave(self)
+        if self._call is not None and not self._call.background.is_here():
+            _patiently(functools.partial(self._call.done.wait, _CLOSING_S))
 
     async def _move(self) -> None:
-        assert self._task is not None  # noqa: S101 - this is its first step
-        self._task.remove_done_callback(self._end)  # from here on, the end is said below, one turn of the loop earlier
-        try:
-            async with closing(self._events) as events:
-                async for item in events:
-                    if self._stopped:  # it took no notice of being cancelled
-                        break
-                    self._items.append(item)
-                    self._signal()
+        """What runs on the loop."""
+        async with closing(self._events) as events:
+            async for item in events:
+                if self._stopped:  # it took no notice of being cancelled
+                    break
+                self._items.append(item)
+                self._signal()
+                if len(self._items) >= _QUEUE_LIMIT:
+                    self._room.clear()
+                    # In this order: who drains before the check leaves room, and who drains after it sees the wait.
                     if len(self._items) >= _QUEUE_LIMIT:
-                        await self._wait_for_room()
-        except BaseException as error:  # noqa: BLE001 - handed to the consumer, which raises it
-            self._error = error
-        self._end(None)
-
-    async def _wait_for_room(self) -> None:
-        assert self._room is not None  # noqa: S101 - set in _begin(), before this task
-        self._room.clear()
-        # In this order: who drains before the check leaves room, and who drains after it sees the wait.
-        self._waiting = True
-        if len(self._items) >= _QUEUE_LIMIT:
-            await self._room.wait()
-        self._waiting = False
+                        await self._room.wait()
 
     def _signal(self) -> None:
         with self._lock:
@@ -288,29 +244,24 @@ class _Pump(Generic[T]):
             self._signalled = True
         self._ready.release()
 
-    # --- in the consumer's thread ---
-
-    def _take(self) -> list[T]:
-        """What has arrived; [] at the end."""
+    def _take(self, call: _Call[None]) -> list[T]:
+        """What has arrived, in the consumer's thread; [] at the end."""
         while True:
             _patiently(self._ready.acquire)
             with self._lock:
                 self._signalled = False
             # Read before draining: an item put after this is signalled again.
-            done = self._done
+            done = call.done.is_set()
             batch = [self._items.popleft() for _ in range(len(self._items))]
-            if self._waiting and self._room is not None and self._background is not None:
-                self._background.call(self._room.set)
+            if not self._room.is_set():
+                call.background.call(self._room.set)
             if done:
                 self._signal()  # the next call comes through as well
-            if self._stopped:
-                return []
-            if batch:
+            if batch and not self._stopped:
                 return batch
-            if done:
-                if self._error is not None:
-                    error, self._error = self._error, None
-                    raise error
+            if done and not self._stopped:
+                call.result()
+            if done or self._stopped:
                 return []
 
 
@@ -370,12 +321,8 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
     flight: concurrent.futures.Future[T] = process.flights.setdefault(asked, mine)
     if flight is mine:
         mine.set_running_or_notify_cancel()  # from now on, a waiting task that is cancelled cannot cancel it
-
-        def arrive(result: T | None, error: BaseException | None) -> None:
-            process.flights.pop(asked, None)
-            _settle(mine, result, error)
-
-        process.workers.submit(_Job(_with_context(function, *args, **kwargs), arrive))
+        mine.add_done_callback(lambda _: process.flights.pop(asked, None))  # before any of those that wait hears of it
+        process.workers.submit(_Job(_with_context(function, *args, **kwargs), functools.partial(_settle, mine)))
     return await asyncio.wrap_future(flight)
 
 
@@ -420,32 +367,31 @@ def _settle(
 
 
 class _Job(Generic[T]):
-    """Something for a worker thread, and who gets what it gives, or an error if there will never be a thread for it."""
+    """Something for a worker thread. `arrive` gets what it gives, or an error: its own, or that no thread will be free.
 
-    __slots__ = ("_arrive", "_function", "given_up", "name")
+    Attributes:
+        given_up: Nobody waits for it any more.
+        is_lent: It waits for the bridge, and so perhaps for another job.
+    """
+
+    __slots__ = ("_function", "arrive", "given_up", "is_lent", "name")
 
     def __init__(
         self, function: Callable[[], T], arrive: Callable[[T | None, BaseException | None], None], name: str = ""
     ) -> None:
         self._function = function
-        self._arrive = arrive
+        self.arrive = arrive
         self.name = name
         self.given_up = False
+        self.is_lent = False
 
     def work(self) -> None:
-        """Run it, unless nobody waits for it any more."""
-        if self.given_up:
-            return
         try:
             result = self._function()
         except BaseException as error:  # noqa: BLE001 - handed to who waits, who raises it
-            self._arrive(None, _as_raised_in_a_task(error))
+            self.arrive(None, _as_raised_in_a_task(error))
         else:
-            self._arrive(result, None)
-
-    def refuse(self, error: JackfieldError) -> None:
-        """There will never be a thread for it."""
-        self._arrive(None, error)
+            self.arrive(result, None)
 
 
 def _as_raised_in_a_task(error: BaseException) -> BaseException:
@@ -455,18 +401,6 @@ def _as_raised_in_a_task(error: BaseException) -> BaseException:
         arriving.__cause__ = error
         return arriving
     return error
-
-
-class _Worker:
-    """A thread of the pool."""
-
-    __slots__ = ("is_lent", "job", "wake")
-
-    def __init__(self, job: _Job[Any]) -> None:
-        self.job: _Job[Any] | None = job
-        self.is_lent = False  # it waits for the bridge, and so perhaps for a job that another worker must do
-        self.wake = threading.Lock()
-        self.wake.acquire()
 
 
 class _Workers:
@@ -480,94 +414,91 @@ class _Workers:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._jobs: deque[_Job[Any]] = deque()  # that nobody works at yet
-        self._idle: list[_Worker] = []  # the last one is taken first, so that the others can end
-        self._working: set[_Worker] = set()
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting: deque[_Job[Any]] = deque()
+        self._running: set[_Job[Any]] = set()
         self._lent = 0
+        self._idle = 0  # threads without a job, those that have just been started or woken included
 
     def submit(self, job: _Job[Any]) -> None:
         """Have it done, or refused."""
-        with self._lock:
-            self._jobs.append(job)
-            refused = self._hand_out()
-        _refuse(refused)
+        with self._handing_out():
+            self._waiting.append(job)
 
     def give_up(self, job: _Job[Any]) -> bool:
         """Nobody waits for a job any more: if it has not begun, it never will. Whether it runs all the same."""
-        with self._lock:
+        with self._handing_out():
             job.given_up = True
             with contextlib.suppress(ValueError):  # it has begun
-                self._jobs.remove(job)
-            goes_on = any(worker.job is job for worker in self._working)
-            refused = self._hand_out()
-        _refuse(refused)
-        return goes_on
+                self._waiting.remove(job)
+            return job in self._running
 
     def abandoned(self) -> list[str]:
         """The names of the jobs that were given up and still run."""
-        with self._lock:
+        with self._changed:
             return self._abandoned()
 
     def _abandoned(self) -> list[str]:
-        return [
-            worker.job.name
-            for worker in self._working
-            if worker.job is not None and worker.job.given_up and not worker.is_lent
-        ]
+        return [job.name for job in self._running if job.given_up and not job.is_lent]
 
-    def lend(self, worker: _Worker) -> None:
-        """A worker waits for the bridge, and another one may work meanwhile."""
-        with self._lock:
-            worker.is_lent = True
+    def lend(self, job: _Job[Any]) -> bool:
+        """The thread of a job waits for the bridge, and another one may work meanwhile. False after a fork."""
+        if job not in self._running:
+            return False
+        with self._handing_out():
+            job.is_lent = True
             self._lent += 1
-            refused = self._hand_out()
-        _refuse(refused)
+        return True
 
-    def take_back(self, worker: _Worker) -> None:
-        """A worker goes on."""
-        with self._lock:
-            worker.is_lent = False
+    def take_back(self, job: _Job[Any]) -> None:
+        """The thread of a job that was lent goes on."""
+        with self._changed:
+            job.is_lent = False
             self._lent -= 1
 
-    def _hand_out(self) -> tuple[list[_Job[Any]], JackfieldError] | None:
-        """Give the waiting jobs to threads, as far as there are some; what must be refused is given back."""
-        problem: JackfieldError | None = None
-        while self._jobs and problem is None:
-            if self._idle:
-                worker = self._idle.pop()
-                self._working.add(worker)
-                worker.job = self._jobs.popleft()
-                worker.wake.release()
-            elif self._has_room():
-                problem = self._start_one()
-            else:
-                problem = self._all_given_up()
-        if problem is None or not self._jobs or self._somebody_will_be_free():
-            return None
-        refused = list(self._jobs)
-        self._jobs.clear()
-        return refused, problem
+    @contextlib.contextmanager
+    def _handing_out(self) -> Iterator[None]:
+        """See after a change that every job that waits has a thread, will have one, or is refused."""
+        with self._changed:
+            yield
+            problem = self._hand_out()
+            refused = [] if problem is None or self._somebody_will_be_free() else list(self._waiting)
+            if refused:
+                self._waiting.clear()
+        for job in refused:
+            job.arrive(None, problem)
 
-    def _has_room(self) -> bool:
-        count = len(self._working) - self._lent
+    def _hand_out(self) -> JackfieldError | None:
+        problem: JackfieldError | None = None
+        self._changed.notify(len(self._waiting))
+        while problem is None and self._waiting:
+            if len(self._waiting) <= self._idle and self._has_room():
+                break
+            problem = self._start_one() if self._has_room(self._idle) else self._all_given_up()
+        return problem
+
+    def _has_room(self, more: int = 0) -> bool:
+        """Whether one more job may run, besides `more` others."""
+        count = len(self._running) - self._lent + more
         return count < MAX_WORKERS or count - min(len(self._abandoned()), MAX_ABANDONED) < MAX_WORKERS
 
+    def _somebody_will_be_free(self) -> bool:
+        return (self._idle > 0 and self._has_room()) or any(
+            not job.is_lent and not job.given_up for job in self._running
+        )
+
     def _start_one(self) -> JackfieldError | None:
-        worker = _Worker(self._jobs[0])
-        self._working.add(worker)
         try:
-            threading.Thread(target=self._work, args=(worker,), name="jackfield-worker", daemon=True).start()
+            threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()
         except (RuntimeError, MemoryError) as error:
-            self._working.discard(worker)
             problem = JackfieldError(
                 f"no thread for a plain function: the machine cannot start any more ({error}), and none of the "
-                f"{len(self._working)} worker threads will become free: raise the limit of threads (ulimit -u, or the "
+                f"{len(self._running)} worker threads will become free: raise the limit of threads (ulimit -u, or the "
                 f"container's), or run less at once"
             )
             problem.__cause__ = error
             return problem
-        self._jobs.popleft()
+        self._idle += 1
         return None
 
     def _all_given_up(self) -> JackfieldError:
@@ -579,74 +510,43 @@ class _Workers:
             f"restart the process"
         )
 
-    def _somebody_will_be_free(self) -> bool:
-        return any(
-            not worker.is_lent and worker.job is not None and not worker.job.given_up for worker in self._working
-        )
+    def _work(self) -> None:
+        while job := self._next():
+            _here.job = job
+            job.work()
+            with self._handing_out():
+                self._running.discard(job)
+                self._idle += 1
 
-    def _work(self, worker: _Worker) -> None:
-        _here.worker = worker
-        _here.workers = self
-        try:
-            while worker.job is not None:
-                worker.job.work()
-                self._next(worker)
-        finally:
-            with self._lock:
-                self._working.discard(worker)
-                refused = self._hand_out()
-            _refuse(refused)
-
-    def _next(self, worker: _Worker) -> None:
-        """Another job for a worker, when there is one within some seconds."""
-        with self._lock:
-            worker.job = None
-            self._working.discard(worker)
-            if self._jobs and self._has_room():
-                worker.job = self._jobs.popleft()
-                self._working.add(worker)
-                return
-            self._idle.append(worker)
-        if worker.wake.acquire(timeout=IDLE_S):
-            return
-        with self._lock:
-            if worker in self._idle:
-                self._idle.remove(worker)
-                return
-        worker.wake.acquire()  # it was given a job at the last moment
+    def _next(self) -> _Job[Any] | None:
+        """A job for an idle thread; None if there is none for some seconds, and the thread ends."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: self._waiting and self._has_room(), IDLE_S)
+            self._idle -= 1
+            if not found:
+                return None
+            job = self._waiting.popleft()
+            self._running.add(job)
+            return job
 
 
-def _refuse(refused: tuple[list[_Job[Any]], JackfieldError] | None) -> None:
-    if refused is not None:
-        jobs, problem = refused
-        for job in jobs:
-            job.refuse(problem)
-
-
-_here = threading.local()  # `worker` and `workers`, in their threads
+_here = threading.local()  # `job`, in the threads of the pool
 
 
 def _patiently(wait: Callable[[], object]) -> None:
     """Wait for the bridge. A worker thread that does is lent meanwhile: it may wait for another worker."""
-    workers = getattr(_here, "workers", None)
-    if workers is None or workers is not _this_process().workers:  # no worker, or one that was forked
+    job: _Job[Any] | None = getattr(_here, "job", None)
+    workers = _this_process().workers
+    if job is None or not workers.lend(job):
         wait()
         return
-    workers.lend(_here.worker)
     try:
         wait()
     finally:
-        workers.take_back(_here.worker)
+        workers.take_back(job)
 
 
 # --- one of each per process ------------------------------------------------------------------------------------------
-
-
-class _Waiting(Protocol):
-    """Somebody who waits for something on the loop."""
-
-    def lose(self, error: JackfieldError) -> None:
-        """The loop has broken, and nothing will come."""
 
 
 class _Background:
@@ -656,7 +556,7 @@ class _Background:
         self.loop = asyncio.new_event_loop()
         self.has_ended = False
         self._process = os.getpid()
-        self._waiting: set[_Waiting] = set()  # changed without a lock, which finalisers could not take
+        self._waiting: set[_Call[Any]] = set()  # changed without a lock, which finalisers could not take
         self._thread = threading.Thread(target=self._run, name="jackfield-loop", daemon=True)
         try:
             self._thread.start()
@@ -672,7 +572,7 @@ class _Background:
         """Whether this is the thread of the loop."""
         return threading.get_ident() == self._thread.ident
 
-    def enter(self, waiting: _Waiting) -> None:
+    def enter(self, waiting: _Call[Any]) -> None:
         """Somebody waits from now on.
 
         Raises:
@@ -682,7 +582,7 @@ class _Background:
         if self.has_ended:  # read after it was added, as `_run` reads the set after it said so
             raise _lost()
 
-    def leave(self, waiting: _Waiting) -> None:
+    def leave(self, waiting: _Call[Any]) -> None:
         """Somebody has what it waited for."""
         self._waiting.discard(waiting)
 
@@ -743,9 +643,6 @@ class _Process:
         self._lock = threading.RLock()
 
     def background(self) -> _Background:
-        background = self._background
-        if background is not None and not background.has_ended:
-            return background
         with self._lock:
             if self._background is None or self._background.has_ended:
                 self._background = _Background()
