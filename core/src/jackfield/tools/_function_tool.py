@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, get_args, get_origin, get_type_hints, overload
+from functools import partial
+from typing import Any, TypedDict, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from typing_extensions import Unpack
 
 from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
@@ -16,6 +18,22 @@ from jackfield.tools._schema import check_tool_name
 
 _FIELD = "argument_"
 _ARGUMENT_LINE = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+
+
+class ToolOptions(TypedDict, total=False):
+    """What may be said of a function that becomes a tool; see `tool`."""
+
+    name: str | None
+    description: Texts | None
+    read_only: bool
+    concurrent: bool
+    timeout_s: float | None
+    needs_approval: bool
+    effects: Iterable[str]
+    file_access: bool
+    idempotent: bool
+    cacheable: bool
+    raw_argument: str
 
 
 class FunctionTool(BaseTool):
@@ -28,41 +46,22 @@ class FunctionTool(BaseTool):
 
     params_as_text = False
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        description: Texts | None = None,
-        read_only: bool = False,
-        concurrent: bool = True,
-        timeout_s: float | None = None,
-        needs_approval: bool = False,
-        effects: Iterable[str] = (),
-        file_access: bool = True,
-        idempotent: bool = False,
-        cacheable: bool = False,
-        raw_argument: str = "",
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
         super().__init__()
-        self.name = name or function.__name__
+        if unknown := options.keys() - ToolOptions.__annotations__.keys():
+            raise TypeError(f"a tool made from a function has no option {min(unknown)!r}")
+        vars(self).update(options)
+        self.name = options.get("name") or function.__name__
         check_tool_name(self.name)
         said, arguments = _read_docstring(inspect.getdoc(function) or "")
-        self.description = description or said
+        self.description = options.get("description") or said
         if not self.description:
             raise ConfigError(f"tool {self.name!r} needs a docstring: it tells the model what the tool does")
-        self.read_only = read_only
-        self.concurrent = concurrent
-        self.timeout_s = timeout_s
-        self.needs_approval = needs_approval
-        self.effects = frozenset(effects)
-        self.idempotent = idempotent
-        self.cacheable = cacheable
-        self.raw_argument = raw_argument
+        self.effects = frozenset(options.get("effects", ()))
         self.function_called = function
         self._context_parameter, self._model = _arguments_model(self.name, function, arguments)
         self.parameters = _schema_of(self._model)
-        self.file_access = file_access and bool(self._context_parameter)
+        self.file_access = options.get("file_access", True) and bool(self._context_parameter)
 
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
@@ -97,37 +96,11 @@ def tool(function: Callable[..., Any], /) -> FunctionTool: ...
 
 
 @overload
-def tool(
-    *,
-    name: str | None = None,
-    description: Texts | None = None,
-    read_only: bool = False,
-    concurrent: bool = True,
-    timeout_s: float | None = None,
-    needs_approval: bool = False,
-    effects: Iterable[str] = (),
-    file_access: bool = True,
-    idempotent: bool = False,
-    cacheable: bool = False,
-    raw_argument: str = "",
-) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 
 
 def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: Texts | None = None,
-    read_only: bool = False,
-    concurrent: bool = True,
-    timeout_s: float | None = None,
-    needs_approval: bool = False,
-    effects: Iterable[str] = (),
-    file_access: bool = True,
-    idempotent: bool = False,
-    cacheable: bool = False,
-    raw_argument: str = "",
+    function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a tool from a typed function. It registers nothing: pass the tool to an agent, or publish it.
 
@@ -143,23 +116,7 @@ def tool(
         ConfigError: A parameter has no type, or the function has no docstring.
     """
 
-    def make(decorated: Callable[..., Any]) -> FunctionTool:
-        return FunctionTool(
-            decorated,
-            name=name,
-            description=description,
-            read_only=read_only,
-            concurrent=concurrent,
-            timeout_s=timeout_s,
-            needs_approval=needs_approval,
-            effects=effects,
-            file_access=file_access,
-            idempotent=idempotent,
-            cacheable=cacheable,
-            raw_argument=raw_argument,
-        )
-
-    return make if function is None else make(function)
+    return partial(FunctionTool, **options) if function is None else FunctionTool(function, **options)
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
