@@ -6,7 +6,8 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
+Key = TypeVar("Key", bound=Hashable)
+Found = TypeVar("Found")
 
 
 class Loading(Names):
@@ -55,15 +58,7 @@ class Loading(Names):
 
     def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
         """The descriptor of a row."""
-        found = self._specs.get(row)
-        if found is None:
-            try:
-                found = self._describe(row)
-            except PluginError as error:
-                found = error
-            found = self._specs.setdefault(row, found)  # another thread may have been faster
-        if isinstance(found, PluginError):
-            raise _again(found)
+        found = self._once(self._specs, row, lambda: self._describe(row))
         if not isinstance(found, spec_class):
             raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
         return found
@@ -93,15 +88,6 @@ class Loading(Names):
         kinds = [one for one in KINDS if one in (kind, source.kind) or kind == source.kind == ANY]
         return [replace(source, kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
 
-    def offered(self, row: Row, kind: str) -> list[str]:
-        """The names of a kind that a distribution's light module offers, declared or not; [] if that cannot be told."""
-        try:
-            return [spec.name for spec in self._offers(self._register(row), kind)]
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # noqa: BLE001 - who asks for one of them is told
-            return []
-
     def _describe(self, row: Row) -> ComponentSpec:
         from jackfield.plugins._faults import fault_of
 
@@ -129,12 +115,8 @@ class Loading(Names):
             PluginError: It cannot be loaded, or its hook fails.
         """
         plugin_name = self._register(row)
-        try:
+        with _blaming(row, f"its hook for {kind}s failed"):
             return self._offers(plugin_name, kind)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _broken(row, f"its hook for {kind}s failed", error) from error
 
     def _offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
         """What a registered plugin offers of a kind; it is asked once."""
@@ -146,27 +128,28 @@ class Loading(Names):
 
     def _register(self, row: Row) -> str:
         """Import a light module and register its hooks; gives the name it has in pluggy."""
-        key = (row.distribution, row.module)
-        known = self._registered.get(key)
-        if known is None:
-            with self._cell(key):
-                known = self._registered.get(key)
-                if known is None:
-                    known = self._registered[key] = self._try_to_register(row)
-        if isinstance(known, PluginError):
-            raise _again(known)
-        return known
+        return self._once(self._registered, (row.distribution, row.module), lambda: self._name_registered(row))
 
-    def _cell(self, key: object) -> Any:
-        """A lock for one thing that is loaded once; others are loaded meanwhile."""
-        with self._lock:
-            return self._cells.setdefault(key, threading.RLock())
+    def _once(self, known: dict[Key, Found | PluginError], key: Key, make: Callable[[], Found]) -> Found:
+        """What is made once, while others are made; whoever asks again for what failed gets the same error."""
+        found = known.get(key)
+        if found is None:
+            with self._lock:
+                cell = self._cells.setdefault((id(known), key), threading.RLock())
+            with cell:
+                found = known.get(key)
+                if found is None:
+                    try:
+                        found = make()
+                    except PluginError as error:
+                        found = error
+                    known[key] = found
+        if isinstance(found, PluginError):
+            raise _again(found)
+        return found
 
-    def _try_to_register(self, row: Row) -> str | PluginError:
-        try:
-            plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
-        except PluginError as error:
-            return error
+    def _name_registered(self, row: Row) -> str:
+        plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
         with self._lock:
             if self._manager is None:
                 from jackfield.plugins._registration import RegistrationManager
@@ -176,12 +159,8 @@ class Loading(Names):
             if self._manager.is_registered(plugin):
                 return str(self._manager.get_name(plugin))
             name = row.distribution if row.distribution in self._own else row.module
-            try:
+            with _blaming(row, "its hooks are not valid"):
                 self._manager.register(plugin, name)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is told to whoever asks for the plugin
-                return _broken(row, "its hooks are not valid", error)
         return name
 
     def _plugin_of(self, row: Row) -> object:
@@ -190,12 +169,8 @@ class Loading(Names):
             return self._own[row.distribution].plugin
         for file in self.settings.local:
             if file.name == row.distribution:
-                try:
+                with _blaming(row, f"{file.path} cannot be run"):
                     return module_of_local(file, row.module)
-                except KeyboardInterrupt:
-                    raise
-                except BaseException as error:
-                    raise _broken(row, f"{file.path} cannot be run", error) from error
         foreign = self._identity.foreign(row, self._is_denied)
         if foreign:
             raise BrokenPluginError(
@@ -218,19 +193,7 @@ class Loading(Names):
 
     def load_row(self, row: Row) -> Any:
         """The class of a row."""
-        found = self._classes.get(row)
-        if found is None:
-            with self._cell(row):
-                found = self._classes.get(row)
-                if found is None:
-                    try:
-                        found = self._load_target(row, self._any_spec(row).target)
-                    except PluginError as error:
-                        found = error
-                    self._classes[row] = found
-        if isinstance(found, PluginError):
-            raise _again(found)
-        return found
+        return self._once(self._classes, row, lambda: self.load_target(row, self._any_spec(row).target))
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type) -> Any:
         """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
@@ -278,10 +241,7 @@ class Loading(Names):
         return other
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Something else a descriptor names, such as its configuration class."""
-        return self._load_target(row, target)
-
-    def _load_target(self, row: Row, target: str) -> object:
+        """What a descriptor names as `module:name`: its class, or that of its settings."""
         module_name, _, attribute = target.partition(":")
         package = module_name.partition(".")[0]
         for other in self.catalog.rows:
@@ -300,17 +260,14 @@ class Loading(Names):
     def _import(self, row: Row, module_name: str) -> object:
         started = time.perf_counter()
         try:
-            return importlib.import_module(module_name)
+            with _blaming(row, f"{module_name} cannot be imported", besides=ModuleNotFoundError):
+                return importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             if error.name and error.name != module_name and not module_name.startswith(error.name + "."):
                 raise BrokenPluginError(
                     f"{row.distribution} cannot be loaded: it needs the package {error.name!r}, "
                     f"which is not installed: pip install --upgrade {row.distribution}"
                 ) from error
-            raise _broken(row, f"{module_name} cannot be imported", error) from error
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
             raise _broken(row, f"{module_name} cannot be imported", error) from error
         finally:
             if self.settings.trace:
@@ -326,6 +283,17 @@ def takes_host(made_by: Any) -> bool:
         return "host" in signature(made_by).parameters
     except (TypeError, ValueError):  # written in C, or no callable: making it says which
         return False
+
+
+@contextmanager
+def _blaming(row: Row, what: str, *, besides: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
+    """Whatever a plugin raises is its fault, `SystemExit` too; but for Ctrl-C, and one more class of errors."""
+    try:
+        yield
+    except (besides, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise _broken(row, what, error) from error
 
 
 def _again(error: PluginError) -> PluginError:

@@ -111,7 +111,14 @@ def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[s
     sources = {row.kind for row in host.catalog.rows if row.distribution == distribution and row.is_source}
     one_of_each_module = {row.module: row for row in rows}.values()
     kinds = [kind for kind in KINDS if kind not in sources]
-    return [f"{kind}.{name}" for row in one_of_each_module for kind in kinds for name in host.offered(row, kind)]
+    return [one for row in one_of_each_module for kind in kinds for one in _offered_by(host, row, kind)]
+
+
+def _offered_by(host: PluginHost, row: Row, kind: str) -> list[str]:
+    try:
+        return [one.id for one in host.offered_by(dataclasses.replace(row, kind="*", name="*"), kind)]
+    except PluginError:  # whoever asks for one of them is told
+        return []
 
 
 def _note(error: PluginError, answer: dict[str, Any]) -> None:
