@@ -26,6 +26,7 @@ from jackfield.testing import ScriptedModel
 from jackfield_manage.consent import description, news
 from jackfield_manage.doctor import examine
 from jackfield_manage.source import source_file
+from jackfield_manage.standings import remarks
 
 TOOL = """
 from jackfield.plugins import ToolSpec, hook
@@ -176,7 +177,7 @@ def test_what_is_not_proven_may_load_when_it_is_named_and_is_on_no_list(
     host = site.host()
     row = host.find("tool", "search")
     assert told in host.unproven(row)
-    assert told in " ".join(host.remarks(row))
+    assert told in " ".join(remarks(row, host))
     assert says(host)
     with pytest.raises(PluginBlockedError, match="does not count as"):
         site.host(allow=frozenset({"acme", "twin"})).find("tool", "search")

@@ -18,7 +18,7 @@ from jackfield.errors import (
     PluginNotFoundError,
 )
 from jackfield.plugins._catalog import Catalog, Problem, Row, by_name, scan
-from jackfield.plugins._known import install_hint, known_distribution
+from jackfield.plugins._known import install_hint
 from jackfield.plugins._own import ANY, Registered, row_of_local
 from jackfield.plugins._policy import is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, closest, normalise
@@ -92,17 +92,24 @@ class Names(ABC):
         return list(dict.fromkeys(row.name for row in (*self.rows(kind), *self._of_local_files(kind))))
 
     def _of_local_files(self, kind: str) -> list[Row]:
-        """What local files offer of a kind and may be used; a broken one offers nothing, and that is logged once."""
-        rows: list[Row] = []
-        for source in self.sources(kind):
-            if not source.is_installed:
-                try:
-                    rows += [row for row in self.offered_by(source, kind) if not self.why_not(row)]
-                except PluginError as error:
-                    if self.settings.strict:
-                        raise
-                    self._tell_once(source, error)
-        return rows
+        """What local files offer of a kind and may be used; a broken one offers nothing."""
+        sources = [source for source in self.sources(kind) if not source.is_installed]
+        return [row for source in sources for row in self._rows_of(source, kind) if not self.why_not(row)]
+
+    def _rows_of(self, source: Row, kind: str, *, named: str = "") -> list[Row]:
+        """What a source offers of a kind, if it may be asked; what is wrong with it is told to who names it, and else
+        logged once."""
+        if reason := self.why_not(source):
+            if named:
+                raise PluginBlockedError(f"{kind} {named} {reason}")
+            return []
+        try:
+            return self.offered_by(source, kind)
+        except PluginError as error:
+            if named or self.settings.strict:
+                raise
+            self._tell_once(source, error)
+            return []
 
     def _tell_once(self, source: Row, error: PluginError) -> None:
         with self._lock:
@@ -139,12 +146,6 @@ class Names(ABC):
         What nobody installed has a name that no distribution can have, and needs no proof.
         """
         return self._identity.unproven(row) if row.is_installed else ""
-
-    def remarks(self, row: Row) -> list[str]:
-        """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
-        owner = known_distribution(row.kind, row.name)
-        borrowed = f"has the same name as a component of {owner}, but comes from {row.distribution}"
-        return [*([borrowed] if owner not in (None, row.distribution) else []), *filter(None, [self.unproven(row)])]
 
     @property
     def _identity(self) -> Identities:
@@ -243,30 +244,16 @@ class Names(ABC):
     def _from_sources(self, kind: str, name: str, wanted: str | None, *, is_found: bool) -> list[Row]:
         """What sources offer of a name: local files always; others where they are named, or enabled and needed."""
         sources = [row for row in self._sources if wanted in (None, row.distribution)]
-        is_named = wanted is not None
-        found = self._asked_all([one for one in sources if one.kind == ANY], kind, name, is_named=is_named)
+        found = self._asked([one for one in sources if one.kind == ANY], kind, name, wanted)
         if found or is_found:
             return found
         others = [one for one in sources if one.kind == kind]
-        asked = others if is_named else [one for one in others if f"{kind}.{one.address}" in self.settings.enabled]
-        return self._asked_all(asked, kind, name, is_named=is_named)
+        asked = others if wanted else [one for one in others if f"{kind}.{one.address}" in self.settings.enabled]
+        return self._asked(asked, kind, name, wanted)
 
-    def _asked_all(self, sources: Iterable[Row], kind: str, name: str, *, is_named: bool) -> list[Row]:
-        return [row for source in sources for row in self._asked(source, kind, name, is_named=is_named)]
-
-    def _asked(self, source: Row, kind: str, name: str, *, is_named: bool) -> list[Row]:
-        """The component of a name that a source offers, if it does; what is wrong with it is told to who names it."""
-        if reason := self.why_not(source):
-            if is_named:
-                raise PluginBlockedError(f"{kind} {source.distribution}/{name} {reason}")
-            return []
-        try:
-            return [row for row in self.offered_by(source, kind) if row.name == name]
-        except PluginError as error:
-            if is_named or self.settings.strict:
-                raise
-            self._tell_once(source, error)
-            return []
+    def _asked(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
+        named = f"{wanted}/{name}" if wanted else ""
+        return [row for source in sources for row in self._rows_of(source, kind, named=named) if row.name == name]
 
     def _absence(self, kind: str, address: str) -> str:
         if self.settings.safe:

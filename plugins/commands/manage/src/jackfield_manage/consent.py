@@ -22,7 +22,7 @@ from jackfield.plugins import PluginHost, Row
 from jackfield_manage.choices import write_whole
 from jackfield_manage.record import content_hash
 from jackfield_manage.source import Described, described_in_source
-from jackfield_manage.standings import standings
+from jackfield_manage.standings import remarks, standings
 
 SEEN_FILE = "seen.json"
 _SIGHT = {
@@ -193,17 +193,17 @@ def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
             sight = f"{sight.partition(',')[0]}: it {stands[row].why}"
         does = "; ".join([sight, *_doings([described])])
         lines.append(f"{row.id}: {does}")
-        lines += [f"  Warning: it {remark}" for remark in host.remarks(row)]
+        lines += [f"  Warning: it {remark}" for remark in remarks(row, host)]
     return lines
 
 
 def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
     doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
-    remarks = [f"warning: it {remark}" for remark in remarks_on(newcomer, host)]
+    warnings = [f"warning: it {remark}" for remark in remarks_on(newcomer, host)]
     stands = standings(host)
     names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in newcomer.rows]
-    return "; ".join([", ".join(names), *doings, *remarks])
+    return "; ".join([", ".join(names), *doings, *warnings])
 
 
 def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
@@ -218,7 +218,7 @@ def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
 
 def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
     """What to beware of in a distribution, each once."""
-    return list(dict.fromkeys(remark for row in newcomer.rows for remark in host.remarks(row)))
+    return list(dict.fromkeys(remark for row in newcomer.rows for remark in remarks(row, host)))
 
 
 def _doings(described: Sequence[Described | None], *, most_secrets: int | None = None) -> list[str]:

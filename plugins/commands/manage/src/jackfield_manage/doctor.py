@@ -19,7 +19,7 @@ from jackfield_manage.absences import misspelt_groups
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
 from jackfield_manage.record import changed_files, files_below
-from jackfield_manage.standings import standings
+from jackfield_manage.standings import remarks, standings
 
 Status = Literal[
     "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",
@@ -308,7 +308,7 @@ def _verdicts(
 def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
     """Who offers it, as far as that can be told."""
     doubt = host.unproven(row)
-    for remark in host.remarks(row):
+    for remark in remarks(row, host):
         if remark == doubt:
             yield "unproven", f"{row.id} {doubt}", f"pip install --force-reinstall {row.distribution}"
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jackfield.defaults import DEFAULT_CHAIN
-from jackfield.plugins import PluginHost, Row, default_chain, enabled_by
+from jackfield.plugins import PluginHost, Row, default_chain, enabled_by, known_components
 from jackfield.settings import ENABLED_KINDS
 
 Because = Literal["enabled", "default chain", ""]
@@ -54,6 +54,15 @@ def acting_by_default(host: PluginHost) -> frozenset[str]:
 def acts_by_default(row: Row) -> bool:
     """Whether a component belongs to the default chain, whatever the settings say."""
     return row.kind == "processor" and row.address in DEFAULT_CHAIN
+
+
+def remarks(row: Row, host: PluginHost) -> list[str]:
+    """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
+    known = known_components().get(row.id)
+    lines = [host.unproven(row)]
+    if known is not None and known.distribution != row.distribution:
+        lines.insert(0, f"has the same name as a component of {known.distribution}, but comes from {row.distribution}")
+    return list(filter(None, lines))
 
 
 def _of_kind(host: PluginHost, kind: str) -> dict[Row, Standing]:

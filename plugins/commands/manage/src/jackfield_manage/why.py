@@ -13,7 +13,7 @@ from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_component
 from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
 from jackfield_manage.named import distributions_named
-from jackfield_manage.standings import standing
+from jackfield_manage.standings import remarks, standing
 
 _ASKED_FOR = {
     True: "It was requested by name",
@@ -170,7 +170,7 @@ def _offer(row: Row, host: PluginHost) -> Offer:
         choice=_choice(row, settings, others) if others and not reason else "",
         acts=stands.acts if stands else None,
         acts_because=stands.why if stands else "",
-        remarks=tuple(host.remarks(row)),
+        remarks=tuple(remarks(row, host)),
     )
 
 

@@ -108,6 +108,7 @@ def install(options: argparse.Namespace) -> int:
     from jackfield_manage import packages
     from jackfield_manage.cli.newcomers import remember
     from jackfield_manage.distributions import installed
+    from jackfield_manage.standings import remarks
 
     before = set(scan().rows)
     code = packages.install(
@@ -122,8 +123,8 @@ def install(options: argparse.Namespace) -> int:
     host = PluginHost(load_settings())
     for row in host.catalog.rows:
         if row not in before:
-            remarks = "".join(f"; warning: it {remark}" for remark in host.remarks(row))
-            print(printable(f"{row.id}  ({row.distribution} {row.version}){remarks}"))
+            warnings = "".join(f"; warning: it {remark}" for remark in remarks(row, host))
+            print(printable(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
     wanted = [packages.requirement_of(text, anything=options.any) for text in options.names]
     remember(host, packages.names_of(wanted, installed()))
     return 0

@@ -19,6 +19,7 @@ from jackfield.cli import (
 )
 from jackfield.plugins import Known, PluginHost, Row, known_components
 from jackfield_manage.named import not_installed, rows_named
+from jackfield_manage.standings import remarks
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -167,7 +168,7 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
 def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, object]:
     facts = {
         "state": states(host)[row],
-        "remarks": host.remarks(row),
+        "remarks": remarks(row, host),
         "address": row.address,
         "class": spec["target"],
         "secrets": [f"{name} ({'set' if host.settings.secret(name) else 'not set'})" for name in spec["secrets"]],
