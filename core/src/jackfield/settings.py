@@ -13,14 +13,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from jackfield._fitting import fits
 from jackfield._localfiles import LocalFile, local_files
 from jackfield.errors import ConfigError
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
+
+_Value = TypeVar("_Value")
 
 ENABLED_KINDS = ("processor", "observer")
 _ENVIRONMENT = "the environment"
@@ -110,13 +114,8 @@ class Settings:
 
 
 def _with_own_secrets(*shown: Any) -> Settings:
-    settings = Settings(*shown)
-    secrets = load_settings()._secrets
-    return replace(settings, _secrets=secrets) if settings._only is None else _telling(settings, secrets)
-
-
-def _telling(settings: Settings, secrets: Mapping[str, str]) -> Settings:
-    return replace(settings, _secrets=secrets).with_secrets(settings._only or ())
+    settings = replace(Settings(*shown), _secrets=load_settings()._secrets)
+    return settings if settings._only is None else settings.with_secrets(settings._only)
 
 
 def load_settings(
@@ -204,45 +203,45 @@ def _merged(
     layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str], local: tuple[LocalFile, ...]
 ) -> Settings:
     """One whole out of layers by origin, the strongest first."""
-    origins: dict[str, str] = {}
-    first: dict[str, Any] = {}
-    enabled: dict[str, None] = {}
-    prefer: dict[str, str] = {}
-    options: dict[str, Mapping[str, object]] = {}
-    for origin, layer in layers.items():
-        for said in _sayings(layer):
-            variable = _VARIABLES.get(said.partition(":")[0]) if origin == _ENVIRONMENT else None
-            origins.setdefault(said, variable or origin)
-        first = {**layer, **first}
-        enabled.update(dict.fromkeys(map(enabled_form, layer.get("enabled", ()))))
-        prefer = {**layer.get("prefer", {}), **prefer}
-        options = {**{enabled_form(name): given for name, given in layer.get("settings", {}).items()}, **options}
+    tables = list(layers.values())
+    first: Mapping[str, Any] = ChainMap(*map(dict, tables))
+    origins = _joined(_origins(layer, origin) for origin, layer in layers.items())
     allow = first.get("allow")
     return Settings(
         allow=None if allow is None else frozenset(map(normalise, allow)),
-        block=frozenset(form for layer in layers.values() for name in layer.get("block", ()) for form in _forms(name)),
-        enabled=tuple(enabled),
+        block=frozenset(form for table in tables for form in _forms(table)),
+        enabled=tuple(dict.fromkeys(enabled_form(name) for table in tables for name in table.get("enabled", ()))),
         order=tuple(first.get("order", ())),
-        prefer=prefer,
+        prefer=_joined(table.get("prefer", {}) for table in tables),
         safe="safe" in origins,
         strict=bool(first.get("strict", False)),
         trace=bool(first.get("trace", False)),
-        options=options,
+        options=_joined(
+            {enabled_form(name): given for name, given in table.get("settings", {}).items()} for table in tables
+        ),
         origins=origins,
         local=local,
         _secrets=secrets,
     )
 
 
-def _sayings(layer: Mapping[str, Any]) -> Iterator[str]:
-    """What a layer says, as `Settings.origins` calls it."""
-    if "allow" in layer:
-        yield "allow"
-    if layer.get("safe"):
-        yield "safe"
-    yield from (f"block:{form}" for name in layer.get("block", ()) for form in _forms(name))
-    yield from (f"enabled:{enabled_form(name)}" for name in layer.get("enabled", ()))
-    yield from (f"prefer:{name}" for name in layer.get("prefer", {}))
+def _joined(tables: Iterable[Mapping[str, _Value]]) -> dict[str, _Value]:
+    """All entries of tables; what several have is that of the first."""
+    return dict(ChainMap(*map(dict, tables)))
+
+
+def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
+    """What a layer says, as `Settings.origins` calls it, with where that is said."""
+    said = [
+        *(["allow"] if "allow" in layer else []),
+        *(["safe"] if layer.get("safe") else []),
+        *(f"block:{form}" for form in _forms(layer)),
+        *(f"enabled:{enabled_form(name)}" for name in layer.get("enabled", ())),
+        *(f"prefer:{name}" for name in layer.get("prefer", {})),
+    ]
+    if origin != _ENVIRONMENT:
+        return dict.fromkeys(said, origin)
+    return {one: _VARIABLES[one.partition(":")[0]] for one in said}
 
 
 def _narrowed(settings: Settings, project: Project) -> Settings:
@@ -251,7 +250,7 @@ def _narrowed(settings: Settings, project: Project) -> Settings:
     if not by:
         return replace(settings, project=project)
     origin = str(project.path)
-    forms = [form for name in by.get("block", ()) for form in _forms(name)]
+    forms = _forms(by)
     origins = {**dict.fromkeys([f"block:{form}" for form in forms], origin), **settings.origins}
     if by.get("safe"):
         origins.setdefault("safe", origin)
@@ -293,12 +292,14 @@ def enabled_form(name: str) -> str:
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
-def _forms(name: str) -> tuple[str, ...]:
-    """All that a name may mean: `tool.search` is a component, and also a spelling of the distribution tool-search."""
-    distribution, slash, component = name.strip().partition("/")
-    if slash:
-        return (f"{normalise(distribution)}/{component}",)
-    return (name.strip(), normalise(name))
+def _forms(layer: Mapping[str, Any]) -> list[str]:
+    """All that the names that a layer blocks may mean: `tool.search` is a component, and also a spelling of the
+    distribution tool-search."""
+    forms = []
+    for name in map(str.strip, layer.get("block", ())):
+        distribution, slash, component = name.partition("/")
+        forms += [f"{normalise(distribution)}/{component}"] if slash else [name, normalise(name)]
+    return forms
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
@@ -349,35 +350,17 @@ def _parsed(raw: bytes, path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
 
 
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
-def _are_texts_by_name(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
-
-
-def _are_tables_by_name(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
-
-
-_NAMES = ("a list of names", _are_texts)
-_TEXTS = ("a table of texts", _are_texts_by_name)
-_TABLES = ("a table with a table for each component", _are_tables_by_name)
-_SWITCH = ("true or false", lambda value: isinstance(value, bool))
-_KEYS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("allow", "block", "enabled", "local", "order"), _NAMES),
-    **dict.fromkeys(("safe", "strict"), _SWITCH),
-    "prefer": _TEXTS,
-    "settings": _TABLES,
+_KEYS: Mapping[str, tuple[str, Any]] = {
+    **dict.fromkeys(("allow", "block", "enabled", "local", "order"), ("a list of names", list[str])),
+    **dict.fromkeys(("safe", "strict"), ("true or false", bool)),
+    "prefer": ("a table of texts", dict[str, str]),
+    "settings": ("a table with a table for each component", dict[str, dict[str, Any]]),
 }
-"""What the value of each setting in a file must be."""
-_USERS_KEYS = {**_KEYS, "secrets": _TEXTS}
+"""What the value of each setting in a file must be, in words and as a type."""
+_USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"]}
 
 
-def _checked(
-    table: object, where: str, keys: Mapping[str, tuple[str, Callable[[object], bool]]] = _KEYS
-) -> dict[str, Any]:
+def _checked(table: object, where: str, keys: Mapping[str, tuple[str, Any]] = _KEYS) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
     if "secrets" in table and "secrets" not in keys:
@@ -385,8 +368,8 @@ def _checked(
     for key, value in table.items():
         if key not in keys:
             raise ConfigError(f"{where}: unknown setting {key!r}{closest(key, keys)}")
-        wanted, fits = keys[key]
-        if not fits(value):
+        wanted, hint = keys[key]
+        if not fits(value, hint):
             raise ConfigError(f"{where}: {key!r} must be {wanted}")
     return table
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import fields
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import get_type_hints
 
+from jackfield._fitting import fits
 from jackfield.descriptors import ComponentSpec
 
 MAX_SCHEMA_BYTES = 64 << 10
@@ -31,28 +30,11 @@ def _fault_of_types(spec: ComponentSpec) -> str:
     hints = get_type_hints(type(spec))
     for entry in fields(spec):
         value = getattr(spec, entry.name)
-        if not _fits(value, hints[entry.name]):
+        if not fits(value, hints[entry.name]):
             return f"{entry.name!r} must be {entry.type}, not {type(value).__name__}"
         if type(value) in (int, float) and not (value > 0 or value == entry.default):
             return f"{entry.name!r} must be more than 0, not {value}"
     return ""
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what an annotation says; a list will do as a tuple, and True is not a number."""
-    origin, inner = get_origin(hint) or hint, get_args(hint)
-    if origin is Any:
-        return True
-    if origin in (Union, UnionType):
-        return any(_fits(value, one) for one in inner)
-    if not isinstance(value, _ALSO.get(origin, origin)) or (isinstance(value, bool) and origin is not bool):
-        return False
-    if isinstance(value, Mapping):
-        return all(_fits(name, inner[0]) and _fits(one, inner[1]) for name, one in value.items())
-    return all(_fits(one, inner[0]) for one in value) if inner else True
-
-
-_ALSO: Mapping[Any, Any] = {tuple: (tuple, list), frozenset: (set, frozenset), float: (int, float)}
 
 
 def _fault_of_names(spec: ComponentSpec) -> str:

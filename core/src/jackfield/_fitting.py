@@ -1,0 +1,23 @@
+"""Whether a value is what an annotation says, for what is checked before pydantic is worth its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+_ALSO: Mapping[Any, Any] = {tuple: (tuple, list), frozenset: (set, frozenset), float: (int, float)}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what an annotation says; a list will do as a tuple, and True is not a number."""
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(fits(value, one) for one in inner)
+    if not isinstance(value, _ALSO.get(origin, origin)) or (isinstance(value, bool) and origin is not bool):
+        return False
+    if isinstance(value, Mapping):
+        return all(fits(name, inner[0]) and fits(one, inner[1]) for name, one in value.items())
+    return all(fits(one, inner[0]) for one in value) if inner else True
