@@ -22,32 +22,15 @@ if TYPE_CHECKING:
     from jackfield.tools import BaseTool, ToolContext, ToolResult, acall_tool, call_tool, tool
 
 _HOME = {
-    "Agent": "agents",
-    "AgentConfig": "config",
-    "BaseChatModel": "models",
-    "BaseTool": "tools",
-    "BasicAgent": "agents",
-    "ChatRequest": "request",
-    "ContentItem": "messages",
-    "FnCallAgent": "agents",
-    "FunctionCall": "messages",
-    "GenerateConfig": "config",
+    **dict.fromkeys(("Agent", "BasicAgent", "FnCallAgent", "create_agent"), "agents"),
+    **dict.fromkeys(("AgentConfig", "GenerateConfig", "LLMConfig", "Limits"), "config"),
     "JackfieldError": "errors",
-    "LLMConfig": "config",
-    "Limits": "config",
-    "Message": "messages",
-    "ModelFacts": "request",
-    "ModelResponse": "messages",
+    **dict.fromkeys(("ContentItem", "FunctionCall", "Message", "ModelResponse", "Usage"), "messages"),
+    **dict.fromkeys(("BaseChatModel", "get_chat_model"), "models"),
     "PluginHost": "plugins",
+    **dict.fromkeys(("ChatRequest", "ModelFacts"), "request"),
     "RunResult": "results",
-    "ToolContext": "tools",
-    "ToolResult": "tools",
-    "Usage": "messages",
-    "acall_tool": "tools",
-    "call_tool": "tools",
-    "create_agent": "agents",
-    "get_chat_model": "models",
-    "tool": "tools",
+    **dict.fromkeys(("BaseTool", "ToolContext", "ToolResult", "acall_tool", "call_tool", "tool"), "tools"),
 }
 
 __all__ = [
