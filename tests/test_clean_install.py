@@ -371,6 +371,7 @@ print(sync.run(model.acomplete([{"role": "user", "content": "6 x 7?"}])).usage.c
     "jackfield-chat-completions": Job(
         """
 import sys
+from jackfield import sync
 from jackfield_chat_completions import ChatCompletionsModel, ServerProfile
 
 class Acme(ChatCompletionsModel):
@@ -378,8 +379,8 @@ class Acme(ChatCompletionsModel):
     profile = ServerProfile(url=sys.argv[1], key="ACME_KEY")
 
 model = Acme({"model": "test-model", "api_key": "sk-x"})
-said = model.chat([{"role": "user", "content": "20 + 22?"}], [{"name": "add", "parameters": {}}], stream=False)
-print(said[0]["function_call"])
+asked = model.acomplete("20 + 22?", [{"name": "add", "parameters": {}}])
+print(sync.run(asked).messages[0]["function_call"])
 """,
         "add",
     ),
@@ -429,7 +430,7 @@ from jackfield.testing import ScriptedModel, answer
 items = [{"text": "Was ist das?"}, {"image": "http://h/cat.png"}, {"file": "/a/plan.pdf"}]
 model = ScriptedModel([answer("A cat.")], config={"model": "m", "processors": [
     {"name": "multimodal", "unsupported": "note"}]})
-model.chat([{"role": "user", "content": items}], stream=False)
+model.ask([{"role": "user", "content": items}])
 print(model.requests[0].messages[0].content)
 """,
         "(Uploaded ![image](cat.png) [file](plan.pdf)) Was ist das?",
@@ -473,7 +474,7 @@ from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 cache = default_host().load("processor", "cache")(path="answers.sqlite")
 model = ScriptedModel([answer("Yes.")], processors=[cache])
-said = [model.chat([{"role": "user", "content": "Again?"}], stream=False)[-1]["content"] for _ in range(2)]
+said = [model.ask([{"role": "user", "content": "Again?"}]).text for _ in range(2)]
 cache.close()
 print(said, len(model.requests))
 """,
@@ -711,7 +712,7 @@ from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 redaction = default_host().load("processor", "redaction")()
 model = ScriptedModel([answer("Written to.")], processors=[redaction])
-model.chat([{"role": "user", "content": "Write to ann@example.org, please."}], stream=False)
+model.ask([{"role": "user", "content": "Write to ann@example.org, please."}])
 sent = model.requests[0].messages[-1].content
 print("redacted" if "ann@example.org" not in sent and "Write to" in sent else sent)
 """,
@@ -1032,14 +1033,14 @@ from jackfield.plugins import default_host
 from jackfield.testing import ScriptedModel, answer
 truncation = default_host().load("processor", "truncation")(context_tokens=1000)
 model = ScriptedModel([answer("Yes.")], processors=[truncation])
-model.chat([{"role": "user", "content": "Long ago. " * 5000 + "Is that all?"}], stream=False)
+model.ask([{"role": "user", "content": "Long ago. " * 5000 + "Is that all?"}])
 sent = model.requests[0].messages[-1].content
 print(len(sent) < 5000, sent.endswith("Is that all?"))
 
 summarizing = default_host().load("processor", "summarizing_truncation")(context_tokens=1000)
 model = ScriptedModel([answer("Notes."), answer("Yes.")], processors=[summarizing])
 said = [{"role": role, "content": "Long ago. " * 60} for role in ("user", "assistant") * 6]
-model.chat([*said, {"role": "user", "content": "Is that all?"}], stream=False)
+model.ask([*said, {"role": "user", "content": "Is that all?"}])
 sent = model.requests[1].messages
 print(len(sent) < 10, "Notes." in sent[0].content, sent[-1].content)
 """,

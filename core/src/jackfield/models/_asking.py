@@ -119,6 +119,11 @@ def ask(
     return sync.run(aask(model, messages, output=output, history=history, attempts=attempts, config=config))
 
 
+def quick_chat(model: Model, prompt: str) -> str:
+    """The text of the answer to one question, without its reasoning."""
+    return sync.run(model.acomplete(prompt)).get_content()
+
+
 async def aparse(
     model: Model,
     messages: Messages,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from jackfield._lazy import needed
+from jackfield._lazy import method_of, needed
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
@@ -21,7 +21,6 @@ from jackfield.errors import (
 from jackfield.events import ModelEvent
 from jackfield.messages import FUNCTION, SYSTEM, Message, Messages, ModelResponse, as_messages
 from jackfield.models import _asking as asking
-from jackfield.models import _compat as compat
 from jackfield.models._fold import Fold
 from jackfield.models._media import without_foreign_paths
 from jackfield.models._retry import Retry
@@ -36,6 +35,7 @@ from jackfield.tracebacks import LocalsForgotten
 
 NATIVE = "native"
 _STOPS = "jackfield_backend.stops"
+_QWEN_FORMS = "jackfield_qwen_forms.models"
 
 
 class BaseChatModel(ABC):
@@ -145,7 +145,11 @@ class BaseChatModel(ABC):
     aask, ask = asking.aask, asking.ask
     aparse, parse = asking.aparse, asking.parse
     abatch, batch, abatch_as_completed = asking.abatch, asking.batch, asking.abatch_as_completed
-    chat, raw_chat, quick_chat, quick_chat_oai = compat.chat, compat.raw_chat, compat.quick_chat, compat.quick_chat_oai
+    quick_chat = asking.quick_chat
+    # Qwen-Agent's.
+    chat: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "chat")
+    raw_chat: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "raw_chat")
+    quick_chat_oai: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "quick_chat_oai")
 
     def make_request(
         self,

@@ -107,7 +107,7 @@ def test_it_states_that_it_calls_tools_natively() -> None:
 
 def test_there_is_no_other_model() -> None:
     with pytest.raises(ModelNotFoundError, match="offline:extractive"):
-        get_chat_model("offline:large").chat([{"role": "user", "content": "x"}], stream=False)
+        get_chat_model("offline:large").ask([{"role": "user", "content": "x"}])
 
 
 def test_describing_the_backend_imports_neither_it_nor_the_models() -> None:

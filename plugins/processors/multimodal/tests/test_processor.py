@@ -161,19 +161,19 @@ def _model(*, facts: ModelFacts | None = None, **settings: str) -> ScriptedModel
 def test_what_the_model_does_not_take_is_refused_before_anything_is_sent() -> None:
     model = _model()
     with pytest.raises(UnsupportedInputError, match="does not take image input"):
-        model.chat([Message("user", E43)], stream=False)
+        model.ask([Message("user", E43)])
     assert model.requests == []
 
 
 def test_as_a_note_it_is_sent_by_name() -> None:
     model = _model(unsupported="note")
-    model.chat([Message("user", E43)], stream=False)
+    model.ask([Message("user", E43)])
     assert model.requests[0].messages[0].content == "(Uploaded ![image](y.png) [file](b.pdf)) look"
 
 
 def test_files_alone_are_never_refused() -> None:
     model = _model()
-    model.chat([Message("user", [{"file": "b.pdf"}, {"text": "?"}])], stream=False)
+    model.ask([Message("user", [{"file": "b.pdf"}, {"text": "?"}])])
     assert model.requests[0].messages[0].content == "(Uploaded [file](b.pdf)) ?"
 
 

@@ -169,9 +169,8 @@ def test_it_takes_stop_words_of_the_model_and_of_the_call() -> None:
     config = LLMConfig.parse({"model": "m", "generate_cfg": {"stop": "END"}, "processors": ["stop_words"]})
     model = ScriptedModel([[*_deltas("one END two"), ModelFinished("stop")]] * 2, config=config)
     question = [Message("user", "hi")]
-    assert model.chat(question, stream=False)[0].content == "one "
-    cut_earlier = model.chat(question, stream=False, extra_generate_cfg={"stop": "e"})
-    assert cut_earlier[0].content == "on"
+    assert model.ask(question).text == "one "
+    assert model.ask(question, config={"stop": "e"}).text == "on"
 
 
 def test_a_real_server_that_ignores_stop_words_is_left_at_them() -> None:

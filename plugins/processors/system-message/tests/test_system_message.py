@@ -141,7 +141,7 @@ def test_named_in_a_models_configuration_it_comes_after_the_language_and_before_
     processors = [{"name": "system_message", "text": {"en": "Be brief.", "zh": "请简短。"}}, "language"]
     config = LLMConfig.parse({"model": "m", "processors": processors})
     model = ScriptedModel([answer("はい")], config=config)
-    model.chat([Message("user", "日本語で答えてください")], stream=False)
+    model.ask([Message("user", "日本語で答えてください")])
     assert model.requests[0].messages[0].content == "Be brief."
     names = [processor.name for processor in model.processors()]
     assert names.index("language") < names.index("system_message")
@@ -150,5 +150,5 @@ def test_named_in_a_models_configuration_it_comes_after_the_language_and_before_
 def test_with_the_language_asked_for_if_missing_still_means_missing() -> None:
     chain = [SystemMessage(text="你为图书馆工作。", where="if_missing"), Language(instruct=True)]
     model = ScriptedModel([answer("九点。")], processors=chain)
-    model.chat([Message("user", "几点开门？")], stream=False)
+    model.ask([Message("user", "几点开门？")])
     assert model.requests[0].messages[0].content == "你为图书馆工作。\n\n请用中文回答。"

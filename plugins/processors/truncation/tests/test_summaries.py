@@ -376,7 +376,7 @@ def test_named_in_a_models_configuration_it_works_with_plain_truncation_inside()
         }
     )
     model = ScriptedModel([answer("notes of it"), answer("fine")], config=config)
-    assert model.chat([*_turns(20), Message("user", "question?")], stream=False)[-1].content == "fine"
+    assert model.ask([*_turns(20), Message("user", "question?")]).text == "fine"
     names = [processor.name for processor in model.processors()]
     assert names.index("summarizing_truncation") < names.index("truncation")
     assert "notes of it" in str(model.requests[-1].messages[0].content)

@@ -268,7 +268,7 @@ def test_playing_imports_no_backend(path: Path) -> None:
 import sys
 from jackfield_testkit.cassette import Cassette
 with Cassette({str(path)!r}) as tape:
-    print(tape.chat_model("recorded:m").chat([dict(role="user", content="hi")], stream=False)[-1]["content"])
+    print(tape.chat_model("recorded:m").ask([dict(role="user", content="hi")]).text)
 print(sorted(name for name in sys.modules if name in ("httpx", "openai", "urllib.request", "pytest")))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

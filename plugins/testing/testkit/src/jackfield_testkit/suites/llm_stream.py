@@ -12,10 +12,11 @@ from typing import ClassVar
 
 import pytest
 
+from jackfield import sync
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import Message, ModelResponse
-from jackfield.models import BaseChatModel, fold
+from jackfield.models import BaseChatModel, Fold, fold
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply, ToolCall
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
@@ -153,8 +154,10 @@ class StreamTests(LLMTests):
 
     def test_growing_snapshots_end_with_the_whole_answer(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["one ", "two ", "three"]).paced(0.002))
-        snapshots = list(model.chat(HELLO))
-        texts = [snapshot[-1].content for snapshot in snapshots]
+        answer, texts = Fold(), []
+        for event in sync.iterate(model.astream(HELLO)):
+            answer.feed(event)
+            texts.append(answer.text)
         assert texts[-1] == "one two three"
         assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
 
@@ -245,9 +248,9 @@ class StreamTests(LLMTests):
 
     def test_leaving_a_blocking_iterator_closes_its_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["first", " second"]).stall_after(1))
-        snapshots = model.chat(HELLO, extra_generate_cfg={"request_timeout": 10})
-        assert next(snapshots)[-1].content == "first"
-        snapshots.close()  # type: ignore[attr-defined] # it is a generator
+        events = sync.iterate(model.astream(HELLO, config={"request_timeout": 10}))
+        assert next(event for event in events if isinstance(event, TextDelta) and event.text) == TextDelta("first")
+        events.close()
         assert server.wait_until(_was_left, timeout_s=self.patience_s)
 
     def test_the_next_call_after_an_abandoned_one_is_answered(self, server: FakeOpenAI, model: BaseChatModel) -> None:

@@ -1,7 +1,4 @@
-"""Asking a model the way Qwen-Agent does: lists in, lists out, growing while they stream. Views of the event stream.
-
-Functions over `astream` and `acomplete`, which models have as methods.
-"""
+"""Asking a model as Qwen-Agent does: lists in, lists out, growing while they stream. Methods of `BaseChatModel`."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
 from jackfield.messages import (
     ASSISTANT,
-    USER,
     FunctionCall,
     Message,
     Messages,
@@ -22,15 +18,13 @@ from jackfield.messages import (
     as_messages,
     want_dicts,
 )
-from jackfield.models._fold import Fold
-from jackfield.models._model import Model
-from jackfield.models._retry import ONLY_BEFORE_OUTPUT
+from jackfield.models import ONLY_BEFORE_OUTPUT, BaseChatModel, Fold
 from jackfield.request import FunctionSchema, GenerateOptions
 
 
 @overload
 def chat(
-    model: Model,
+    model: BaseChatModel,
     messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: Literal[True] = True,
@@ -41,7 +35,7 @@ def chat(
 
 @overload
 def chat(
-    model: Model,
+    model: BaseChatModel,
     messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     *,
@@ -52,7 +46,7 @@ def chat(
 
 
 def chat(  # noqa: PLR0917 - Qwen-Agent's signature
-    model: Model,
+    model: BaseChatModel,
     messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: bool = True,
@@ -85,14 +79,14 @@ def chat(  # noqa: PLR0917 - Qwen-Agent's signature
 
 
 def _snapshots(
-    model: Model,
+    model: BaseChatModel,
     messages: Messages,
     functions: Sequence[FunctionSchema],
     config: GenerateOptions,
     dicts: bool,
 ) -> Iterator[list[Any]]:
     def growing(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
-        answer = _fold_of(model)
+        answer = Fold(model.backend)
         last: list[Message] = []
         # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
         for batch in batches:
@@ -108,13 +102,13 @@ def _snapshots(
 
 
 def _deltas(
-    model: Model,
+    model: BaseChatModel,
     messages: Messages,
     functions: Sequence[FunctionSchema],
     config: GenerateOptions,
     dicts: bool,
 ) -> Iterator[list[Any]]:
-    answer = _fold_of(model)
+    answer = Fold(model.backend)
     calls: dict[int, _DeltaCall] = {}
     for event in sync.iterate(model.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})):
         answer.feed(event)
@@ -136,18 +130,13 @@ def _deltas(
         yield _dumped(answer.messages(), dicts)
 
 
-def quick_chat(model: Model, prompt: str) -> str:
-    """The text of the answer to one question, without its reasoning."""
-    return sync.run(model.acomplete([Message(USER, prompt)])).get_content()
-
-
 def quick_chat_oai(
-    model: Model, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+    model: BaseChatModel, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Ask in the form of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
     history = as_messages(messages)
     functions = [tool.get("function", tool) for tool in tools or ()]
-    answer = _fold_of(model)
+    answer = Fold(model.backend)
     for batch in sync.batches(model.astream(history, functions)):
         for event in batch:
             answer.feed(event)
@@ -156,7 +145,7 @@ def quick_chat_oai(
 
 
 def raw_chat(
-    model: Model,
+    model: BaseChatModel,
     messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: bool = True,
@@ -185,11 +174,6 @@ class _DeltaCall:
             return None
         call, self._early = FunctionCall(self._name, self._early), ""
         return Message(ASSISTANT, "", function_call=call, extra={"function_id": self._id})
-
-
-def _fold_of(model: Model) -> Fold:
-    """What gathers an answer; an address is `backend:model`."""
-    return Fold(model.address.partition(":")[0])
 
 
 def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:

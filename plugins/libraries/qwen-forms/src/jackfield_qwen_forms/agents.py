@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from jackfield import sync
-from jackfield.agents._run import Event, Run, RunView
-from jackfield.config import GenerateConfig, Lang
+from jackfield.agents import Agent, Event, Run, RunView
+from jackfield.config import Lang
 from jackfield.events import ResponseReplaced, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FunctionCall, Message, Messages, Usage, as_messages
-from jackfield.models._base import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
-from jackfield.tools._base import ToolContext
-from jackfield.tools._executor import PlannedCall, ToolExecutor
-from jackfield.tools._workspace import Workspace
+from jackfield.tools import PlannedCall, ToolContext
 
 
-class _Agent(Protocol):
-    name: str | None
-    extra_generate_cfg: GenerateConfig
-    executor: ToolExecutor
-    workspace: Workspace
-
-    @property
-    def model(self) -> BaseChatModel: ...
-
-    def _events(self, run: Run) -> AsyncIterator[Event]: ...
-
-    def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]: ...
-
-    def _make_run(self, history: tuple[Message, ...], lang: Lang, **options: Any) -> Run: ...
-
-
-def run_of_events(agent: _Agent, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
+def run_of_events(agent: Agent, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
     """The run as growing lists: each item is the whole response so far."""
     view = RunView(agent.name)
     for batch in sync.batches(agent._events(agent._make_run(as_messages(messages), lang, **options))):
@@ -43,7 +24,7 @@ def run_of_events(agent: _Agent, messages: list[Message], lang: Lang = "en", **o
             yield view.messages()
 
 
-async def events_of_run(agent: _Agent, run: Run) -> AsyncIterator[Event]:
+async def events_of_run(agent: Agent, run: Run) -> AsyncIterator[Event]:
     """The run of a subclass that writes `_run`: its lists, as events."""
     lists = agent._run(list(run.messages), lang=run.lang, **run.options)
     last: tuple[Message, ...] = ()
@@ -60,7 +41,7 @@ async def events_of_run(agent: _Agent, run: Run) -> AsyncIterator[Event]:
 
 
 def call_llm(
-    agent: _Agent,
+    agent: Agent,
     messages: Messages,
     functions: Sequence[FunctionSchema] | None = None,
     stream: bool = True,
@@ -75,7 +56,7 @@ def call_llm(
 
 
 def call_tool(
-    agent: _Agent, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
+    agent: Agent, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
 ) -> str | list[ContentItem]:
     """Call one of the agent's tools and wait for its result, in the form a model reads."""
     text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
@@ -83,7 +64,7 @@ def call_tool(
     return sync.run(agent.executor.finish(planned, ToolContext(workspace=agent.workspace))).message.content
 
 
-def detect_tool(_agent: _Agent, message: Message) -> tuple[bool, str | None, str | None, str]:
+def detect_tool(_agent: Agent, message: Message) -> tuple[bool, str | None, str | None, str]:
     """Whether a message is a call, its tool's name, its arguments, and its text."""
     call = message.function_call
     if call is None:
