@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import TracebackType
-from typing import Any, Generic, Self
+from typing import Any, Generic, Literal, Protocol, Self
 
 from typing_extensions import TypeVar
 
 from jackfield import sync
+from jackfield._lazy import needed
 from jackfield._notebook import code, escaped, markdown_of, show
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
@@ -31,12 +32,25 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import ASSISTANT, FinishReason, FunctionCall, Message, Usage, basename_of, without_system_text
+from jackfield.messages import (
+    ASSISTANT,
+    FinishReason,
+    FunctionCall,
+    Message,
+    ModelResponse,
+    Usage,
+    basename_of,
+    without_system_text,
+)
 from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
+T_co = TypeVar("T_co", covariant=True)
 Output = type[T] | Mapping[str, Any] | None
 """The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
+
+Way = Literal["native", "tool", "prompt"]
+"""How a model is held to a form: by its server, by a tool that it must call, or by the prompt."""
 
 SOURCES = "sources"
 """Where a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
@@ -74,6 +88,39 @@ def sources_in(data: Mapping[str, Any]) -> list[Source]:
                 page = entry.get("page")
                 found.append(Source(location, page if isinstance(page, int) else None))
     return found
+
+
+class Form(Protocol[T_co]):
+    """How an answer that is data is read."""
+
+    def read(self, text: str) -> T_co:
+        """The value of an answer."""
+
+
+def form_of(wanted: Output[T] | Form[T]) -> Form[T]:
+    """The form of an answer that should be data.
+
+    Raises:
+        ConfigError: `wanted` is neither a type that can be read from JSON nor a JSON Schema, or the package for such
+            answers is not installed.
+    """
+    form: Form[T] = needed("jackfield_answers.forms", "form_of", "an answer as data needs jackfield-answers")(wanted)
+    return form
+
+
+@dataclass(frozen=True, slots=True)
+class Structured(Generic[T]):
+    """An answer that fits.
+
+    Attributes:
+        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
+        response: The model's last response, with the usage of all attempts.
+        attempts: How often the model was asked.
+    """
+
+    value: T
+    response: ModelResponse
+    attempts: int
 
 
 class _Missing:

@@ -11,8 +11,7 @@ from jackfield import sync
 from jackfield.config import Lang
 from jackfield.events import RunEvent
 from jackfield.messages import MessageLike, Messages, as_messages
-from jackfield.models._structured import form_of
-from jackfield.results import Output, RunResult, RunStream
+from jackfield.results import Output, RunResult, RunStream, form_of
 from jackfield.streams import CancelToken
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from jackfield.agents._asking import RunOptions
 from jackfield.agents._below import AgentTool
 from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
-from jackfield.agents._output import Wanted, ending_in
 from jackfield.agents._recording import Recording, recording_in
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
@@ -32,10 +31,9 @@ from jackfield.messages import (
 )
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
-from jackfield.models._structured import Form, form_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
-from jackfield.results import Output
+from jackfield.results import Form, Output, form_of
 from jackfield.runs._observers import Observer, load_observers
 from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from jackfield.runs._records import Store
 
 _QWEN_FORMS = "jackfield_qwen_forms.agents"
+_ending_in = method_of("jackfield_answers.runs", "ending_in")
 _events_of_run = method_of(_QWEN_FORMS, "events_of_run")
 LEFT_TEXT = "the run was abandoned before it ended"
 
@@ -306,7 +305,8 @@ class Agent:
         if attempts < 1:
             raise ConfigError(f"attempts must be at least 1, got {attempts}")
         native = self.llm is not None and self.llm.facts.json_schema and not (self.function_map or self.toolsets)
-        return ending_in(Wanted(form, attempts, native), run, self._events)
+        events: AsyncIterator[Event] = _ending_in(form, run, self._events, attempts=attempts, native=native)
+        return events
 
     def _check_run_options(self, given: Mapping[str, Any]) -> None:
         if not given:

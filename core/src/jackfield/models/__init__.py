@@ -2,7 +2,6 @@
 
 from jackfield._lazy import fetching
 from jackfield.models._base import BaseChatModel, load_processors, name_of_server
-from jackfield.models._batch import Asked
 from jackfield.models._factory import backend_of, get_chat_model
 from jackfield.models._fold import Fold, fold
 from jackfield.models._media import is_local, notes_of, path_of
@@ -14,7 +13,6 @@ __all__ = [
     "BEGIN",
     "MAX_DELAY_S",
     "ONLY_BEFORE_OUTPUT",
-    "Asked",
     "BaseChatModel",
     "Fold",
     "OpenCall",
@@ -36,6 +34,7 @@ __getattr__, _ = fetching(
     __name__,
     {},
     moved={
+        "Asked": "jackfield_answers",
         "BlockingChatModel": "jackfield_backend.blocking",
         "MAX_FILE_BYTES": "jackfield_backend.media",
         "STOPPED": "jackfield_backend.stops",

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from jackfield import sync
-from jackfield.messages import MessageLike, Messages, as_messages
-from jackfield.models._batch import DEFAULT_CONCURRENCY, BatchAnswer, BatchRequest, answers
-from jackfield.models._model import Model
-from jackfield.request import GenerateOptions, language_of
-from jackfield.results import Output, RunResult, text_of_answer
+from jackfield._lazy import needed
+from jackfield.errors import JackfieldError
+from jackfield.messages import MessageLike, Messages, ModelResponse, as_messages
+from jackfield.request import GenerateOptions
+from jackfield.results import Output, RunResult, Structured, Way, text_of_answer
 
-if TYPE_CHECKING:  # few ask for data
-    from jackfield.models._structured import Structured, Way
+if TYPE_CHECKING:
+    from jackfield.models._base import BaseChatModel as Model
 
 T = TypeVar("T")
 Out = DefaultTypeVar("Out", default=str)
+DEFAULT_CONCURRENCY = 16
+BatchAnswer = ModelResponse | JackfieldError
+"""The answer to a request of a batch, or the error that came instead."""
+
+_ANSWERS = "jackfield_answers"
 
 
 @overload
@@ -147,11 +152,9 @@ async def aparse(
         ConfigError: `wanted` is neither a type nor a JSON Schema.
         ModelServiceError: The model could not answer.
     """
-    history = as_messages(messages)
-    from jackfield.models._structured import structured
-
-    lang = model.config.generate_cfg.merged(config).lang or language_of(history)
-    return await structured(model, history, wanted, way=way, attempts=attempts, config=config, lang=lang)
+    ask_for: Any = needed(f"{_ANSWERS}.models", "aparse", "an answer as data needs jackfield-answers")
+    found: Structured[T] = await ask_for(model, messages, wanted, way=way, attempts=attempts, config=config)
+    return found
 
 
 def parse(
@@ -167,28 +170,28 @@ def parse(
     return sync.run(aparse(model, messages, wanted, way=way, attempts=attempts, config=config))
 
 
-async def abatch(
-    model: Model, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-) -> list[BatchAnswer]:
+async def abatch(model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY) -> list[BatchAnswer]:
     """The answers to independent requests, in the order of the requests; for one that failed, its error.
 
     Args:
-        requests: Each a question, a history, or an `Asked`.
+        requests: Each a question, a history, or a `jackfield_answers.Asked`.
         concurrency: How many are sent at the same time.
     """
-    by_number = {number: answer async for number, answer in answers(model, requests, concurrency=concurrency)}
+    by_number = {
+        number: answer async for number, answer in abatch_as_completed(model, requests, concurrency=concurrency)
+    }
     return [by_number[number] for number in range(len(by_number))]
 
 
-def batch(
-    model: Model, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-) -> list[BatchAnswer]:
+def batch(model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY) -> list[BatchAnswer]:
     """The same as `abatch`, for synchronous code."""
     return sync.run(abatch(model, requests, concurrency=concurrency))
 
 
 def abatch_as_completed(
-    model: Model, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
     """As `abatch`, but yields each answer as it comes, with the number of its request (from 0); for large batches."""
-    return answers(model, requests, concurrency=concurrency)
+    answers: Any = needed(f"{_ANSWERS}.batches", "answers", "a batch needs jackfield-answers")
+    coming: AsyncIterator[tuple[int, BatchAnswer]] = answers(model, requests, concurrency=concurrency)
+    return coming

@@ -13,9 +13,9 @@ from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.jsonschemas import response_format, strictly
 from jackfield.messages import Usage
-from jackfield.models._structured import ANSWER_TOOL
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_answers.models import ANSWER_TOOL
 
 
 class Weather(BaseModel):

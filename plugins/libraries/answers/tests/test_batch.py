@@ -11,8 +11,9 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelOverloadedError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ModelResponse
-from jackfield.models import Asked, BaseChatModel
+from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest
+from jackfield_answers import Asked
 
 
 class Counting(BaseChatModel):

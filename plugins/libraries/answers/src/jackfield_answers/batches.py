@@ -10,10 +10,8 @@ from typing import TypeAlias
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import USER, Message, Messages, ModelResponse, as_messages
-from jackfield.models._model import Model
+from jackfield.models import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
-
-DEFAULT_CONCURRENCY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 
 
 async def answers(
-    model: Model, requests: Iterable[BatchRequest], *, concurrency: int
+    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
     """Each request's number, from 0, and its answer, as soon as it arrives.
 
@@ -63,7 +61,7 @@ async def answers(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _answer(model: Model, request: BatchRequest) -> BatchAnswer:
+async def _answer(model: BaseChatModel, request: BatchRequest) -> BatchAnswer:
     if isinstance(request, str):
         asked = Asked([Message(USER, request)])
     else:

@@ -3,58 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
-from jackfield.agents._run import Event, Run
+from jackfield.agents import Event, Run
 from jackfield.config import GenerateConfig
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import RetryScheduled, RunFinished
 from jackfield.jsonschemas import response_format
 from jackfield.messages import USER, Message, with_system_text
-from jackfield.models._structured import Form, MisfitError, asking_text, sent_back_text
 from jackfield.results import text_of_answer
 from jackfield.streams import closing
+from jackfield_answers.forms import Form, MisfitError, asking_text, sent_back_text
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted(Generic[T]):
-    """The data that a run is to end in.
-
-    Attributes:
-        form: What it must look like.
-        attempts: How often the model may answer.
-        native: The model's server holds it to a schema. Not where there are tools: many servers then let it call none.
-    """
-
-    form: Form[T]
-    attempts: int
-    native: bool
-
-    def asked_for_in(self, run: Run) -> Run:
-        """The run, with the model being asked for the data."""
-        if self.native:
-            config = (run.config or GenerateConfig()).merged({"response_format": response_format(self.form.sent)})
-            return replace(run, config=config)
-        text = asking_text(self.form.sent, run.lang)
-        messages, asked = (with_system_text(history, text, first=False) for history in (run.messages, run.asked))
-        return replace(run, messages=messages, asked=asked)
-
-
 async def ending_in(
-    wanted: Wanted[T], run: Run, events_of: Callable[[Run], AsyncIterator[Event]]
+    form: Form[T], run: Run, events_of: Callable[[Run], AsyncIterator[Event]], *, attempts: int, native: bool
 ) -> AsyncIterator[Event]:
     """The events of a run that ends in data, or at a limit.
+
+    Args:
+        form: What the data must look like.
+        run: The run.
+        events_of: What makes the events of a run.
+        attempts: How often the model may answer.
+        native: The model's server holds it to a schema. Not where there are tools: many servers then let it call none.
 
     Raises:
         InvalidAnswerError: None of the answers fits.
     """
-    run = wanted.asked_for_in(run)
+    run = _asking_for(form, run, native=native)
     said: tuple[Message, ...] = ()
     spent = run.spent
-    for attempt in range(1, wanted.attempts + 1):
+    for attempt in range(1, attempts + 1):
         end: RunFinished | None = None
         done = () if said else run.done
         again = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), spent=spent, done=done)
@@ -68,18 +51,28 @@ async def ending_in(
         if end is None:  # an agent kind that ends without a word: nothing can be read from it
             return
         said += end.messages
-        problem = _problem(wanted.form, end)
+        problem = _problem(form, end)
         if not problem:
             yield replace(end, messages=said)
             return
-        if attempt == wanted.attempts:
-            raise _no_answer(wanted.attempts, problem, end)
+        if attempt == attempts:
+            raise _no_answer(attempts, problem, end)
         yield RetryScheduled(attempt, 0.0, f"the answer does not fit: {problem}")
         sent_back = Message(USER, sent_back_text(problem, run.lang))
         said += (sent_back,)
         if run.record is not None:
             await run.record.added([sent_back])
     raise AssertionError("the last attempt returns or raises")
+
+
+def _asking_for(form: Form[T], run: Run, *, native: bool) -> Run:
+    """The run, with the model being asked for the data."""
+    if native:
+        config = (run.config or GenerateConfig()).merged({"response_format": response_format(form.sent)})
+        return replace(run, config=config)
+    text = asking_text(form.sent, run.lang)
+    messages, asked = (with_system_text(history, text, first=False) for history in (run.messages, run.asked))
+    return replace(run, messages=messages, asked=asked)
 
 
 def _problem(form: Form[T], end: RunFinished) -> str:

@@ -1,0 +1,144 @@
+"""The form that an answer must have: as a schema for a model, and as a reader of what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, cast
+
+from jackfield.config import Lang
+from jackfield.errors import ConfigError
+from jackfield.jsonschemas import SchemaChecker, UnresolvableReferenceError, fault_of_schema
+from jackfield.jsontext import dumps, loads_lenient
+
+T = TypeVar("T")
+
+MOST_SHOWN_CHARS = 4000
+"""Of an answer that is sent back, and of the reasons."""
+
+_THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+
+
+class MisfitError(Exception):
+    """An answer does not fit; the text is for the model."""
+
+
+class Form(Generic[T]):
+    """The form that an answer must have, and how it is read."""
+
+    def __init__(self, wanted: type[T] | Mapping[str, Any]) -> None:
+        self._adapter: Any = None
+        self._checker: SchemaChecker | None = None
+        if isinstance(wanted, Mapping):
+            if fault := fault_of_schema(wanted):
+                raise ConfigError(f"the schema for the answer is not a valid JSON Schema: {fault}")
+            self.schema = dict(wanted)
+            self._checker = SchemaChecker(self.schema)
+        else:
+            from pydantic import PydanticUserError, TypeAdapter
+
+            try:
+                self._adapter = TypeAdapter(wanted)
+                self.schema = self._adapter.json_schema()
+            except (PydanticUserError, TypeError) as error:
+                raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {error}") from error
+        # Servers and tools take objects only; anything else travels as the one property of one.
+        self.is_object = self.schema.get("type") == "object"
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The schema of the object that the model is asked for."""
+        if self.is_object:
+            return self.schema
+        inner = {key: value for key, value in self.schema.items() if key != "$defs"}
+        outer = {"type": "object", "properties": {"value": inner}, "required": ["value"]}
+        return {**outer, "$defs": self.schema["$defs"]} if "$defs" in self.schema else outer
+
+    def read(self, text: str) -> T:
+        """The value of an answer.
+
+        Raises:
+            MisfitError: It is not JSON, or does not fit.
+        """
+        value = _json_in(text)
+        if not self.is_object and isinstance(value, dict) and set(value) == {"value"}:
+            value = value["value"]
+        return cast("T", self._checked(value) if self._adapter is None else self._validated(value))
+
+    def _checked(self, value: Any) -> Any:
+        assert self._checker is not None  # noqa: S101 - there is one where there is no adapter
+        try:
+            misfits = self._checker.misfits(value)
+        except UnresolvableReferenceError as error:
+            raise ConfigError(str(error)) from error
+        if misfits:
+            raise MisfitError("; ".join(misfits))
+        return value
+
+    def _validated(self, value: Any) -> Any:
+        from pydantic import ValidationError
+
+        try:
+            return self._adapter.validate_json(json.dumps(value))  # as JSON: a date is a text there, a tuple a list
+        except ValidationError as error:
+            problems = error.errors(include_input=False, include_url=False)[:5]
+            raise MisfitError(
+                "; ".join(f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in problems)
+            ) from error
+
+
+def form_of(wanted: type[T] | Mapping[str, Any] | Form[T]) -> Form[T]:
+    """A function that reads data; a value that already has the type is returned.
+
+    Raises:
+        ConfigError: `wanted` is neither a type that can be read from JSON nor a JSON Schema.
+    """
+    return wanted if isinstance(wanted, Form) else Form(wanted)
+
+
+def asking_text(schema: Mapping[str, Any], lang: Lang) -> str:
+    """The prompt for a model that should answer with an object of this schema."""
+    return _PROMPT[lang].format(schema=dumps(schema))
+
+
+def sent_back_text(problem: str, lang: Lang) -> str:
+    """The prompt for a model whose answer does not fit."""
+    return _SENT_BACK[lang].format(problem=problem[:MOST_SHOWN_CHARS])
+
+
+_PROMPT: Mapping[Lang, str] = {
+    "en": "Answer with one JSON object and nothing else, no words before or after it. It must fit this JSON Schema:\n"
+    "{schema}",
+    "zh": "只用一个 JSON 对象回答，前后不要有任何其他文字。它必须符合以下 JSON Schema：\n{schema}",
+}
+_SENT_BACK: Mapping[Lang, str] = {
+    "en": "This answer does not fit: {problem}. Give the whole answer again, corrected.",
+    "zh": "这个回答不符合要求：{problem}。请重新给出完整的、改正后的回答。",
+}
+
+
+def _json_in(text: str) -> Any:
+    """The JSON of an answer: all of it, what stands in its last code fence, or what begins at its first bracket."""
+    answer = _THOUGHT.sub("", text).strip()
+    if not answer:
+        raise MisfitError("there is no answer")
+    bracket = re.search(r"[{\[]", answer)
+    candidates = [answer, *reversed(_FENCE.findall(answer)), *([answer[bracket.start() :]] if bracket else [])]
+    for candidate in candidates:
+        try:
+            return json.loads(candidate, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    if bracket:
+        try:
+            return json.JSONDecoder(strict=False).raw_decode(answer, bracket.start())[0]
+        except (ValueError, RecursionError):
+            pass  # broken, so it is mended
+    for candidate in candidates:
+        try:
+            return loads_lenient(candidate)
+        except ValueError:
+            continue
+    raise MisfitError("it is not JSON")
