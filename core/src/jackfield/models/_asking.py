@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from typing_extensions import TypeVar as DefaultTypeVar
 
@@ -12,11 +12,8 @@ from jackfield import sync
 from jackfield._lazy import needed
 from jackfield.errors import JackfieldError
 from jackfield.messages import MessageLike, Messages, ModelResponse, as_messages
-from jackfield.request import GenerateOptions
+from jackfield.request import FunctionSchema, GenerateOptions
 from jackfield.results import Output, RunResult, Structured, Way, text_of_answer
-
-if TYPE_CHECKING:
-    from jackfield.models._base import BaseChatModel as Model
 
 T = TypeVar("T")
 Out = DefaultTypeVar("Out", default=str)
@@ -25,6 +22,14 @@ BatchAnswer = ModelResponse | JackfieldError
 """The answer to a request of a batch, or the error that came instead."""
 
 _ANSWERS = "jackfield_answers"
+
+
+class Model(Protocol):
+    """See `BaseChatModel`."""
+
+    async def acomplete(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> ModelResponse: ...
 
 
 @overload
