@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from jackfield._modelling import BaseModel
-from jackfield._notebook import markdown_of, shortened, show
+from jackfield._notebook import InNotebooks
 from jackfield.errors import ToolArgumentError
 from jackfield.jsontext import dumps, loads_lenient
 
@@ -36,6 +36,7 @@ it was cut off at its longest. `content_filter`: the provider's inspection kept 
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 
 _ROLES = get_args(Role)
+_SHORT = 100  # in characters; less says more than its size
 _ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 
@@ -84,11 +85,34 @@ class DictCompatibleModel(BaseModel):
         return super().model_dump_json(**{"exclude_none": True, **options})
 
     def __str__(self) -> str:
-        return str(shortened(self.model_dump()))
+        return str(_shortened(self.model_dump()))
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """What `repr` shows: the fields that are set, media by their size."""
-        return ((name, shortened(value)) for name, value in super().__repr_args__() if value is not None)
+        return ((name, _shortened(value)) for name, value in super().__repr_args__() if value is not None)
+
+
+def _shortened(value: Any) -> Any:
+    """A value for people: data URIs, and the data of media, by their size."""
+    match value:
+        case str() if value.startswith("data:"):
+            return _by_size(value, value.partition(",")[0])
+        case dict():
+            return {
+                key: _by_size(entry, "") if key == "data" and isinstance(entry, str) else _shortened(entry)
+                for key, entry in value.items()
+            }
+        case list():
+            return [_shortened(entry) for entry in value]
+    return value
+
+
+def _by_size(data: str, name: str) -> str:
+    return data if len(data) <= _SHORT else f"{name[:60]}… ({_size(len(data))})"
+
+
+def _size(chars: int) -> str:
+    return f"{chars} characters" if chars < 10_000 else f"{chars / 1000:.0f} thousand characters"
 
 
 class FunctionCall(DictCompatibleModel):
@@ -214,7 +238,7 @@ class Origin(BaseModel):
     data: dict[str, Any] | None = None
 
 
-class Message(DictCompatibleModel):
+class Message(DictCompatibleModel, InNotebooks):
     """One message of a conversation.
 
     A model's tool calls are one assistant message each; the result of a call is a `function` message with the tool's
@@ -280,12 +304,6 @@ class Message(DictCompatibleModel):
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text is not None)
-
-    def _repr_markdown_(self) -> str:
-        return markdown_of([self])
-
-    def _ipython_display_(self) -> None:
-        show(self._repr_markdown_(), [self], plain=self.get_text_content())
 
     def replace(self, **changes: Any) -> Message:
         """A new message with some fields changed; everything else is kept, ids included."""

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 
 from jackfield import sync
 from jackfield._lazy import needed
-from jackfield._notebook import code, escaped, markdown_of, show
+from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
@@ -132,7 +132,7 @@ _NOT_YET = "the result is there when all events have been read"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RunResult(Generic[T]):
+class RunResult(InNotebooks, Generic[T]):
     """The result of asking a model or an agent. `print` shows its text, a notebook all of it.
 
     Attributes:
@@ -213,20 +213,6 @@ class RunResult(Generic[T]):
             f"RunResult(text={self.text!r}, stop_reason={self.stop_reason!r}, messages={len(self.messages)}, "
             f"tokens={self.usage.total_tokens})"
         )
-
-    def _repr_markdown_(self) -> str:
-        """What was said and done, the sources, and why it ended if it did not finish."""
-        parts = [markdown_of(self.messages)]
-        if self.sources:
-            parts.append("Sources: " + "; ".join(escaped(str(source)) for source in self.sources))
-        if self.waiting:
-            parts.append("Waiting for approval: " + ", ".join(code(call.name) for call in self.waiting.values()))
-        elif self.stop_reason != "finished":
-            parts.append(f"*The run ended early: {self.stop_reason.replace('_', ' ')}.*")
-        return "\n\n".join(part for part in parts if part)
-
-    def _ipython_display_(self) -> None:
-        show(self._repr_markdown_(), self.messages, plain=self.text)
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:

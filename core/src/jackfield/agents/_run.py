@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
-from jackfield._notebook import markdown_of, show
+from jackfield._notebook import InNotebooks
 from jackfield.agents._limits import Spent, budget_reached
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
@@ -29,9 +29,8 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message, Messages, Usage, as_messages
+from jackfield.messages import Message, Messages, Usage
 from jackfield.models._fold import Fold
-from jackfield.results import text_of_answer
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import CallingRun, ToolContext
 from jackfield.tools._executor import ToolExecutor
@@ -239,7 +238,7 @@ class RunAbove(CallingRun):
             self.run.above.count(event)
 
 
-class Response(list[Any]):
+class Response(list[Any], InNotebooks):
     """The response of a run: a list of messages, or of dicts if the caller sent dicts, with the reason why it ended.
 
     Attributes:
@@ -249,13 +248,6 @@ class Response(list[Any]):
 
     stop_reason: StopReason | None = None
     usage: Usage | None = None
-
-    def _repr_markdown_(self) -> str:
-        return markdown_of(as_messages(self))
-
-    def _ipython_display_(self) -> None:
-        messages = as_messages(self)
-        show(markdown_of(messages), messages, plain=text_of_answer(messages))
 
 
 class RunView:

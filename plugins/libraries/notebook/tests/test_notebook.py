@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 from nbclient import NotebookClient
 
 from jackfield import FnCallAgent, Message, RunResult, ToolResult, tool
-from jackfield._notebook import markdown_of, pictures_in
 from jackfield.messages import ContentItem
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_notebook import markdown_of, pictures_in
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
