@@ -174,6 +174,28 @@ print(model.requests[0].messages[0].content)
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
+    "jackfield-answers": Job(
+        """
+from jackfield.testing import ScriptedModel, answer
+model = ScriptedModel([answer("no number"), answer("42"), answer("a"), answer("b")])
+print(model.ask("20 + 22?", output=int).output, [one.get_content() for one in model.batch(["first", "second"])])
+""",
+        "42 ['a', 'b']",
+    ),
+    "jackfield-notebook": Job(
+        """
+from jackfield.testing import ScriptedModel, answer
+print(ScriptedModel([answer("![map](http://example.org)")]).ask("Where?")._repr_markdown_() != "![map](http://example.org)")
+""",
+        "True",
+    ),
+    "jackfield-qwen-forms": Job(
+        """
+from jackfield.testing import ScriptedModel, answer
+print(list(ScriptedModel([answer("Hello.")]).chat([{"role": "user", "content": "Hi."}]))[-1])
+""",
+        "[{'role': 'assistant', 'content': 'Hello.'}]",
+    ),
     "jackfield-agent-parts": Job(
         """
 from jackfield_agent_parts import Prompts
