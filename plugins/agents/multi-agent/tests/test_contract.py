@@ -13,7 +13,7 @@ from jackfield_multi_agent import GroupChat, Router
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites import AgentSuite, PluginSuite
 
-OTHER = {"name": "other", "description": "Is never asked."}
+OTHER = {"name": "elsewhere", "description": "Is never asked."}
 
 
 class TestPlugin(PluginSuite):

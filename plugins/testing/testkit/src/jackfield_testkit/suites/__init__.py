@@ -65,8 +65,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AgentSuite": ("agent",),
-    "AnswerSuite": ("agent",),
+    "AgentSuite": ("agent", "agent_trees", "agent_parts"),
+    "AnswerSuite": ("agent", "agent_trees", "agent_parts"),
     "CallFormatSuite": ("call_format",),
     "ChatModelSuite": ("llm_laws", "llm_asking"),
     "CodeSandboxSuite": ("code_sandbox",),

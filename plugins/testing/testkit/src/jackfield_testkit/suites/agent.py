@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import pytest
 
 from jackfield import sync
-from jackfield.agents import Agent, CancelToken, FnCallAgent, RunView, create_agent
+from jackfield.agents import Agent, CancelToken, RunView
 from jackfield.config import Limits
-from jackfield.errors import ModelRequestError, ToolServiceError
+from jackfield.errors import ModelRequestError
 from jackfield.events import (
     ApprovalNeeded,
     ModelEvent,
@@ -33,17 +32,29 @@ from jackfield.events import (
 from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usage
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import REFUSED_TEXT, FunctionTool, ToolContext, ToolEntry, tool, toolset
-from jackfield_testkit.installed import plain_host
-from jackfield_testkit.suites.base import Suite
+from jackfield.testing import answer, calls
+from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool, toolset
+from jackfield_testkit.suites.agent_parts import (
+    QUESTION,
+    Meeting,
+    Waiting,
+    assert_calls_are_answered,
+    end_of,
+    fail,
+    forever,
+    gathered,
+    gathered_into,
+    left_after,
+    read_by_the_model,
+    repeat,
+    requests_of,
+    turns_of,
+    within,
+)
+from jackfield_testkit.suites.agent_trees import AgentTreeTests, AnswerTreeTests
 
-QUESTION = Message("user", "What is said twice?")
-FOREVER = 50  # turns of a model that never stops by itself
-T = TypeVar("T")
 
-
-class AnswerSuite(Suite):
+class AnswerSuite(AnswerTreeTests):
     """What every agent kind must do that answers in its model's words, also one that calls no tools.
 
     ```python
@@ -57,30 +68,15 @@ class AnswerSuite(Suite):
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
-    component: ClassVar[str]
-    config: ClassVar[Mapping[str, Any]] = {}
-    patience_s: ClassVar[float] = 20.0
-
-    @pytest.fixture(autouse=True)
-    def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(tmp_path)
-
-    def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
-        """An agent under test, whose model follows the script. Override it if yours needs more than `config`."""
-        llm = ScriptedModel(script, processors=[])  # what others have installed would change what the model is asked
-        return create_agent(
-            self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
-        )
-
     def test_it_answers_and_comes_to_an_end(self) -> None:
         events = self._events(self.make_agent([answer("Twice.")]))
-        finished = _end(events)
+        finished = end_of(events)
         assert finished.stop_reason == "finished"
         assert finished.messages[-1].content == "Twice."
         assert finished.messages[-1].role == "assistant"
 
     def test_an_empty_reply_is_no_answer_and_no_endless_run(self) -> None:
-        finished = _end(self._events(self.make_agent(lambda _: answer(""))))
+        finished = end_of(self._events(self.make_agent(lambda _: answer(""))))
         assert finished.stop_reason == "empty_reply"
         assert [(message.role, message.content) for message in finished.messages] == [("assistant", "")]
 
@@ -89,14 +85,14 @@ class AnswerSuite(Suite):
         agent = self.make_agent(lambda _: [*answer("Half")[:1], error])
         seen: list[RunEvent] = []
         with pytest.raises(ModelRequestError, match="refused"):
-            sync.run(_gathered_into(seen, agent.astream([QUESTION])))
+            sync.run(gathered_into(seen, agent.astream([QUESTION])))
         assert isinstance(seen[-1].event, RunFailed)
         assert [event.number for event in seen] == list(range(1, len(seen) + 1))
 
     def test_its_system_message_and_the_callers_both_reach_the_model(self) -> None:
         agent = self.make_agent([answer("Yes.")], system_message="You echo.")
         agent.run_nonstream([Message("system", "Be brief."), QUESTION])
-        sent = _requests(agent)[-1].messages
+        sent = requests_of(agent)[-1].messages
         assert [message.role for message in sent].count("system") == 1
         assert sent[0].role == "system"
         assert "You echo." in sent[0].get_text_content()
@@ -106,25 +102,20 @@ class AnswerSuite(Suite):
         for text, lang in (("What is said twice?", "en"), ("什么说了两遍?", "zh")):
             agent = self.make_agent([answer("Yes.")])
             agent.run_nonstream([Message("user", text)])
-            assert {request.lang for request in _requests(agent)} == {lang}
+            assert {request.lang for request in requests_of(agent)} == {lang}
             agent = self.make_agent([answer("Yes.")])
             agent.run_nonstream([Message("user", text)], lang="zh")
-            assert {request.lang for request in _requests(agent)} == {"zh"}
+            assert {request.lang for request in requests_of(agent)} == {"zh"}
 
     def test_a_run_that_is_left_at_any_point_has_closed_all_that_it_iterates(self) -> None:
         count = len(self._events(self.make_agent([answer("Yes.")])))
         for number in range(1, count):
-            leaving = _left_after(number, self.make_agent([answer("Yes.")]).astream([QUESTION]))
-            still_open = sync.run(_within(self.patience_s, leaving))
+            leaving = left_after(number, self.make_agent([answer("Yes.")]).astream([QUESTION]))
+            still_open = sync.run(within(self.patience_s, leaving))
             assert not still_open, "close them where they are iterated: `async with closing(...) as events`"
 
-    # --- parts ---
 
-    def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
-        return sync.run(_within(self.patience_s, _gathered(agent.astream(messages, **options))))
-
-
-class AgentSuite(AnswerSuite):
+class AgentSuite(AgentTreeTests, AnswerSuite):
     """What every agent kind must do whose model may call tools.
 
     ```python
@@ -138,37 +129,37 @@ class AgentSuite(AnswerSuite):
     # --- it ends ---
 
     def test_a_limit_of_turns_ends_it_and_says_so(self) -> None:
-        agent = self.make_agent(_forever, [repeat()], limits={"turns": 3})
-        finished = _end(self._events(agent))
+        agent = self.make_agent(forever, [repeat()], limits={"turns": 3})
+        finished = end_of(self._events(agent))
         assert finished.stop_reason == "turn_limit"
-        assert _turns(self._events(agent)) == 3
+        assert turns_of(self._events(agent)) == 3
         assert_calls_are_answered(finished.messages)
 
     def test_without_any_wish_it_ends_all_the_same(self) -> None:
-        finished = _end(self._events(self.make_agent(_forever, [repeat()])))
+        finished = end_of(self._events(self.make_agent(forever, [repeat()])))
         assert finished.stop_reason == "turn_limit"
         assert Limits().turns is not None
 
     def test_other_limits_end_it_and_say_so(self) -> None:
         for limits, reason in (({"tool_calls": 2}, "tool_call_limit"), ({"tokens": 3}, "token_limit")):
-            agent = self.make_agent(_forever, [repeat()], limits=limits)
-            assert _end(self._events(agent)).stop_reason == reason
+            agent = self.make_agent(forever, [repeat()], limits=limits)
+            assert end_of(self._events(agent)).stop_reason == reason
 
     # --- tools ---
 
     def test_a_call_is_made_and_the_model_reads_the_result(self) -> None:
         agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
-        finished = _end(self._events(agent))
+        finished = end_of(self._events(agent))
         results = [message for message in finished.messages if message.role == FUNCTION]
         assert [(message.name, message.content) for message in results] == [("repeat", "ha ha")]
         assert finished.messages[-1].content == "Done."
-        assert "ha ha" in _read_by_the_model(agent, -1)
+        assert "ha ha" in read_by_the_model(agent, -1)
 
     def test_a_tool_that_does_not_exist_is_told_to_the_model(self) -> None:
         agent = self.make_agent([calls(("no_such_tool", {})), answer("I do without.")], [repeat()])
-        finished = _end(self._events(agent))
+        finished = end_of(self._events(agent))
         assert finished.stop_reason == "finished"
-        assert "no_such_tool" in _read_by_the_model(agent, -1)
+        assert "no_such_tool" in read_by_the_model(agent, -1)
         assert_calls_are_answered(finished.messages)
 
     def test_a_tool_that_fails_is_told_to_the_model_and_ends_nothing(self) -> None:
@@ -176,17 +167,17 @@ class AgentSuite(AnswerSuite):
         for arguments in wanted:
             agent = self.make_agent([calls(("fail", arguments)), answer("I see.")], [fail()])
             events = self._events(agent)
-            assert _end(events).stop_reason == "finished"
+            assert end_of(events).stop_reason == "finished"
             assert [event.event.error for event in events if isinstance(event.event, ToolFinished)] != [""]
-            told = _read_by_the_model(agent, -1)
+            told = read_by_the_model(agent, -1)
             assert "Traceback" not in told
             assert __file__ not in told
 
     def test_calls_of_one_turn_run_beside_each_other_and_are_answered_in_order(self) -> None:
-        meeting = _Meeting(4)
+        meeting = Meeting(4)
         wanted: list[tuple[str, dict[str, object]]] = [("meet", {"text": str(number)}) for number in range(4)]
         agent = self.make_agent([calls(*wanted), answer("Done.")], [meeting.tool()])
-        finished = _end(self._events(agent))
+        finished = end_of(self._events(agent))
         results = [message.content for message in finished.messages if message.role == FUNCTION]
         assert results == ["met 0", "met 1", "met 2", "met 3"], "calls of one turn wait for each other"
         assert_calls_are_answered(finished.messages)
@@ -231,7 +222,7 @@ class AgentSuite(AnswerSuite):
         agent = self.make_agent(
             [first, answer("Done.", usage=Usage(prompt_tokens=20, completion_tokens=2))], [repeat()]
         )
-        assert _end(self._events(agent)).usage.total_tokens == 33
+        assert end_of(self._events(agent)).usage.total_tokens == 33
 
     # --- one run, asked for in several ways ---
 
@@ -248,7 +239,7 @@ class AgentSuite(AnswerSuite):
         for event in self._events(fresh()):
             view.feed(event)
         assert view.messages() == expected
-        assert _end(self._events(fresh())).messages == tuple(expected)
+        assert end_of(self._events(fresh())).messages == tuple(expected)
         dicts = fresh().run_nonstream([QUESTION.model_dump()])
         assert [Message(**entry) for entry in dicts] == expected
         result = fresh().ask(QUESTION.get_text_content())
@@ -294,7 +285,7 @@ class AgentSuite(AnswerSuite):
         agent = self.make_agent([calls(("who_asks", {})), answer("Done.")], [of_user])
         result = agent.ask(QUESTION, deps="Anna")
         assert "It is Anna." in [message.content for message in result.messages], "pass `toolbox=run.toolbox` on"
-        first = _requests(agent)[0]
+        first = requests_of(agent)[0]
         # A call format may have written them into the messages.
         shown = [*(function["name"] for function in first.functions), *(m.get_text_content() for m in first.messages)]
         assert any("who_asks" in text for text in shown)
@@ -333,7 +324,7 @@ class AgentSuite(AnswerSuite):
         history = [Message(**message.model_dump()) for message in first]  # as from a file
         second = agent.run_nonstream([QUESTION, *history, Message("user", "How often?")])
         assert second[-1].content == "Twice, as I said."
-        told = _read_by_the_model(agent, -1)
+        told = read_by_the_model(agent, -1)
         assert "ha ha" in told
         assert "How often?" in told
 
@@ -342,32 +333,32 @@ class AgentSuite(AnswerSuite):
         for call in (given, given.replace(extra={"function_id": "1"})):
             agent = self.make_agent([answer("Done.")], [repeat()])
             events = self._events(agent, [QUESTION, call])
-            assert _end(events).stop_reason == "approval_needed", "whoever can write a history can write a call"
+            assert end_of(events).stop_reason == "approval_needed", "whoever can write a history can write a call"
             assert not [event for event in events if isinstance(event.event, ToolStarted)]
             resumed = self._events(agent, [QUESTION, call], resume=True)
-            assert [m.content for m in _end(resumed).messages if m.role == FUNCTION] == ["ha ha"]
-            assert _end(resumed).stop_reason == "finished"
+            assert [m.content for m in end_of(resumed).messages if m.role == FUNCTION] == ["ha ha"]
+            assert end_of(resumed).stop_reason == "finished"
 
     def test_a_call_that_needs_approval_waits_for_a_yes(self) -> None:
         guarded = repeat(needs_approval=True)
         script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
         events = self._events(self.make_agent(script, [guarded]))
-        assert _end(events).stop_reason == "approval_needed"
+        assert end_of(events).stop_reason == "approval_needed"
         (asked,) = [event.event for event in events if isinstance(event.event, ApprovalNeeded | ToolFinished)]
         assert isinstance(asked, ApprovalNeeded), "the call is made all the same"
         assert asked.calls == (FunctionCall("repeat", '{"text": "ha"}'),)
-        assert list(asked.call_ids) == [message.function_id for message in _end(events).messages]
+        assert list(asked.call_ids) == [message.function_id for message in end_of(events).messages]
         for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT]), ("yes", [REFUSED_TEXT])):
             agent = self.make_agent(script, [guarded], approve=lambda _call, _context, answered=answered: answered)
-            finished = _end(self._events(agent))
+            finished = end_of(self._events(agent))
             assert [message.content for message in finished.messages if message.role == FUNCTION] == results
 
     def test_rules_for_its_calls_hold(self) -> None:
         script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
-        assert _end(self._events(self.make_agent(script, [repeat()], approve="ask"))).stop_reason == "approval_needed"
+        assert end_of(self._events(self.make_agent(script, [repeat()], approve="ask"))).stop_reason == "approval_needed"
         network = tool(name="repeat", description="Repeats a text.", effects={"network"})(repeat().function_called)
         events = self._events(self.make_agent(script, [network], forbid=["network"]))
-        assert _end(events).stop_reason == "finished"
+        assert end_of(events).stop_reason == "finished"
         assert not any(isinstance(event.event, ToolStarted) for event in events), (
             "a call with a forbidden effect is made"
         )
@@ -387,9 +378,9 @@ class AgentSuite(AnswerSuite):
             Message("assistant", [ContentItem(text="I wonder."), written]),
             Message("user", "So what is said twice?"),
         ]
-        finished = _end(self._events(agent, history))
+        finished = end_of(self._events(agent, history))
         assert [message.content for message in finished.messages if message.role == FUNCTION] == ["given.txt"]
-        assert "stands in written.txt" not in _read_by_the_model(agent, -1)
+        assert "stands in written.txt" not in read_by_the_model(agent, -1)
 
     def test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run(self, tmp_path: Path) -> None:
         names = ("dog.jpeg", "data.unknown", "gone.txt")
@@ -404,7 +395,7 @@ class AgentSuite(AnswerSuite):
             agent = self.make_agent([calls(("look", {})), answer("Done.")], [look])
             files = [ContentItem(file=str(tmp_path / name)) for name in given]
             question = Message("user", [ContentItem(text="What is said twice?"), *files])
-            finished = _end(self._events(agent, [question]))
+            finished = end_of(self._events(agent, [question]))
             assert [message.content for message in finished.messages if message.role == FUNCTION] == [" ".join(given)]
 
     def test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call(self) -> None:
@@ -415,46 +406,14 @@ class AgentSuite(AnswerSuite):
         assert [message.content for message in response if message.role == FUNCTION] == ["ha ha"]
         assert response[-1].content == "Done."
 
-    # --- with other agents ---
-
-    def test_as_a_tool_of_another_agent_it_answers_within_the_limits_of_both(self) -> None:
-        script = [calls(("repeat", {"text": "ha"})), answer("It is ha ha.")]
-        child = self.make_agent(script, [repeat()], name="child", description="Repeats.")
-        above = _asking(child)
-        events = self._events(above)
-        inner = [event for event in events if event.depth == 1]
-        assert {event.agent for event in inner if event.run_id == inner[0].run_id} >= {"child"}
-        assert [event.number for event in inner if event.run_id == inner[0].run_id] == list(
-            range(1, sum(event.run_id == inner[0].run_id for event in inner) + 1)
-        )
-        assert isinstance(inner[0].event, RunStarted)
-        results = [message.content for message in _end(events).messages if message.role == FUNCTION]
-        assert results == ["It is ha ha."]
-        used = sum(event.event.usage.total_tokens for event in events if isinstance(event.event, TurnFinished))
-        assert _end(events).usage.total_tokens == used, "what it used is not counted where it was asked"
-        limited = _asking(self.make_agent(_forever, [repeat()], name="child", description="Repeats."), {"tokens": 7})
-        events = self._events(limited)
-        assert _end(events).stop_reason == "token_limit"
-        assert _turns(events) <= 5, "it goes on when the limit of the agent that asked it is reached"
-
-    def test_agents_are_tools_of_it_and_what_they_use_counts(self) -> None:
-        script = [calls(("below", {"request": "Say it."})), answer("Done.")]
-        below = FnCallAgent(llm=_scripted([answer("Said.")]), name="below", description="Says it.")
-        agent = self.make_agent(script, [below.as_tool()])
-        events = self._events(agent)
-        assert [message.content for message in _end(events).messages if message.role == FUNCTION] == ["Said."]
-        assert max(event.depth for event in events if event.agent == "below") >= 1
-        assert _end(events).usage.total_tokens == 6
-        assert _end(events).messages[-1].content == "Done."
-
     # --- stopping, and several runs ---
 
     def test_a_cancelled_run_ends_with_a_history_that_is_valid(self) -> None:
         cancel = CancelToken()
         script = [calls(("wait", {}), ("repeat", {"text": "ha"})), answer("Too late.")]
-        agent = self.make_agent(script, [_Waiting(cancel).tool(), repeat()])
-        events = sync.run(_within(self.patience_s, _gathered(agent.astream([QUESTION], cancel=cancel))))
-        finished = _end(events)
+        agent = self.make_agent(script, [Waiting(cancel).tool(), repeat()])
+        events = sync.run(within(self.patience_s, gathered(agent.astream([QUESTION], cancel=cancel))))
+        finished = end_of(events)
         assert finished.stop_reason == "cancelled"
         assert_calls_are_answered(finished.messages)
         assert [event.number for event in events] == list(range(1, len(events) + 1))
@@ -463,7 +422,7 @@ class AgentSuite(AnswerSuite):
         assert response[-1].content == "Here again."
 
     def test_a_run_that_is_left_early_leaves_nothing_behind(self) -> None:
-        waiting = _Waiting()
+        waiting = Waiting()
         agent = self.make_agent([calls(("wait", {})), answer("Second.")], [waiting.tool()])
 
         async def leave() -> None:
@@ -473,7 +432,7 @@ class AgentSuite(AnswerSuite):
                         await waiting.began.wait()
                         return
 
-        sync.run(_within(self.patience_s, leave()))
+        sync.run(within(self.patience_s, leave()))
         assert waiting.ended, "the call goes on in the background"
         assert agent.run_nonstream([QUESTION])[-1].content == "Second."
 
@@ -491,170 +450,5 @@ class AgentSuite(AnswerSuite):
         async def all_at_once() -> list[list[Any]]:
             return await asyncio.gather(*(agent.arun([Message("user", f"Repeat {word}")]) for word in words))
 
-        responses = sync.run(_within(self.patience_s, all_at_once()))
+        responses = sync.run(within(self.patience_s, all_at_once()))
         assert [response[-1].content for response in responses] == [f"It is {word} {word}" for word in words]
-
-
-# --- tools ---
-
-
-def repeat(*, needs_approval: bool = False) -> FunctionTool:
-    """A tool that says a text twice."""
-
-    @tool(name="repeat", description="Says it twice.", needs_approval=needs_approval)
-    def say_twice(text: str) -> str:
-        return f"{text} {text}"
-
-    return say_twice
-
-
-def fail() -> FunctionTool:
-    """A tool that fails, with an error for the model or with any other."""
-
-    @tool(name="fail", description="Fails.")
-    def failing(how: str) -> str:
-        if how == "badly":
-            raise ZeroDivisionError("division by zero")
-        raise ToolServiceError("it does not work today")
-
-    return failing
-
-
-class _Waiting:
-    """A tool that waits for a long time, and first asks its own run to stop if it has its token."""
-
-    def __init__(self, cancel: CancelToken | None = None) -> None:
-        self._cancel = cancel
-        self.began = asyncio.Event()
-        self.ended = False
-
-    def tool(self) -> FunctionTool:
-        @tool(name="wait", description="Waits.")
-        async def waiting() -> str:
-            self.began.set()
-            if self._cancel:
-                self._cancel.cancel()
-            try:
-                await asyncio.sleep(3600)
-            finally:
-                self.ended = True
-            return "never"
-
-        return waiting
-
-
-class _Meeting:
-    """A tool that answers once it runs as often at the same time as there are guests."""
-
-    def __init__(self, guests: int) -> None:
-        self._guests = guests
-        self._here = 0
-
-    def tool(self) -> FunctionTool:
-        @tool(name="meet", description="Meets the others.")
-        async def meet(text: str) -> str:
-            self._here += 1
-            for _ in range(1000):
-                if self._here == self._guests:
-                    break
-                await asyncio.sleep(0)
-            # The last to come is the first to go.
-            for _ in range(10 * (self._guests - int(text))):
-                await asyncio.sleep(0)
-            return f"{'met' if self._here == self._guests else 'alone'} {text}"
-
-        return meet
-
-
-# --- looking at what happened ---
-
-
-def assert_calls_are_answered(messages: Sequence[Message]) -> None:
-    """Fail unless each call is followed by its result: every provider refuses a history in which one is not."""
-    waiting: list[str | None] = []
-    for message in messages:
-        if message.function_call:
-            waiting.append(message.function_id)
-        elif message.role == FUNCTION:
-            assert message.function_id in waiting, f"a result answers no open call {waiting}: {message}"
-            waiting.remove(message.function_id)
-        else:
-            assert not waiting, f"the calls {waiting} have no result before the next message"
-    assert not waiting, f"the calls {waiting} have no result"
-
-
-def _scripted(script: Script) -> ScriptedModel:
-    return ScriptedModel(script, processors=[])
-
-
-def _asking(child: Agent, limits: Mapping[str, Any] | None = None) -> FnCallAgent:
-    """An agent that asks another one, and is done."""
-    script = [calls(("child", {"request": "What is said twice?"})), answer("Done.")]
-    return FnCallAgent([child.as_tool()], _scripted(script), name="above", limits=limits)
-
-
-def _forever(request: ChatRequest) -> Sequence[ModelEvent]:
-    if sum(message.role == FUNCTION for message in request.messages) >= FOREVER:
-        return answer("I give up before the agent does.")
-    return calls(("repeat", {"text": "again"}))
-
-
-def _end(events: Sequence[RunEvent]) -> RunFinished:
-    last = events[-1].event
-    assert isinstance(last, RunFinished), f"the last event is {last}"
-    return last
-
-
-def _turns(events: Sequence[RunEvent]) -> int:
-    return sum(isinstance(event.event, TurnFinished) for event in events)
-
-
-def _requests(agent: Agent) -> list[ChatRequest]:
-    model = agent.model
-    assert isinstance(model, ScriptedModel), "it asks another model than the one it was given"
-    return model.requests
-
-
-def _read_by_the_model(agent: Agent, number: int) -> str:
-    """All texts of one request to the model."""
-    return "\n".join(message.get_text_content() for message in _requests(agent)[number].messages)
-
-
-async def _left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
-    """The names of asynchronous generators that are still open when a run has been left after so many events."""
-    begun: list[Any] = []  # kept, so that none is closed because nobody needs it any more, which is a matter of chance
-    first, last = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(begun.append, last)
-    try:
-        async with closing(events):
-            for _ in range(number):
-                await anext(events)
-    finally:
-        sys.set_asyncgen_hooks(first, last)
-    still_open = [one.__qualname__ for one in begun if one.ag_frame is not None]
-    for one in reversed(begun):
-        await one.aclose()
-    return still_open
-
-
-async def _gathered(events: AsyncIterator[RunEvent]) -> list[RunEvent]:
-    seen: list[RunEvent] = []
-    await _gathered_into(seen, events)
-    return seen
-
-
-async def _gathered_into(seen: list[RunEvent], events: AsyncIterator[RunEvent]) -> None:
-    async with closing(events):
-        async for event in events:
-            seen.append(event)  # noqa: PERF401 - what came before an error is looked at, too
-
-
-async def _within(patience_s: float, work: Awaitable[T]) -> T:
-    limit = asyncio.timeout(patience_s)
-    try:
-        async with limit:
-            return await work
-    except TimeoutError:
-        if limit.expired():
-            pytest.fail(f"it does not come to an end within {patience_s:g} s")
-        raise

@@ -11,13 +11,16 @@ from typing import Any
 from jackfield.agents import Event, FnCallAgent, Run, Spent, with_calls_closed
 from jackfield.config import Limits
 from jackfield.errors import ModelServiceError
-from jackfield.events import RunEvent, RunFinished, ToolFinished, ToolStarted, TurnStarted
-from jackfield.messages import FUNCTION, Message, Usage
+from jackfield.events import RunEvent, RunFinished, ToolFinished, ToolStarted, TurnFinished, TurnStarted
+from jackfield.messages import FUNCTION, Message, Usage, as_messages
 from jackfield.streams import closing
 from jackfield.tools import ToolExecutor
+from jackfield.tools._rules import NO_RULES
 
 
 class Honest(FnCallAgent):
+    goes_on = True
+
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         async with closing(super()._events(self.prepared(run))) as events:
             async for event in events:
@@ -249,3 +252,54 @@ class ClosesByChance(Honest):
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         async for event in super()._events(run):
             yield event
+
+
+class MakesMessagesOfDicts(Honest):
+    async def arun(self, messages: Any, **options: Any) -> Any:
+        return await super().arun(as_messages(messages), **options)
+
+
+class TakesAnyOption(Honest):
+    def __init__(self, *args: Any, no_such_option: int = 0, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.option = no_such_option
+
+
+class HidesWhatTurnsUse(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [replace(event, usage=Usage())] if isinstance(event, TurnFinished) else [event]
+
+
+class NeedsAQuestionLast(Honest):
+    def prepared(self, run: Run) -> Run:
+        if run.path and run.messages[-1].role == FUNCTION:
+            raise ValueError("the last message is not a question")
+        return run
+
+
+class KeepsConversations(Honest):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
+        async with closing(loop.events(run)) as events:
+            async for event in events:
+                yield event
+
+
+class LeavesOpenBelow(LeavesOpen):
+    pass
+
+
+class LeavesAgentsOpen(LeavesCallsOpen):
+    pass
+
+
+class ForgetsRulesAbove(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, rules=NO_RULES)
+
+
+class BeginsAgain(Honest):
+    goes_on = True
+
+    def prepared(self, run: Run) -> Run:
+        return replace(run, done=())

@@ -1,0 +1,217 @@
+"""How the tests of agents make one, run it, and look at what happened."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from jackfield import sync
+from jackfield.agents import Agent, CancelToken, FnCallAgent, create_agent
+from jackfield.errors import ToolServiceError
+from jackfield.events import ModelEvent, RunEvent, RunFinished, TurnFinished
+from jackfield.messages import FUNCTION, Message
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield.tools import FunctionTool, ToolEntry, tool
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+QUESTION = Message("user", "What is said twice?")
+FOREVER = 50  # turns of a model that never stops by itself
+T = TypeVar("T")
+
+
+class AgentTests(Suite):
+    """What every group of tests of an agent kind needs; the attributes are those of `AnswerSuite`."""
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    patience_s: ClassVar[float] = 20.0
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+
+    def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
+        """An agent under test, whose model follows the script. Override it if yours needs more than `config`."""
+        llm = ScriptedModel(script, processors=[])  # what others have installed would change what the model is asked
+        return create_agent(
+            self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
+        )
+
+    def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
+        """All events of a run."""
+        return sync.run(within(self.patience_s, gathered(agent.astream(messages, **options))))
+
+
+# --- tools ---
+
+
+def repeat(*, needs_approval: bool = False) -> FunctionTool:
+    """A tool that says a text twice."""
+
+    @tool(name="repeat", description="Says it twice.", needs_approval=needs_approval)
+    def say_twice(text: str) -> str:
+        return f"{text} {text}"
+
+    return say_twice
+
+
+def fail() -> FunctionTool:
+    """A tool that fails, with an error for the model or with any other."""
+
+    @tool(name="fail", description="Fails.")
+    def failing(how: str) -> str:
+        if how == "badly":
+            raise ZeroDivisionError("division by zero")
+        raise ToolServiceError("it does not work today")
+
+    return failing
+
+
+class Waiting:
+    """A tool that waits for a long time, and first asks its own run to stop if it has its token."""
+
+    def __init__(self, cancel: CancelToken | None = None) -> None:
+        self._cancel = cancel
+        self.began = asyncio.Event()
+        self.ended = False
+
+    def tool(self) -> FunctionTool:
+        @tool(name="wait", description="Waits.")
+        async def waiting() -> str:
+            self.began.set()
+            if self._cancel:
+                self._cancel.cancel()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self.ended = True
+            return "never"
+
+        return waiting
+
+
+class Meeting:
+    """A tool that answers once it runs as often at the same time as there are guests."""
+
+    def __init__(self, guests: int) -> None:
+        self._guests = guests
+        self._here = 0
+
+    def tool(self) -> FunctionTool:
+        @tool(name="meet", description="Meets the others.")
+        async def meet(text: str) -> str:
+            self._here += 1
+            for _ in range(1000):
+                if self._here == self._guests:
+                    break
+                await asyncio.sleep(0)
+            # The last to come is the first to go.
+            for _ in range(10 * (self._guests - int(text))):
+                await asyncio.sleep(0)
+            return f"{'met' if self._here == self._guests else 'alone'} {text}"
+
+        return meet
+
+
+# --- looking at what happened ---
+
+
+def assert_calls_are_answered(messages: Sequence[Message]) -> None:
+    """Fail unless each call is followed by its result: every provider refuses a history in which one is not."""
+    waiting: list[str | None] = []
+    for message in messages:
+        if message.function_call:
+            waiting.append(message.function_id)
+        elif message.role == FUNCTION:
+            assert message.function_id in waiting, f"a result answers no open call {waiting}: {message}"
+            waiting.remove(message.function_id)
+        else:
+            assert not waiting, f"the calls {waiting} have no result before the next message"
+    assert not waiting, f"the calls {waiting} have no result"
+
+
+def scripted(script: Script) -> ScriptedModel:
+    return ScriptedModel(script, processors=[])
+
+
+def asking(child: Agent, **options: Any) -> FnCallAgent:
+    """An agent that asks another one, and is done."""
+    script = [calls(("child", {"request": "What is said twice?"})), answer("Done.")]
+    return FnCallAgent([child.as_tool()], scripted(script), name="above", **options)
+
+
+def forever(request: ChatRequest) -> Sequence[ModelEvent]:
+    if sum(message.role == FUNCTION for message in request.messages) >= FOREVER:
+        return answer("I give up before the agent does.")
+    return calls(("repeat", {"text": "again"}))
+
+
+def end_of(events: Sequence[RunEvent]) -> RunFinished:
+    last = events[-1].event
+    assert isinstance(last, RunFinished), f"the last event is {last}"
+    return last
+
+
+def turns_of(events: Sequence[RunEvent]) -> int:
+    return sum(isinstance(event.event, TurnFinished) for event in events)
+
+
+def requests_of(agent: Agent) -> list[ChatRequest]:
+    model = agent.model
+    assert isinstance(model, ScriptedModel), "it asks another model than the one it was given"
+    return model.requests
+
+
+def read_by_the_model(agent: Agent, number: int) -> str:
+    """All texts of one request to the model."""
+    return "\n".join(message.get_text_content() for message in requests_of(agent)[number].messages)
+
+
+async def left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
+    """The names of asynchronous generators that are still open when a run has been left after so many events."""
+    begun: list[Any] = []  # kept, so that none is closed because nobody needs it any more, which is a matter of chance
+    first, last = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(begun.append, last)
+    try:
+        async with closing(events):
+            for _ in range(number):
+                await anext(events)
+    finally:
+        sys.set_asyncgen_hooks(first, last)
+    still_open = [one.__qualname__ for one in begun if one.ag_frame is not None]
+    for one in reversed(begun):
+        await one.aclose()
+    return still_open
+
+
+async def gathered(events: AsyncIterator[RunEvent]) -> list[RunEvent]:
+    seen: list[RunEvent] = []
+    await gathered_into(seen, events)
+    return seen
+
+
+async def gathered_into(seen: list[RunEvent], events: AsyncIterator[RunEvent]) -> None:
+    async with closing(events):
+        async for event in events:
+            seen.append(event)  # noqa: PERF401 - what came before an error is looked at, too
+
+
+async def within(patience_s: float, work: Awaitable[T]) -> T:
+    limit = asyncio.timeout(patience_s)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            pytest.fail(f"it does not come to an end within {patience_s:g} s")
+        raise

@@ -1,0 +1,244 @@
+"""The tests of an agent kind among other agents: as their tool, after a hand-off, below their rules and limits."""
+
+# ruff: noqa: S101, ARG002 - these are tests: they assert, and a store takes what stores take
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from jackfield import sync
+from jackfield.agents import Agent, CancelToken, FnCallAgent, create_agent
+from jackfield.errors import ConfigError
+from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDelta, TurnFinished
+from jackfield.messages import FUNCTION, FunctionCall, Message, Usage
+from jackfield.request import ChatRequest
+from jackfield.runs import Store, StoredRun
+from jackfield.testing import answer, calls
+from jackfield.tools import ToolContext, tool
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.agent_parts import (
+    QUESTION,
+    AgentTests,
+    Waiting,
+    asking,
+    assert_calls_are_answered,
+    end_of,
+    forever,
+    gathered,
+    repeat,
+    requests_of,
+    scripted,
+    turns_of,
+    within,
+)
+
+
+class AnswerTreeTests(AgentTests):
+    """Of every agent kind."""
+
+    def test_a_question_in_any_form_and_asked_in_any_way_has_one_answer(self) -> None:
+        def fresh() -> Agent:
+            return self.make_agent([answer("Twice.")])
+
+        text = QUESTION.get_text_content()
+        result = fresh().ask(text)
+        assert (result.text, result.stop_reason, result.history[0]) == ("Twice.", "finished", QUESTION)
+        assert result.run_id
+        assert sum(result.usage_by_agent.values(), Usage()) == result.usage, "what its turns used is not what it says"
+        expected = list(result.messages)
+        stream = fresh().stream([QUESTION])
+        assert "".join(event.text for event in stream if isinstance(event, TextDelta)).endswith("Twice.")
+        assert list(stream.result.messages) == expected
+        dicts = [QUESTION.model_dump()]
+        for asked, as_dicts in ((text, False), (QUESTION, False), ([QUESTION], False), (dicts, True)):
+            for response in (fresh().run_nonstream(asked), sync.run(fresh().arun(asked)), list(fresh().run(asked))[-1]):
+                assert {isinstance(message, dict) for message in response} == {as_dicts}
+                assert [Message(**entry) if as_dicts else entry for entry in response] == expected
+
+    def test_an_option_that_it_does_not_have_is_refused_by_its_name(self) -> None:
+        with pytest.raises(ConfigError, match="no_such_option"):
+            create_agent(self.component, host=plain_host(), **{**self.config, "no_such_option": 1})
+        agent = self.make_agent([answer("Twice.")])
+        with pytest.raises(ConfigError, match="no_such_option"):
+            agent.run_nonstream(QUESTION, no_such_option=1)  # type: ignore[call-arg]
+        assert not requests_of(agent)
+
+    def test_as_a_tool_it_answers_one_level_deeper_and_what_it_uses_counts(self) -> None:
+        stream = asking(self.make_agent([answer("Twice.")], name="child", description="Knows.")).stream(QUESTION)
+        events = list(stream)
+        below = [event for event in events if isinstance(event, RunEvent)]
+        assert {event.depth for event in below if event.run_id == below[0].run_id} == {1}
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Done."
+        result = stream.result
+        assert [message.content for message in result.messages if message.role == FUNCTION] == ["Twice."]
+        assert sum(result.usage_by_agent.values(), Usage()) == result.usage
+        assert len(result.usage_by_agent) > 1
+
+    def test_a_conversation_that_is_handed_over_to_it_goes_on_in_the_same_run(self) -> None:
+        agent = self.make_agent(lambda _: answer("Twice."), name="child", description="Knows.")
+        desk = FnCallAgent(llm=scripted([calls(("transfer_to_child", {}))] * 2), name="desk", handoffs=[agent])
+        events = self._events(desk)
+        assert {(event.run_id, event.depth) for event in events if event.agent == "child"} == {(events[0].run_id, 0)}
+        result = desk.ask(QUESTION)
+        assert result.path[:2] == ("desk", "child")
+        assert (result.text, result.stop_reason) == ("Twice.", "finished")
+        assert_calls_are_answered(result.messages)
+        assert sum(result.usage_by_agent.values(), Usage()) == result.usage
+        assert agent.ask("Are you sure?", history=result.history).text == "Twice."
+
+
+class AgentTreeTests(AgentTests):
+    """Of agent kinds whose model calls tools."""
+
+    def test_as_a_tool_of_another_agent_it_answers_within_the_limits_of_both(self) -> None:
+        script = [calls(("repeat", {"text": "ha"})), answer("It is ha ha.")]
+        child = self.make_agent(script, [repeat()], name="child", description="Repeats.")
+        above = asking(child)
+        events = self._events(above)
+        inner = [event for event in events if event.depth == 1]
+        assert {event.agent for event in inner if event.run_id == inner[0].run_id} >= {"child"}
+        assert [event.number for event in inner if event.run_id == inner[0].run_id] == list(
+            range(1, sum(event.run_id == inner[0].run_id for event in inner) + 1)
+        )
+        assert isinstance(inner[0].event, RunStarted)
+        results = [message.content for message in end_of(events).messages if message.role == FUNCTION]
+        assert results == ["It is ha ha."]
+        used = sum(event.event.usage.total_tokens for event in events if isinstance(event.event, TurnFinished))
+        assert end_of(events).usage.total_tokens == used, "what it used is not counted where it was asked"
+        child = self.make_agent(forever, [repeat()], name="child", description="Repeats.")
+        events = self._events(asking(child, limits={"tokens": 7}))
+        assert end_of(events).stop_reason == "token_limit"
+        assert turns_of(events) <= 5, "it goes on when the limit of the agent that asked it is reached"
+
+    def test_agents_are_tools_of_it_and_what_they_use_counts(self) -> None:
+        script = [calls(("below", {"request": "Say it."})), answer("Done.")]
+        below = FnCallAgent(llm=scripted([answer("Said.")]), name="below", description="Says it.")
+        agent = self.make_agent(script, [below.as_tool()])
+        events = self._events(agent)
+        assert [message.content for message in end_of(events).messages if message.role == FUNCTION] == ["Said."]
+        assert max(event.depth for event in events if event.agent == "below") >= 1
+        assert end_of(events).usage.total_tokens == 6
+        assert end_of(events).messages[-1].content == "Done."
+
+    def test_it_hands_a_conversation_over_or_refuses_handoffs(self) -> None:
+        other = FnCallAgent(llm=scripted([answer("Gladly.")]), system_message="You are other.", name="other")
+        other.description = "Knows more."
+        script = [calls(("transfer_to_other", {})), answer("I keep it.")]
+        if not self.make_agent(script).hands_off:
+            with pytest.raises(ConfigError, match="handoffs"):
+                self.make_agent(script, handoffs=[other])
+            return
+        agent = self.make_agent(script, system_message="You are first.", name="first", handoffs=[other])
+        stream = agent.stream(QUESTION)
+        assert HandedOff("first", "other") in list(stream)
+        assert (stream.result.text, stream.result.path) == ("Gladly.", ("first", "other"))
+        assert_calls_are_answered(stream.result.messages)
+        told = requests_of(other)[0].messages[0].get_text_content()
+        assert ("You are other." in told, "You are first." in told) == (True, False)
+        with pytest.raises(ConfigError, match="itself"):
+            self.make_agent(script, name="other", handoffs=[other])
+
+    def test_cancelling_an_agent_above_ends_what_it_does(self) -> None:
+        cancel = CancelToken()
+        waiting = Waiting(cancel)
+        child = self.make_agent([calls(("wait", {}))], [waiting.tool()], name="child", description="Waits.")
+        events = sync.run(within(self.patience_s, gathered(asking(child).astream([QUESTION], cancel=cancel))))
+        assert end_of(events).stop_reason == "cancelled"
+        assert waiting.ended, "its call goes on in the background"
+
+    def test_cancelling_it_ends_the_agents_that_it_has_asked(self) -> None:
+        cancel = CancelToken()
+        waiting = Waiting(cancel)
+        below = FnCallAgent([waiting.tool()], scripted([calls(("wait", {}))]), name="below", description="Waits.")
+        agent = self.make_agent([calls(("below", {"request": "Wait."}))], [below.as_tool()])
+        events = sync.run(within(self.patience_s, gathered(agent.astream([QUESTION], cancel=cancel))))
+        assert (end_of(events).stop_reason, waiting.ended) == ("cancelled", True)
+        assert_calls_are_answered(end_of(events).messages)
+
+    def test_the_agent_above_decides_about_calls_that_need_approval(self) -> None:
+        script = [calls(("repeat", {"text": "ha"})), answer("It is ha ha.")]
+        asked: list[str] = []
+
+        def approve(call: FunctionCall, _: ToolContext) -> bool:
+            asked.append(call.name)
+            return True
+
+        for guarded, rule in ((True, None), (False, {"allow": ["child"]})):
+            child = self.make_agent(script, [repeat(needs_approval=guarded)], name="child", description="Repeats.")
+            assert asking(child, approve=rule).ask(QUESTION, approve=approve).stop_reason == "finished"
+            assert asked.count("repeat") == 1, "a call below is made without asking"
+            asked.clear()
+        child = self.make_agent(script, [repeat(needs_approval=True)], name="child", description="Repeats.")
+        alone = asking(child).ask(QUESTION)
+        (told,) = [message.get_text_content() for message in alone.messages if message.role == FUNCTION]
+        assert (alone.stop_reason, "repeat" in told) == ("finished", True), "nobody is asked, and the call is made"
+
+    def test_what_it_has_recorded_is_not_done_again_wherever_it_was_interrupted(self) -> None:
+        paid: list[str] = []
+
+        @tool(name="pay", description="Pays.", read_only=True)  # a call that was under way may be made again
+        def pay() -> str:
+            paid.append("paid")
+            return "paid"
+
+        def script(request: ChatRequest) -> Sequence[ModelEvent]:
+            return answer("Done.") if "paid" in request.messages[-1].get_text_content() else calls(("pay", {}))
+
+        records = _Records()
+        result = self.make_agent(script, [pay], store=records).ask(QUESTION)
+        assert [run.run_id for run in sync.run(records.runs())] == [result.run_id]
+        for count in range(1, len(records.written)):
+            paid.clear()
+            agent = self.make_agent(script, [pay], store=records.cut_after(count))
+            try:
+                resumed = agent.resume(result.run_id)
+            except ConfigError as error:
+                if "cannot resume" in str(error):  # it says so, and repeats nothing
+                    continue
+                raise
+            assert (resumed.text, resumed.run_id) == ("Done.", result.run_id)
+            assert_calls_are_answered(resumed.history)
+            was_paid = any("paid" in entry for entry in records.entries_of(count))
+            assert len(paid) == (0 if was_paid else 1), "what was done is done again"
+
+
+class _Records(Store):
+    """Keeps one run in memory, and what was written at a time."""
+
+    name = "records"
+
+    def __init__(self, written: Sequence[Sequence[str]] = (), run: StoredRun | None = None) -> None:
+        super().__init__()
+        self.written = [list(entries) for entries in written]
+        self.run = run
+
+    def cut_after(self, count: int) -> _Records:
+        """What is left where the process ended after so many writes."""
+        return _Records(self.written[:count], self.run)
+
+    def entries_of(self, count: int) -> list[str]:
+        """The entries of so many writes."""
+        return [entry for entries in self.written[:count] for entry in entries]
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        self.run = run
+        self.written.append(list(entries))
+        return 1
+
+    async def hold(self, run_id: str) -> int:
+        return 2
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = "running") -> None:
+        self.written.append(list(entries))
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        assert self.run is not None
+        return self.run, self.entries_of(len(self.written))
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        return [] if self.run is None else [self.run]
+
+    async def delete(self, run_id: str) -> None:
+        self.run = None
