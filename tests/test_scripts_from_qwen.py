@@ -435,6 +435,16 @@ def test_of_a_long_dialogue_what_fits_is_sent(run: Run, server: FakeOpenAI, tmp_
     assert "In hall 99 " not in kept.read_text(encoding="utf-8"), "the last exchange is sent as it is"
 
 
+def test_what_was_looked_up_stands_in_the_system_message(run: Run, server: FakeOpenAI) -> None:
+    answers = [tool_call("retrieval", {"query": "closed on Mondays"}), text("No, it is closed.")]
+    printed = run("virtual_memory_qa", answers=answers)
+    assert printed == 'retrieval {"query": "closed on Mondays"}\nNo, it is closed.\n'
+    assert "fair.md" in system(server, 0)
+    assert "stays closed" not in system(server, 0)
+    assert "stays closed on Mondays" in system(server, 1)
+    assert "stays closed" not in last_message(server, 1)
+
+
 # --- the notebooks ---
 
 
