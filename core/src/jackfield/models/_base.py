@@ -262,8 +262,11 @@ class BaseChatModel(ABC):
         acceptable = with_media_noted(message, self.facts)
         refused = next((item.type for item in acceptable.items if not self.facts.takes(item.type)), None)
         if refused:
+            # A backend for many models cannot know what each of them takes.
+            settable = refused in type(self.config).model_fields
+            more = f"; if this one does, its configuration needs {refused}: true" if settable else ""
             raise UnsupportedInputError(
-                f"{self.address} does not take {refused} input: use a model that does, or leave it out",
+                f"{self.address} does not take {refused} input: use a model that does, or leave it out{more}",
                 backend=self.backend,
             )
         return acceptable

@@ -201,6 +201,12 @@ def test_a_missing_image_is_refused_before_anything_is_sent(
     assert server.requests == []
 
 
+@pytest.mark.parametrize("kind", ["audio", "video"])
+def test_what_only_the_user_can_know_of_a_model_is_asked_for(make_model: MakeModel, kind: str) -> None:
+    with pytest.raises(UnsupportedInputError, match=f"if this one does, its configuration needs {kind}: true"):
+        make_model().chat([Message("user", [{kind: "http://x/y"}])], stream=False)
+
+
 def test_a_local_image_is_sent_inside_the_request(server: FakeOpenAI, make_model: MakeModel, tmp_path: Path) -> None:
     server.reply(text("a dot"))
     path = tmp_path / "dot"
