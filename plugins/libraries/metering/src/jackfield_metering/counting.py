@@ -90,10 +90,18 @@ class RequestCounter:
         """Whether the request has at most `limit` tokens however it is counted; nothing is counted for this."""
         most, limit_of_counts = 0, limit / max(1.0, self._factor)
         for message in request.messages:
-            most += MESSAGE_TOKENS + self._media_tokens * _media_of(message) + sum(map(_at_most, texts_of(message)))
+            most += self.at_most(message)
             if most > limit_of_counts:
                 return False
-        return most + sum(_at_most(self._counts.schema_text(one)) for one in request.functions) <= limit_of_counts
+        return most + self.functions_at_most(request.functions) <= limit_of_counts
+
+    def at_most(self, message: Message) -> int:
+        """More tokens than a message can have, before the factor; nothing is counted for this."""
+        return MESSAGE_TOKENS + self.media(message) + sum(map(_at_most, texts_of(message)))
+
+    def functions_at_most(self, functions: Sequence[FunctionSchema]) -> int:
+        """More tokens than schemas can have, before the factor."""
+        return sum(_at_most(self._counts.schema_text(one)) for one in functions)
 
     def text(self, text: str) -> int:
         """The tokens of a text."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from jackfield import sync
-from jackfield.errors import ContextLengthError, ModelResponseError
+from jackfield.errors import ContextLengthError
 from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message, Usage
-from jackfield.models import BaseChatModel, Fold, get_chat_model
+from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext
 from jackfield.request import ChatRequest
@@ -22,12 +22,13 @@ from jackfield_truncation.limit import tokens_allowed
 from jackfield_truncation.processor import Decided, Truncation, answered
 from jackfield_truncation.summary import Summaries, Summary, is_only_reasoning, note_of, question
 from jackfield_truncation.trimming import Trimmed, trim
+from jackfield_truncation.writing import FAILED_EVENT, Spent, failed, request_for, sizes_of_question, summary_from
+
+__all__ = ["FAILED_EVENT", "SUMMARIZED_EVENT", "SummarizingTruncation"]
 
 SUMMARIZED_EVENT = "jackfield-truncation.summarized"
-FAILED_EVENT = "jackfield-truncation.summary_failed"
 
 _FULL = 0.6  # of the room: to which it is emptied at once, so that the next questions need no new summary
-_ANSWER_TOKENS = 2048  # enough for a model that reasons before it writes
 
 T = TypeVar("T")
 
@@ -52,18 +53,16 @@ class _Plan:
 
 
 @dataclass(slots=True)
-class _Written:
+class _Written(Spent):
     """What became of the wish for a summary.
 
     Attributes:
         summary: The one that was wished for; if there is an error, the one there was before, or an empty one.
         error: Why there is no other.
-        usage: What it cost in either case.
     """
 
-    summary: Summary
+    summary: Summary = field(default_factory=lambda: Summary((), ""))
     error: Exception | None = None
-    usage: Usage = field(default_factory=Usage)
 
 
 class SummarizingTruncation(Truncation):
@@ -116,7 +115,7 @@ class SummarizingTruncation(Truncation):
                 written = await self._write(request, plan, decided.counting.counter(), call_next)
                 spent = written.usage
                 if written.error:
-                    yield _failed(written.error, request)
+                    yield failed(written.error, request.lang)
                 if (summary := written.summary).text:
                     plain = decided
                     decided = await self._in_place(request, lambda: _with_summary(request, plain, plan, summary))
@@ -141,12 +140,12 @@ class SummarizingTruncation(Truncation):
 
     async def _write(self, request: ChatRequest, plan: _Plan, counter: RequestCounter, call_next: CallNext) -> _Written:
         """The summary that a plan needs: the one there is, or one that is asked for and then kept."""
+        written = _Written(summary=plan.known)
         if not plan.new:
-            return _Written(plan.known)
-        written = _Written(plan.known)
+            return written
         try:
             asked = await self._in_place(request, lambda: self._question(request, plan, counter))
-            written.summary = Summary(plan.covered, await self._ask(asked, call_next, written))
+            written.summary = Summary(plan.covered, await summary_from(self._llm, asked, call_next, written))
         except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
             written.error = error
         else:
@@ -155,10 +154,7 @@ class SummarizingTruncation(Truncation):
 
     def _question(self, request: ChatRequest, plan: _Plan, counter: RequestCounter) -> ChatRequest:
         """The request for a summary; it is no longer than the one it is made for may be, the answer included."""
-        limit = plan.limit
-        if self._llm and self._llm.facts.context_tokens:
-            limit = min(limit, self._llm.facts.context_tokens * 9 // 10)
-        answer_tokens = min(max(_ANSWER_TOKENS, 4 * plan.room), limit // 4)
+        limit, answer_tokens = sizes_of_question(self._llm, plan.limit, plan.room)
         messages = question(
             [message for place in plan.new if not is_only_reasoning(message := request.messages[place])],
             plan.known.text,
@@ -167,34 +163,7 @@ class SummarizingTruncation(Truncation):
             counter=counter,
             lang=request.lang,
         )
-        config = request.config.model_copy(
-            update={
-                "max_tokens": answer_tokens,
-                "max_input_tokens": None,
-                "stop": (),
-                "response_format": None,
-                "function_choice": "auto",
-            }
-        )
-        return replace(request, messages=messages, functions=(), config=config)
-
-    async def _ask(self, asked: ChatRequest, call_next: CallNext, written: _Written) -> str:
-        if self._llm is None:
-            events = call_next(asked)
-        else:
-            config = {"max_tokens": asked.config.max_tokens, "lang": asked.lang}
-            events = self._llm.astream(asked.messages, config=config)
-        answer = Fold()
-        try:
-            async with closing(events):
-                async for event in events:
-                    answer.feed(event)
-        finally:
-            written.usage = answer.usage
-        text = answer.text.strip()
-        if answer.finished is None or not text:
-            raise ModelResponseError("the model that writes summaries returned no text", partial_text=text)
-        return text
+        return request_for(request, messages, answer_tokens)
 
 
 def _to_go(
@@ -251,13 +220,3 @@ def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:
     """What is told when a summary is used: how many messages it stands for, and how many were read for it now."""
     new = len(plan.new) if summary is not plan.known else 0
     return PluginEvent(SUMMARIZED_EVENT, {"messages": len(summary.covered), "new": new})
-
-
-def _failed(error: Exception, request: ChatRequest) -> PluginEvent:
-    """What is told when there is no summary."""
-    why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    if request.lang == "zh":
-        note = f"省略的内容未能写成摘要（{why}）"
-    else:
-        note = f"the dropped part could not be summarised ({why})"
-    return PluginEvent(FAILED_EVENT, {"error": type(error).__name__, "note": note})

@@ -1,0 +1,82 @@
+"""Ask a model for a summary, by the model of the conversation or by another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from jackfield.config import Lang
+from jackfield.errors import ModelResponseError
+from jackfield.events import PluginEvent
+from jackfield.messages import Message, Usage
+from jackfield.models import BaseChatModel, Fold
+from jackfield.processors import CallNext
+from jackfield.request import ChatRequest
+from jackfield.streams import closing
+
+FAILED_EVENT = "jackfield-truncation.summary_failed"
+
+_FAILED = {"en": "the dropped part could not be summarised ({why})", "zh": "省略的内容未能写成摘要（{why}）"}
+_ANSWER_TOKENS = 2048  # enough for a model that reasons before it writes
+
+
+@dataclass(slots=True)
+class Spent:
+    """What summaries cost, also those that failed."""
+
+    usage: Usage = field(default_factory=Usage)
+
+
+def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple[int, int]:
+    """How many tokens a question for a summary may have together with the answer, and the answer alone.
+
+    Args:
+        llm: The model that writes it; None for the one of the conversation.
+        limit: How long a request of the conversation may be.
+        room: How long the summary may be.
+    """
+    if llm and llm.facts.context_tokens:
+        limit = min(limit, llm.facts.context_tokens * 9 // 10)
+    return limit, min(max(_ANSWER_TOKENS, 4 * room), limit // 4)
+
+
+def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens: int) -> ChatRequest:
+    """The request that asks for a summary, made of the one that it is for."""
+    changes = {
+        "max_tokens": answer_tokens,
+        "max_input_tokens": None,
+        "stop": (),
+        "response_format": None,
+        "function_choice": "auto",
+    }
+    return replace(request, messages=tuple(messages), functions=(), config=request.config.model_copy(update=changes))
+
+
+async def summary_from(llm: BaseChatModel | None, asked: ChatRequest, call_next: CallNext, spent: Spent) -> str:
+    """The summary that a model writes; what it costs is added to `spent`.
+
+    Raises:
+        ModelResponseError: There is no text in its answer.
+        ModelServiceError: It failed.
+    """
+    if llm is None:
+        events = call_next(asked)
+    else:
+        events = llm.astream(asked.messages, config={"max_tokens": asked.config.max_tokens, "lang": asked.lang})
+    answer = Fold()
+    try:
+        async with closing(events):
+            async for event in events:
+                answer.feed(event)
+    finally:
+        spent.usage += answer.usage
+    text = answer.text.strip()
+    if answer.finished is None or not text:
+        raise ModelResponseError("the model that writes summaries returned no text", partial_text=text)
+    return text
+
+
+def failed(error: Exception, lang: Lang) -> PluginEvent:
+    """What is reported when there is no summary."""
+    why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return PluginEvent(FAILED_EVENT, {"error": type(error).__name__, "note": _FAILED[lang].format(why=why)})
