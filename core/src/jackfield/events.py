@@ -215,11 +215,14 @@ class ApprovalNeeded:
         calls: As the model wrote them.
         call_ids: Their ids, in the same order: `resume={call id: True}` approves a call.
         in_doubt: The ids of those that were under way when the program ended: they may have been made already.
+        agents: Whose they are, in the same order, where some are calls of agents below: `helper`, or `helper/clerk` for
+            an agent that `helper` has asked; '' for the agent's own.
     """
 
     calls: tuple[FunctionCall, ...]
     call_ids: tuple[str, ...] = ()
     in_doubt: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
