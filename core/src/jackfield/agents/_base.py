@@ -15,8 +15,8 @@ from jackfield.agents._asking import RunOptions
 from jackfield.agents._below import AgentTool
 from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
-from jackfield.agents._recording import Recording, recording_in
-from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView, new_run_id
+from jackfield.agents._recording import recording_in
+from jackfield.agents._run import Event, Handoff, Recorded, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, RunStarted
@@ -230,8 +230,17 @@ class Agent:
         form = None if output is None else form_of(output)
         own_resources = resources is None
         resources = resources or RunResources()
+        recording = self._recording_below(above) if run_id is None else self._recording
         run = await self._begun(
-            messages, run_id, lang=lang, resume=resume, resources=resources, cancel=cancel, deps=deps, **options
+            messages,
+            run_id,
+            recording,
+            lang=lang,
+            resume=resume,
+            resources=resources,
+            cancel=cancel,
+            deps=deps,
+            **options,
         )
         run.approve, run.above, run.session = approve, above, session
         if above is not None:
@@ -243,7 +252,8 @@ class Agent:
         ended = False
         try:
             yield self._told(RunEvent(run.id, 1, label, depth, RunStarted(run.messages)))
-            async with closing(self._events_ending_in(form, run, attempts)) as events:
+            events_of = partial(self._events_in_form, form, attempts=attempts)
+            async with closing(recording.around(events_of, run) if recording else events_of(run)) as events:
                 async for event in events:
                     if isinstance(event, RunEvent):  # of an agent below: it has its place, and its observers
                         yield event
@@ -272,17 +282,20 @@ class Agent:
         self,
         messages: Messages,
         run_id: str | None,
+        recording: Recording | None,
         *,
         lang: Lang | None,
         resume: bool | Mapping[str, bool],
         **options: Any,
     ) -> Run:
         """A new run, or one of the store that goes on."""
-        if run_id is None:
-            progress, asked = None, as_messages(messages)
-            history = with_system_text(asked, self.system_message, first=True)
+        asked = as_messages(messages)
+        history = with_system_text(asked, self.system_message, first=True)
+        if run_id is not None:
+            progress: Recorded | None = await self._recording.read(run_id)
         else:
-            progress = await self._recording.read(run_id)
+            progress = recording.found(history) if recording else None
+        if progress is not None:
             history = progress.messages
             asked = without_system_text(history, self.system_message)
         run = self._make_run(history, lang or language_of(history), **options)
@@ -293,11 +306,6 @@ class Agent:
         if lang:  # what a caller says wins; what was only found, a processor may know better
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         return run
-
-    def _events_ending_in(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
-        if self.store is None:
-            return self._events_in_form(form, run, attempts)
-        return self._recording.around(partial(self._events_in_form, form, attempts=attempts), run)
 
     def _events_in_form(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
         if form is None:
@@ -375,7 +383,8 @@ class Agent:
         """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
 
         Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
-        turns are each agent's own. Calls that need approval are put to the other's `approve`.
+        turns are each agent's own. Calls that need approval are put to the other's `approve`; without it, they pause
+        the whole run if that has a record.
 
         Args:
             name, description: Those of the tool; the agent's own if None.
@@ -416,6 +425,13 @@ class Agent:
         if self.store is None:
             raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
         return recording_in(self.store, label, self.llm, self.host.settings, goes_on=self._goes_on())
+
+    def _recording_below(self, above: RunAbove | None) -> Recording | None:
+        """How one run is recorded: in that of the run above, if there is one with a record."""
+        if above is not None and above.run.record is not None:
+            label = self.name or type(self).__name__
+            return above.run.record.below(label, above.place, goes_on=self._goes_on())
+        return None if self.store is None else self._recording
 
     def _goes_on(self) -> bool:
         defining = next(one for one in type(self).__mro__ if "_events" in vars(one))

@@ -7,7 +7,7 @@ from typing import Any
 
 from jackfield.agents._run import RunAbove, RunningAgent
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield.events import RunEvent
+from jackfield.events import ApprovalNeeded, RunEvent
 from jackfield.messages import USER, Message, Messages
 from jackfield.results import ResultFold, RunResult
 from jackfield.streams import closing
@@ -48,7 +48,7 @@ async def run_below(
                 f"do it without it, or say what you need"
             )
         context = above.run.context
-        own = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
+        own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
         run = agent.astream(messages, above=above, **{**own, **options})
     async with closing(run) as events:
         depth = 0 if above is None else above.depth + 1
@@ -99,6 +99,7 @@ class AgentTool(BaseTool):
         self.description = description or agent.description
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
+        self.idempotent = agent._goes_on()  # in a run with a record; without one, no call is ever in doubt
         self.agent = agent
         super().__init__()
 
@@ -106,13 +107,37 @@ class AgentTool(BaseTool):
         """Ask the agent."""
         question = (Message(USER, str(self.parse_arguments(params)["request"])),)
         above = context.run if context is not None and isinstance(context.run, RunAbove) else None
-        fold = ResultFold(question)
-        async with closing(run_below(self.agent, question, above)) as events:
+        call_id = context.call_id if context is not None else ""
+        needed, fold = ApprovalNeeded(()), ResultFold(question)
+        async with closing(run_below(self.agent, question, above, resume=_answers(above, call_id))) as events:
             async for event in events:
                 if above is not None:
                     above.emit(event)
+                    if event.depth == above.depth + 1 and isinstance(event.event, ApprovalNeeded):
+                        needed = event.event
                 fold.feed(event)
-        return _result_of(self.name, fold.result(str))
+        result = fold.result(str)
+        if result.waiting and above is not None and above.run.record is not None:
+            above.waiting[call_id] = _as_below(needed, self.name, call_id)
+        return _result_of(self.name, result)
+
+
+def _answers(above: RunAbove | None, call_id: str) -> dict[str, bool]:
+    """What somebody has said to the calls of the agent that a call asks."""
+    answers = {} if above is None else above.answers
+    prefix = f"{call_id}/"
+    return {one.removeprefix(prefix): said for one, said in answers.items() if one.startswith(prefix)}
+
+
+def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:
+    """What an agent waits for, as the run above reports it."""
+    deeper = needed.agents or ("",) * len(needed.calls)
+    return ApprovalNeeded(
+        needed.calls,
+        tuple(f"{call_id}/{one}" for one in needed.call_ids),
+        tuple(f"{call_id}/{one}" for one in needed.in_doubt),
+        tuple(f"{name}/{agent}" if agent else name for agent in deeper),
+    )
 
 
 def _result_of(name: str, result: RunResult[str]) -> ToolResult:

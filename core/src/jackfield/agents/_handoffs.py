@@ -9,7 +9,7 @@ from typing import Any
 from jackfield.agents._below import effects_of
 from jackfield.agents._decide import open_calls
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Handoff, Run, RunAbove, RunningAgent, RunView
+from jackfield.agents._run import Event, Handoff, Part, Run, RunAbove, RunningAgent, RunView
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
@@ -88,13 +88,8 @@ async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event])
     view, spent = RunView(agent.name), run.spent
     before: tuple[Message, ...] = ()
     run.handoff = _interrupted(agent, run)
-    if run.handed:  # it went on with another agent before it was interrupted
-        run.handoff, before = _recorded(agent, run.handed[0][0]), run.done[: run.handed[0][1]]
-        if len(run.done) > len(before) and not run.handoff.agent._goes_on():
-            raise ConfigError(
-                f"agent {run.handoff.agent.name!r}, which has the conversation, cannot resume a run: it would begin "
-                f"again, and repeat what was done"
-            )
+    if run.later and run.later[0].by_tool:  # it went on with another agent before it was interrupted
+        run.handoff, before = _recorded(agent, run.later[0].agent), run.done
     if run.handoff is None:
         run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
         async with closing(events):
@@ -144,7 +139,7 @@ def _names_behind(agent: RunningAgent, known: set[int]) -> Iterator[str | None]:
 def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
     history = (*run.asked, *before)
     made = run_as(handoff.agent, run, _seen(handoff, history), spent)
-    return replace(made, asked=history, path=(*run.path, agent), **_still_to_do(run, len(before)))
+    return replace(made, asked=history, path=(*run.path, agent))
 
 
 def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
@@ -157,7 +152,11 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
         run: The run that goes on.
         messages: What it sees.
         spent: What the run has used so far.
+
+    Raises:
+        ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
     """
+    part = _part_of(agent, run)
     history = with_system_text(messages, agent.system_message, first=True)
     made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
     lang = None if run.config is None else run.config.lang
@@ -172,19 +171,29 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
         rules=run.rules_below,
         resume=run.resume,
         answers=run.answers,
-        spent=spent,
+        spent=replace(spent, turns=max(spent.turns, part.turns)),
+        done=part.done,
+        in_doubt=part.in_doubt,
+        handing=part.handing,
+        later=run.later,
         ends_at=run.ends_at,
         record=run.record,
         above=run.above,
     )
 
 
-def _still_to_do(run: Run, before: int) -> dict[str, Any]:
-    """What the next agent goes on with, of a run that was interrupted after the hand-off to it."""
-    if not run.handed:
-        return {}
-    handed = tuple((name, done - before) for name, done in run.handed[1:])
-    return {"done": run.done[before:], "in_doubt": run.in_doubt, "handed": handed, "handing": run.handing}
+def _part_of(agent: RunningAgent, run: Run) -> Part:
+    """What an agent had done of its part of the run before that was interrupted."""
+    label = agent.name or type(agent).__name__
+    part = run.later.pop(0) if run.later else Part(agent=label, by_tool=False, done=(), turns=0)
+    if part.agent != label:
+        raise ConfigError(f"the run was interrupted at agent {part.agent!r}, and {label!r} would go on now")
+    if part.done and not agent._goes_on():
+        raise ConfigError(
+            f"agent {label!r}, which has the conversation, cannot resume a run: it would begin again, and repeat what "
+            f"was done"
+        )
+    return part
 
 
 def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -22,7 +22,7 @@ from jackfield.events import (
     TurnStarted,
 )
 from jackfield.jsontext import is_json
-from jackfield.messages import Message
+from jackfield.messages import FUNCTION, Message
 from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
 from jackfield.processors import Processor
@@ -83,6 +83,10 @@ class Loop:
                 async with closing(step):
                     async for event in step:
                         yield event
+                if state.waiting:
+                    yield _together([*state.waiting.values()])
+                    yield state.finished(run, "approval_needed")
+                    return
             except Interrupted:
                 state.history = with_calls_closed(state.history)
                 yield state.finished(run, run.interruption)
@@ -165,21 +169,38 @@ class Loop:
     async def _call_tools(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
         state.spent = state.spent.plus_calls(len(calls))
         results: dict[int, Message] = {}
-        above = RunAbove(run, state.spent)
+        answers = {} if state.spent.turns > run.spent.turns else run.answers
+        above = RunAbove(run, state.spent, f"{self.name}/{_place(state.history)}", answers, state.waiting)
         context = replace(run.context, messages=tuple(state.history), run=above)
         try:
-            answers = {} if state.spent.turns > run.spent.turns else run.answers
             in_doubt, state.in_doubt = state.in_doubt, frozenset()
             approve = run.approve or self.approve
             work = self.executor.run(calls, context, approve=approve, answers=answers, in_doubt=in_doubt)
             async with closing(run.guarded(work)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
+                        if event.call_id in above.waiting:
+                            continue
                         results[event.index] = event.message
                     yield event
         finally:
             state.spent = above.spent
             state.history += [results[index] for index in sorted(results)]
+
+
+def _place(history: Sequence[Message]) -> int:
+    """Where in a run a turn is, however many of its calls have results already."""
+    return sum(message.role != FUNCTION for message in history)
+
+
+def _together(each: Sequence[ApprovalNeeded]) -> ApprovalNeeded:
+    """What several agents below wait for."""
+    return ApprovalNeeded(
+        calls=tuple(call for one in each for call in one.calls),
+        call_ids=tuple(call_id for one in each for call_id in one.call_ids),
+        in_doubt=tuple(call_id for one in each for call_id in one.in_doubt),
+        agents=tuple(agent for one in each for agent in one.agents),
+    )
 
 
 async def _waited_for(run: Run, work: Awaitable[T]) -> T:
@@ -219,6 +240,7 @@ class _State:
         self.history = history
         self.spent = spent
         self.in_doubt: frozenset[str] = frozenset()
+        self.waiting: dict[str, ApprovalNeeded] = {}
         self.is_ready = False
 
     def finished(self, run: Run, reason: StopReason) -> RunFinished:

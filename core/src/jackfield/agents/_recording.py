@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
-from jackfield.agents._run import Event, Run
+from jackfield.agents._run import Recording
 from jackfield.errors import ConfigError
-from jackfield.messages import Message
 from jackfield.models._base import BaseChatModel
 from jackfield.runs._records import Store
 from jackfield.settings import Settings
 
 _LIBRARY = "jackfield_records"
-
-
-class Recorded(Protocol):
-    """How far a run is that goes on."""
-
-    messages: tuple[Message, ...]
-
-    def put_into(self, run: Run) -> None:
-        """Have a run go on from here."""
-
-
-class Recording(Protocol):
-    """Writes the steps of an agent's runs."""
-
-    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """The events of a run, each step after it is written."""
-
-    async def read(self, run_id: str) -> Recorded:
-        """How far a run is."""
 
 
 def recording_in(

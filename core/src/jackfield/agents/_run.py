@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._notebook import InNotebooks
@@ -13,6 +13,7 @@ from jackfield.agents._limits import Spent, budget_reached
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
+    ApprovalNeeded,
     FunctionCallDelta,
     HandedOff,
     MediaDelta,
@@ -99,11 +100,56 @@ def new_run_id() -> str:
     return uuid.uuid4().hex
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What an agent had done after it had got the conversation, in a run that was interrupted.
+
+    Attributes:
+        agent: Its name.
+        by_tool: Another agent's model had handed over to it; otherwise it was its turn.
+        done: The messages that it made.
+        turns: How often its model had answered.
+        in_doubt, handing: As in `Run`; of the last part only.
+    """
+
+    agent: str
+    by_tool: bool
+    done: tuple[Message, ...]
+    turns: int
+    in_doubt: frozenset[str] = frozenset()
+    handing: str = ""
+
+
+class Recorded(Protocol):
+    """How far a run is that goes on."""
+
+    messages: tuple[Message, ...]
+
+    def put_into(self, run: Run) -> None:
+        """Have a run go on from here."""
+
+
+class Recording(Protocol):
+    """Writes the steps of a run before the next ones begin."""
+
+    async def read(self, run_id: str) -> Recorded:
+        """How far a run of the store is."""
+
+    def found(self, messages: Sequence[Message]) -> Recorded | None:
+        """How far a run is that begins with these messages, if it is one of an interrupted tree."""
+
+    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+        """The events of a run, each step after it is written."""
+
+
 class Record(Protocol):
     """What writes the steps of a run; its events are written without being asked."""
 
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""
+
+    def below(self, agent: str, place: str, *, goes_on: bool) -> Recording:
+        """What writes the steps of an agent that was asked at a place of the run."""
 
 
 @dataclass(kw_only=True)
@@ -125,18 +171,17 @@ class Run:
         resume: Calls without results at the end of `messages` are to be run.
         answers: The decisions about such calls, by their ids.
         spent: What it has already used, if it continues another run.
-        done: The messages that it made before it was interrupted.
+        done: The messages that it made before it was interrupted, and before another agent got the conversation.
         in_doubt: The ids of calls that were under way then: whether they were made is not known.
         reported: What plugins have reported in it until then.
-        recorded: How many entries its record had when it went on; 0 for a new run.
+        recorded: What is known of it, if it goes on; for what records it.
         session: The conversation that it belongs to in the agent's store.
         record: What writes its steps into a store.
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: Other options that the caller passed to `run`, for the agent kind.
         agent: Whose run it is.
         above: The run that waits for this one, if another agent has asked.
-        handed: The agents that got the conversation before the run was interrupted, by name, and how many of `done`
-            there were by then.
+        later: What other agents had done after that, in order; `run_as` takes the next.
         handing: The agent to which it was about to be handed over then, by name; ''.
         path: The agents that had the conversation before, in this run.
         handoff: Where it goes next.
@@ -159,22 +204,33 @@ class Run:
     done: tuple[Message, ...] = ()
     in_doubt: frozenset[str] = frozenset()
     reported: tuple[PluginEvent, ...] = ()
-    recorded: int = 0
+    recorded: Recorded | None = None
     session: str = ""
     record: Record | None = None
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     agent: RunningAgent | None = None
     above: RunAbove | None = None
-    handed: tuple[tuple[str, int], ...] = ()
+    later: list[Part] = field(default_factory=list)
     handing: str = ""
     path: tuple[RunningAgent, ...] = ()
     handoff: Handoff | None = None
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it was interrupted after another agent had got the conversation, or was about to."""
-        return bool(self.handed or self.handing)
+        """Whether it was interrupted after its model had handed the conversation over, or was about to."""
+        return bool(self.handing or (self.later and self.later[0].by_tool))
+
+    def went_on_with(self, agent: str, *, by_tool: bool, done: tuple[Message, ...], turns: int) -> None:
+        """Another agent got the conversation before the run was interrupted, and did this; see `Part`."""
+        self.later.append(Part(agent=agent, by_tool=by_tool, done=done, turns=turns))
+
+    def was_interrupted(self, *, in_doubt: frozenset[str], handing: str) -> None:
+        """What was under way with the agent that had the conversation then."""
+        if self.later:
+            self.later[-1] = replace(self.later[-1], in_doubt=in_doubt, handing=handing)
+        else:
+            self.in_doubt, self.handing = in_doubt, handing
 
     @property
     def depth(self) -> int:
@@ -210,10 +266,16 @@ class RunAbove(CallingRun):
     Attributes:
         run: The run that waits.
         spent: What it has used, with all that runs below it.
+        place: Where in the run it waits; different for each turn of tools.
+        answers: What somebody has said to calls of this turn and below, by their ids.
+        waiting: The calls, by their ids, of agents below that wait for approval, and for what.
     """
 
     run: Run
     spent: Spent
+    place: str = ""
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 from collections import Counter
@@ -33,6 +34,7 @@ from jackfield.streams import CancelToken
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolEntry, Toolset
 from jackfield_records import events_of, fork, replay
+from jackfield_records.eventjson import event_from_json
 
 
 class KilledError(BaseException):
@@ -641,3 +643,185 @@ def test_what_a_set_has_act_around_the_model_is_made_for_each_run_and_knows_what
     assert not [message for message in result.history if "note" in message.get_text_content()]
     FnCallAgent([look, Notes()], third, store=store).ask("And now?")
     assert asked(third) == ["note 1"]
+
+
+# --- agents below ---
+
+
+def tree(
+    world: World, store: Memory | None, asked: Mapping[str, int], approve: Any = None, **flags: Any
+) -> FnCallAgent:
+    """A boss who asks a helper, who pays and asks a clerk, who pays, too."""
+    clerk_says: Script = [calls(("pay", {"to": "Bob"})), answer("Bob has it.")]
+    clerk = FnCallAgent(
+        world.tools(**flags), ScriptedModel(clerk_says[asked["clerk"] :]), name="clerk", description="Pays Bob."
+    )
+    helper_says: Script = [
+        calls(("pay", {"to": "Ada"}), ("clerk", {"request": "Pay Bob."})),
+        answer("Both have it."),
+    ]
+    helper = FnCallAgent(
+        [*world.tools(**flags), clerk.as_tool()],
+        ScriptedModel(helper_says[asked["helper"] :]),
+        name="helper",
+        description="Pays.",
+    )
+    boss_says: Script = [calls(("helper", {"request": "Pay them."})), answer("All are paid.")]
+    model = ScriptedModel(boss_says[asked["boss"] :])
+    return FnCallAgent([helper.as_tool()], model, name="boss", store=store, approve=approve)
+
+
+TREE = {"boss": 2, "helper": 2, "clerk": 2}
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["after it", "before it"])
+def test_a_tree_that_ended_at_any_write_repeats_no_step_of_any_agent(early: bool) -> None:
+    points = 0
+    for point in itertools.count(1):
+        world, store = World(), Memory()
+        store.writes_left, store.early = point, early
+        try:
+            tree(world, store, Counter()).ask("Pay.")
+        except KilledError:
+            store.restarted()
+        else:
+            break
+        if not store.kept:
+            continue
+        points += 1
+        run_id = the_run(store)
+        result = tree(world, store, asked_in(store)).resume(run_id)
+        while result.waiting:
+            assert set(needed_in(store).agents) <= {"helper", "helper/clerk"}
+            to = {call_id: json.loads(call.arguments)["to"] for call_id, call in result.waiting.items()}
+            again = {call_id: name not in world.done for call_id, name in to.items()}
+            result = tree(world, store, asked_in(store)).resume(run_id, approvals=again)
+        assert (result.stop_reason, result.text) == ("finished", "All are paid."), point
+        assert sorted(world.done) == ["Ada", "Bob"], point
+        assert asked_in(store) == TREE, point
+        assert result.usage.total_tokens == 2 * sum(TREE.values()), point
+    assert points >= 12
+
+
+def needed_in(store: Memory) -> ApprovalNeeded:
+    """What the run itself has waited for last."""
+    [kept] = store.kept.values()
+    told = [entry for entry in map(json.loads, kept.entries) if entry["event"] == "ApprovalNeeded"]
+    needed = event_from_json({key: value for key, value in told[-1].items() if key != "below"})
+    assert isinstance(needed, ApprovalNeeded)
+    assert "below" not in told[-1]
+    return needed
+
+
+def test_an_agent_below_that_waits_for_approval_pauses_the_whole_tree() -> None:
+    world, store = World(), Memory()
+    paused = tree(world, store, Counter(), needs_approval=True).ask("Pay.")
+    assert paused.stop_reason == "approval_needed"
+    assert needed_in(store).agents == ("helper",)
+    assert [call.name for call in paused.waiting.values()] == ["pay"]
+    store.restarted()
+    deeper = tree(world, store, asked_in(store), needs_approval=True).resume(
+        paused.run_id, approvals=dict.fromkeys(paused.waiting, True)
+    )
+    assert (needed_in(store).agents, world.done) == (("helper/clerk",), ["Ada"])
+    store.restarted()
+    unanswered = tree(world, store, asked_in(store), needs_approval=True).resume(paused.run_id)
+    assert unanswered.waiting == deeper.waiting, "nobody has answered"
+    result = tree(world, store, asked_in(store), needs_approval=True).resume(
+        paused.run_id, approvals=dict.fromkeys(deeper.waiting, True)
+    )
+    assert (result.text, world.done, asked_in(store)) == ("All are paid.", ["Ada", "Bob"], TREE)
+
+
+def test_a_call_below_that_is_refused_is_not_made_and_its_agent_reads_so() -> None:
+    world, store = World(), Memory()
+    agent = tree(world, store, Counter(), needs_approval=True)
+    paused = agent.ask("Pay.")
+    agent = tree(world, store, asked_in(store), needs_approval=True)
+    deeper = agent.resume(paused.run_id, approvals=dict.fromkeys(paused.waiting, False))
+    assert world.done == []
+    agent = tree(world, store, asked_in(store), needs_approval=True)
+    result = agent.resume(paused.run_id, approvals=dict.fromkeys(deeper.waiting, True))
+    assert (result.stop_reason, world.done) == ("finished", ["Bob"])
+
+
+def test_a_call_that_was_allowed_is_not_asked_about_again_when_the_tree_goes_on() -> None:
+    world, store = World(), Memory()
+
+    def boss(asked: Mapping[str, int]) -> FnCallAgent:
+        return tree(world, store, asked, approve="ask", needs_approval=True)
+
+    waiting: list[list[str]] = []
+    result = boss(Counter()).ask("Pay.")
+    while result.waiting:
+        waiting.append([call.name for call in result.waiting.values()])
+        result = boss(asked_in(store)).resume(result.run_id, approvals=dict.fromkeys(result.waiting, True))
+    assert waiting == [["helper"], ["pay"], ["pay"]]
+    assert world.done == ["Ada", "Bob"]
+
+
+def test_agents_side_by_side_wait_together_and_each_gets_its_own_answers() -> None:
+    world, store = World(), Memory()
+
+    def agent(asked: Mapping[str, int]) -> FnCallAgent:
+        helpers = [
+            FnCallAgent(
+                world.tools(needs_approval=True),
+                ScriptedModel([calls(("pay", {"to": to})), answer(f"{to} has it.")][asked[name] :]),
+                name=name,
+                description="Pays.",
+            )
+            for name, to in (("ann", "Ada"), ("ben", "Bob"))
+        ]
+        both: Script = [calls(("ann", {"request": "Pay."}), ("ben", {"request": "Pay."})), answer("Done.")]
+        return FnCallAgent(
+            [one.as_tool() for one in helpers], ScriptedModel(both[asked["boss"] :]), name="boss", store=store
+        )
+
+    paused = agent(Counter()).ask("Pay.")
+    assert needed_in(store).agents == ("ann", "ben")
+    approvals = {call_id: json.loads(call.arguments)["to"] == "Bob" for call_id, call in paused.waiting.items()}
+    result = agent(asked_in(store)).resume(paused.run_id, approvals=approvals)
+    assert (result.text, world.done) == ("Done.", ["Bob"])
+    assert asked_in(store) == {"boss": 2, "ann": 2, "ben": 2}
+
+
+def test_without_a_record_an_agent_below_that_needs_approval_reports_it() -> None:
+    world = World()
+    result = tree(world, None, Counter(), needs_approval=True).ask("Pay.")
+    assert (result.stop_reason, world.done) == ("finished", [])
+
+
+def test_an_agent_below_that_would_begin_again_is_in_doubt() -> None:
+    world, store = World(), Memory()
+
+    def agent(asked: Mapping[str, int]) -> FnCallAgent:
+        script: Script = [calls(("pay", {"to": "Ada"})), answer("Paid.")]
+        helper = BeginsAgain(world.tools(), ScriptedModel(script), name="helper", description="Pays.")
+        boss: Script = [calls(("helper", {"request": "Pay."})), answer("Done.")]
+        return FnCallAgent([helper.as_tool()], ScriptedModel(boss[asked["boss"] :]), name="boss", store=store)
+
+    store.writes_left = 5  # create; turn; below: begin, turn, result
+    with pytest.raises(KilledError):
+        agent(Counter()).ask("Pay.")
+    store.restarted()
+    result = agent(asked_in(store)).resume(the_run(store))
+    assert [call.name for call in result.waiting.values()] == ["helper"]
+    assert needed_in(store).in_doubt == tuple(result.waiting)
+    assert world.done == ["Ada"]
+
+
+def test_a_replay_shows_agents_below_where_they_were() -> None:
+    world, store = World(), Memory()
+    seen = list(sync.iterate(tree(world, store, Counter()).astream("Pay.")))
+    steps = (RunStarted, TurnFinished, ToolFinished, RunFinished)
+    replayed = events_of(*sync.run(store.read(the_run(store))))
+
+    def each(events: Sequence[RunEvent]) -> dict[str, list[object]]:
+        runs: dict[str, list[object]] = {}
+        for one in events:
+            if isinstance(one.event, steps):
+                runs.setdefault(one.run_id, []).append((one.agent, one.depth, one.event))
+        return runs
+
+    assert each(replayed) == each(seen)

@@ -1,13 +1,16 @@
-"""How far a recorded run is."""
+"""How far a recorded run is, and the runs below it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jackfield.agents import Handoff, Run, Spent, open_calls
 from jackfield.errors import StoreError
 from jackfield.events import (
+    ApprovalDecided,
     ApprovalNeeded,
     HandedOff,
     PluginEvent,
@@ -24,54 +27,93 @@ _NOT_MADE = "CutOff"  # the error of a call that the answer was cut off in
 
 
 @dataclass(kw_only=True)
+class _Part:
+    """What one agent has done since it got the conversation."""
+
+    agent: str = ""
+    by_tool: bool = False
+    done: list[Message] = field(default_factory=list)
+    turns: int = 0
+
+
+@dataclass(kw_only=True)
 class Progress:
     """How far a run is: a fold over its steps.
 
     Attributes:
         messages: What it began with.
-        done: The messages that it has made, in the order of its history.
-        spent: What it has used.
+        spent: What it has used, with the runs below it.
         began: The ids of calls that may have been made, and have no result.
-        handed: The agents to which the conversation was handed over, and how many messages there were by then.
+        parts: What each agent has done that had the conversation, in order; the first is the run's own.
         handing: The agent to which it is about to be handed over; ''.
         reported: What plugins have reported.
-        run_id, entries: Which run, and how many entries its record has; for a run that goes on.
+        run_id, agent: Which run, and whose; of the run itself, the store says whose.
+        number: Of a run below, in the record; 0 for the run itself.
+        above: The run that waits for it.
+        asked: The runs below that were not asked for again yet, by what they were asked; see `key_of`.
+        entries, below: How many entries and runs below the record has.
         end: How it ended, the last time; None while it runs.
     """
 
     messages: tuple[Message, ...] = ()
-    done: list[Message] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
     began: set[str] = field(default_factory=set)
-    handed: list[tuple[str, int]] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=lambda: [_Part()])
     handing: str = ""
     reported: list[PluginEvent] = field(default_factory=list)
-    _in_doubt: set[str] = field(default_factory=set)
     run_id: str = ""
+    agent: str = ""
+    number: int = 0
+    above: Progress | None = None
+    asked: dict[str, list[Progress]] = field(default_factory=dict)
     entries: int = 0
+    below: int = 0
     end: RunFinished | RunFailed | None = None
+    _allowed: set[str] = field(default_factory=set)
+    _in_doubt: set[str] = field(default_factory=set)
+    _instead: list[Message] | None = None
     _results: dict[int, ToolFinished] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """How many runs wait for it, each for the next."""
+        return 0 if self.above is None else self.above.depth + 1
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether it has come to an end of its own, so that there is nothing to go on with."""
+        return isinstance(self.end, RunFinished) and self.end.stop_reason == "finished"
+
+    @property
+    def handoffs(self) -> int:
+        """How often the conversation was given to another agent."""
+        return len(self.parts) - 1
 
     def feed(self, event: object) -> None:
         """Take one step."""
         match event:
             case TurnFinished():
                 self._settle()
-                self.done += event.messages
+                self.parts[-1].done += event.messages
+                self.parts[-1].turns += 1
                 # Tools run once this is written: until there is a result, nobody knows.
-                self.began, self._in_doubt = _open_ids(event.messages), set()
-                self.spent = self.spent.plus_turn(event.usage)
+                self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), set()
+                self._spend(Spent(turns=1, usage=event.usage))
             case ToolFinished():
                 self._results[event.index] = event
                 self.handing = event.metadata.get(Handoff.METADATA_KEY, self.handing)
                 if event.call_id in self.began and event.error != _NOT_MADE:
-                    self.spent = self.spent.plus_calls(1)
+                    self._spend(Spent(tool_calls=1))
                 self.began.discard(event.call_id)
                 self._in_doubt.discard(event.call_id)
+            case ApprovalDecided():
+                if event.allowed:
+                    self._allowed.add(event.call_id)
             case HandedOff():
-                self.handed.append((event.to, len(self.now())))
+                self._settle()
+                self.parts.append(_Part(agent=event.to, by_tool=bool(self.handing)))
                 self.handing = ""
-            case ApprovalNeeded():  # where one call waits, none of the turn is made
+            case ApprovalNeeded():  # of a turn, nothing is made where one waits; agents below know how far they are
                 self.began = set(self._in_doubt)
             case PluginEvent():
                 self.reported.append(event)
@@ -81,32 +123,70 @@ class Progress:
             case RunStarted():
                 self.messages, self.began = event.messages, _open_ids(event.messages)
 
+    def _spend(self, more: Spent) -> None:
+        """The run has used more: this counts for those above, but turns are each agent's own."""
+        before = self.spent
+        self.spent = Spent(before.turns + more.turns, before.tool_calls + more.tool_calls, before.usage + more.usage)
+        if self.above is not None:
+            self.above._spend(replace(more, turns=0))
+
     def resumed(self) -> None:
         """It goes on: calls that wait are made from now on."""
         self._settle()
-        self._in_doubt, self.began = self.began, _open_ids([*self.messages, *self.done])
+        self.end = self._instead = None
+        self._in_doubt, self.began = self.began, _open_ids([*self.messages, *self.now()])
 
     def added(self, messages: Iterable[Message], *, instead: bool = False) -> None:
         """Messages that nobody made in the run: after the others, or instead of them."""
         self._settle()
-        self.done[:] = [*(() if instead else self.done), *messages]
+        if instead and self.handoffs:
+            self._instead = [*messages]  # what each agent had made is still known
+        elif instead:
+            self.parts[0].done[:] = messages
+        else:
+            (self.parts[-1].done if self._instead is None else self._instead).extend(messages)
 
     def _settle(self) -> None:
         """Results come as tools end, and stand in the order of the calls."""
-        self.done += [self._results[index].message for index in sorted(self._results)]
-        self._results.clear()
+        if self._results:
+            self.parts[-1].done += [self._results[index].message for index in sorted(self._results)]
+            self._results.clear()
 
     def put_into(self, run: Run) -> None:
         """Have a run go on from here."""
-        run.id, run.resume, run.recorded = self.run_id, True, self.entries
+        self._settle()
+        run.id, run.resume, run.recorded = self.run_id, True, self
         run.context = replace(run.context, run_id=self.run_id)
-        run.done, run.spent, run.in_doubt = self.now(), self.spent, frozenset(self.began)
-        run.handed, run.handing, run.reported = tuple(self.handed), self.handing, tuple(self.reported)
+        # What somebody has allowed is asked about once; but not that it may be made twice.
+        run.answers = {**dict.fromkeys(self._allowed - self.began, True), **run.answers}
+        run.spent, run.reported = self.spent, tuple(self.reported)
+        own, *later = self.parts
+        run.done = tuple(own.done)
+        for part in later:
+            run.went_on_with(part.agent, by_tool=part.by_tool, done=tuple(part.done), turns=part.turns)
+        run.was_interrupted(in_doubt=frozenset(self.began), handing=self.handing)
 
     def now(self) -> tuple[Message, ...]:
         """All messages that it has made."""
         self._settle()
-        return tuple(self.done)
+        if self._instead is not None:
+            return tuple(self._instead)
+        return tuple(message for part in self.parts for message in part.done)
+
+    def ask(self, told: Mapping[str, Any], number: int) -> Progress:
+        """A run below begins."""
+        run_id, agent = str(told.get("run_id", "")), str(told.get("agent", ""))
+        below = Progress(run_id=run_id, agent=agent, number=number, above=self)
+        self.asked.setdefault(str(told.get("key", "")), []).append(below)
+        return below
+
+
+def key_of(place: str, agent: str, messages: Sequence[Message]) -> str:
+    """What tells the runs below a run from each other: where in it they began, who was asked, and what."""
+    digest = hashlib.sha256(f"{place}\0{agent}".encode(errors="surrogatepass"))
+    for message in messages:
+        digest.update(b"\0" + repr(message.model_dump(exclude_defaults=True)).encode(errors="surrogatepass"))
+    return digest.hexdigest()[:32]
 
 
 def progress_of(entries: Iterable[str]) -> Progress:
@@ -121,23 +201,43 @@ def progress_of(entries: Iterable[str]) -> Progress:
     return progress
 
 
-def steps(entries: Iterable[str], progress: Progress) -> Iterator[Step]:
-    """The events among the entries, each after the progress has taken it, as it takes the others."""
+def steps(entries: Iterable[str], progress: Progress) -> Iterator[tuple[Progress, Step]]:
+    """The events among the entries with the run that they belong to, each after that has taken it.
+
+    Raises:
+        StoreError: An entry cannot be read, or the record has no content.
+    """
+    runs = [progress]
     for told in map(read_entry, entries):
         name = told.pop("event", None)
-        if name == RESUMED:
-            progress.resumed()
-        elif name == ADDED:
-            progress.added(messages_in(told), instead=told.get("instead") is True)
-        elif told.get("bare"):
+        if told.get("bare"):
             raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
+        run = _run_of(told, runs)
+        if name == RESUMED:
+            run.resumed()
+        elif name == ADDED:
+            run.added(messages_in(told), instead=told.get("instead") is True)
         else:
             event = event_in(name, told)
-            progress.feed(event)
+            run.feed(event)
             if isinstance(event, RunFinished):
-                progress.added(event.messages)
-            yield event
-    progress.now()
+                run.added(event.messages)
+            yield run, event
+    progress.below = len(runs) - 1
+    for run in runs:
+        run.now()
+
+
+def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
+    """The run that an entry belongs to; the first entry of one below says more of it."""
+    number: object = told.pop("below", 0)
+    begins = told.pop("asked", None)
+    above = begins.get("above") if isinstance(begins, dict) else None
+    if isinstance(begins, dict) and isinstance(above, int) and 0 <= above < len(runs):
+        runs.append(runs[above].ask(begins, len(runs)))
+    if not isinstance(number, int) or not 0 <= number < len(runs):
+        raise StoreError(f"the record cannot be read: there is no run {number!r} below")
+    return runs[number]
 
 
 def _open_ids(messages: Sequence[Message]) -> set[str]:

@@ -1,11 +1,16 @@
-"""Writes the steps of runs into a store, each before the next begins."""
+"""Writes the steps of runs into a store, each before the next begins.
+
+The steps of agents below stand in the record of the run above, with the number that their run has there: so one hold,
+one order and one end are those of the whole tree.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from jackfield.agents import Event, Run
 from jackfield.errors import ConfigError, RunBusyError, StoreError
@@ -28,7 +33,7 @@ from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield.streams import closing
 from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, listed
 from jackfield_records.hiding import Hide
-from jackfield_records.progress import Progress, progress_of
+from jackfield_records.progress import Progress, key_of, progress_of
 
 _log = logging.getLogger(__name__)
 _NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
@@ -52,30 +57,8 @@ class Recording:
     agent: str
     goes_on: bool
 
-    async def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """The events of a run, each step after it is written.
-
-        Raises:
-            StoreError: It cannot be written, or somebody else runs it; the run ends there.
-        """
-        run.record = record = await self._recorder(run)
-        try:
-            if run.done:
-                yield ResponseReplaced(run.done)
-            async with closing(events_of(run)) as events:
-                async for event in events:
-                    if isinstance(event, RunEvent) or not (record.waits or isinstance(event, _KEPT)):
-                        yield event
-                    else:
-                        for written in await record.keep(event):
-                            yield written
-        except Exception as error:
-            for written in await record.give_up(error):
-                yield written
-            raise
-        except BaseException as error:
-            await record.give_up(error)
-            raise
+    def found(self, messages: Sequence[Message]) -> None:
+        """A run that nobody waits for is asked for by its id."""
 
     async def read(self, run_id: str) -> Progress:
         """How far a run is.
@@ -87,53 +70,165 @@ class Recording:
         _, entries = await self.store.read(run_id)
         progress = progress_of(entries)
         progress.run_id, progress.entries = run_id, len(entries)
-        if progress.done and not self.goes_on:
+        if not self.goes_on and progress.now():
             raise ConfigError(
                 f"agent {self.agent!r} cannot resume a run: it would begin again, and repeat what was done"
             )
         return progress
 
+    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+        """The events of a run, each step after it is written.
+
+        Raises:
+            StoreError: It cannot be written, or somebody else runs it; the run ends there.
+        """
+        return _recorded(events_of, run, self._recorder)
+
     async def _recorder(self, run: Run) -> Recorder:
-        progress = Progress(messages=run.messages, done=list(run.done), handed=list(run.handed))
-        if run.recorded:
-            hold = await self.store.hold(run.id)
-            recorder = Recorder(self.store, run.id, hold, progress, self.hide)
-            try:
-                await self._check_unchanged(run)
-                await recorder.resumed(run.answers)
-            except BaseException:
-                await self.store.append(run.id, hold, [], state="failed")
-                raise
-            return recorder
+        if isinstance(run.recorded, Progress):
+            return await self._going_on(run, run.recorded)
         whole = self.store.content
         title = self.hide(_title(run.messages)) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
         first = self.hide(entry_of(RunStarted(run.messages), whole=whole))
-        return Recorder(self.store, run.id, await self.store.create(stored, [first]), progress, self.hide)
+        hold = await self.store.create(stored, [first])
+        return Recorder(_Writer(self.store, run.id, hold, self.hide), Progress(messages=run.messages))
 
-    async def _check_unchanged(self, run: Run) -> None:
-        _, entries = await self.store.read(run.id)
-        if len(entries) != run.recorded:
-            raise RunBusyError(f"somebody else has gone on with run {run.id} at the same time: resume it again")
+    async def _going_on(self, run: Run, progress: Progress) -> Recorder:
+        hold = await self.store.hold(run.id)
+        writer = _Writer(self.store, run.id, hold, self.hide, below=progress.below)
+        recorder = Recorder(writer, progress)
+        try:
+            await self._check_unchanged(run.id, progress.entries)
+            await recorder.resumed(run.answers)
+        except BaseException:
+            await self.store.append(run.id, hold, [], state="failed")
+            raise
+        return recorder
+
+    async def _check_unchanged(self, run_id: str, entries: int) -> None:
+        _, now = await self.store.read(run_id)
+        if len(now) != entries:
+            raise RunBusyError(f"somebody else has gone on with run {run_id} at the same time: resume it again")
+
+
+@dataclass(kw_only=True)
+class RecordingBelow:
+    """How one run is recorded that another one waits for.
+
+    Attributes:
+        above: What records the run that waits.
+        agent: The name of the agent that is asked.
+        place: Where in the run above.
+        goes_on: Whether it can go on with an interrupted run.
+    """
+
+    above: Recorder
+    agent: str
+    place: str
+    goes_on: bool
+    _key: str = ""
+
+    def found(self, messages: Sequence[Message]) -> Progress | None:
+        """How far it was when the run above was interrupted; None if it had not begun, or must begin again."""
+        self._key = key_of(self.place, self.agent, messages)
+        progress = self.above.asked_before(self._key)
+        if progress is None or not (self.goes_on or progress.has_finished):
+            return None
+        return progress
+
+    async def read(self, run_id: str) -> Progress:
+        """A run below is not asked for by its id.
+
+        Raises:
+            StoreError: Always.
+        """
+        raise StoreError(f"run {run_id} is resumed with the run that it belongs to")
+
+    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+        """The events of the run, each step after it is written; of one that had ended, its end."""
+        before = run.recorded
+        if isinstance(before, Progress) and before.has_finished:
+            return _ended(before)
+        return _recorded(events_of, run, self._recorder)
+
+    async def _recorder(self, run: Run) -> Recorder:
+        if not isinstance(run.recorded, Progress):
+            return await self.above.asks(run, self.agent, self._key)
+        recorder = Recorder(self.above.writer, run.recorded)
+        await recorder.resumed(run.answers)
+        return recorder
+
+
+async def _ended(progress: Progress) -> AsyncIterator[Event]:
+    """The end of a run that had ended."""
+    messages = progress.now()
+    yield ResponseReplaced(messages)
+    yield RunFinished("finished", messages, progress.spent.usage)
+
+
+async def _recorded(
+    events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorder_of: Callable[[Run], Awaitable[Recorder]]
+) -> AsyncIterator[Event]:
+    """The events of a run, each step after it is written."""
+    run.record = record = await recorder_of(run)
+    try:
+        if record.done:
+            yield ResponseReplaced(record.done)
+        async with closing(events_of(run)) as events:
+            async for event in events:
+                if isinstance(event, RunEvent) or not (record.waits or isinstance(event, _KEPT)):
+                    yield event
+                else:
+                    for written in await record.keep(event):
+                        yield written
+    except Exception as error:
+        for written in await record.give_up(error):
+            yield written
+        raise
+    except BaseException as error:
+        await record.give_up(error)
+        raise
+
+
+@dataclass
+class _Writer:
+    """Appends to one record, for the run and all runs below it.
+
+    Attributes:
+        below: How many runs below it are in the record.
+    """
+
+    store: Store
+    run_id: str
+    hold: int
+    hide: Hide
+    below: int = 0
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def append(self, number: int, entries: Sequence[str], state: str = RUNNING) -> None:
+        """Append entries of the run that has this number in the record."""
+        if number:  # a run below is not the end of the whole
+            state, entries = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in entries]
+        async with self._turn:  # agents that work side by side
+            await self.store.append(self.run_id, self.hold, [*map(self.hide, entries)], state=state)
 
 
 class Recorder:
-    """Writes one run into a store: each step before the next begins.
+    """Writes one run of a record: each step before the next begins.
 
     Args:
-        store, run_id, hold: Where, and by what right.
+        writer: Of the record.
         progress: How far the run is.
-        hide: Takes secrets out of a text.
     """
 
-    def __init__(self, store: Store, run_id: str, hold: int, progress: Progress, hide: Hide) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._hold = hold
+    def __init__(self, writer: _Writer, progress: Progress) -> None:
+        self.writer = writer
+        self.done = progress.now()
+        self._whole = writer.store.content
         self._progress = progress
-        self._hide = hide
         self._notes: list[str] = []
-        self._known_handoffs = len(progress.handed)  # a run that goes on says again who has the conversation
+        self._known_handoffs = progress.handoffs  # a run that goes on says again who has the conversation
         self._waiting: list[Step] = []
 
     @property
@@ -168,39 +263,63 @@ class Recorder:
             await self._write([*waiting, RunFailed(text, type(error).__name__)])
         except StoreError:
             # The error that ends the run is the one to be raised.
-            _log.warning("the end of run %s is not recorded", self._run_id, exc_info=True)
+            _log.warning("the end of run %s is not recorded", self.writer.run_id, exc_info=True)
         return waiting
 
+    async def resumed(self, approvals: Mapping[str, bool]) -> None:
+        """Write that the run goes on, and what somebody has said to calls that wait."""
+        self._progress.resumed()
+        await self._append([json.dumps({"event": RESUMED, "approvals": dict(approvals)})])
+
+    async def added(self, messages: Sequence[Message]) -> None:
+        """Write messages that neither the model nor a tool made."""
+        self._progress.added(messages)
+        texts = listed(messages, whole=self._whole)
+        await self._append([f'{{"event": "{ADDED}", "messages": {texts}}}'])
+
+    # --- runs below ---
+
+    def below(self, agent: str, place: str, *, goes_on: bool) -> RecordingBelow:
+        """What writes the steps of an agent that was asked at a place of the run."""
+        return RecordingBelow(above=self, agent=agent, place=place, goes_on=goes_on)
+
+    def asked_before(self, key: str) -> Progress | None:
+        """The run below that was asked this before the run was interrupted; each is given once."""
+        known = self._progress.asked.get(key)
+        return known.pop(0) if known else None
+
+    async def asks(self, run: Run, agent: str, key: str) -> Recorder:
+        """Write that a run below begins; gives what records it."""
+        writer = self.writer
+        writer.below += 1
+        number = writer.below
+        begins = {"above": self._progress.number, "run_id": run.id, "agent": agent, "key": key}
+        first = entry_of(RunStarted(run.messages), whole=self._whole)
+        if self._whole:
+            first = f'{{"asked": {json.dumps(begins)}, {first[1:]}'
+        await writer.append(number, [first])
+        return Recorder(writer, Progress(messages=run.messages, number=number))
+
+    # --- writing ---
+
     async def _write(self, events: Sequence[Step]) -> None:
-        entries, state = self._notes, RUNNING
-        self._notes = []
+        entries: list[str] = []
+        state = RUNNING
         for event in events:
-            if isinstance(event, _NOTES):
-                self._notes += self._written(event)
-                continue
             if isinstance(event, HandedOff) and self._known_handoffs:
                 self._known_handoffs -= 1
                 continue
             if isinstance(event, RunFinished):
                 state = event.stop_reason
                 entries += self._end(event)
+            elif isinstance(event, _NOTES):
+                self._notes += self._written(event)
             else:
                 state = "failed" if isinstance(event, RunFailed) else RUNNING
                 entries += self._written(event)
             self._progress.feed(event)
         if entries:
-            await self._store.append(self._run_id, self._hold, entries, state=state)
-
-    async def resumed(self, approvals: Mapping[str, bool]) -> None:
-        """Write that the run goes on, and what somebody has said to calls that wait."""
-        self._progress.resumed()
-        await self._append(json.dumps({"event": RESUMED, "approvals": dict(approvals)}))
-
-    async def added(self, messages: Sequence[Message]) -> None:
-        """Write messages that neither the model nor a tool made."""
-        self._progress.added(messages)
-        texts = listed(messages, whole=self._store.content)
-        await self._append(f'{{"event": "{ADDED}", "messages": {texts}}}')
+            await self._append(entries, state)
 
     def _end(self, event: RunFinished) -> list[str]:
         """The end, with what the run has made besides its steps: a part of an answer, results of cancelled calls."""
@@ -212,7 +331,7 @@ class Recorder:
 
     def _written(self, event: Step) -> list[str]:
         try:
-            return [self._hide(entry_of(event, whole=self._store.content))]
+            return [entry_of(event, whole=self._whole)]
         except ValueError:  # data of a plugin that has no form in JSON
             if isinstance(event, _NOTES):
                 return []
@@ -220,9 +339,9 @@ class Recorder:
                 return self._written(replace(event, metadata={}))
             raise
 
-    async def _append(self, entry: str) -> None:
+    async def _append(self, entries: Sequence[str], state: str = RUNNING) -> None:
         notes, self._notes = self._notes, []
-        await self._store.append(self._run_id, self._hold, [*notes, self._hide(entry)])
+        await self.writer.append(self._progress.number, [*notes, *entries], state)
 
 
 def _title(messages: Sequence[Message]) -> str:

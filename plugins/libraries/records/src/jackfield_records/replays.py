@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 
 from jackfield.errors import StoreError
@@ -36,17 +37,17 @@ def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
     """
-    progress = Progress()
-    events: list[Step] = []
-    for event in steps(entries, progress):
-        match event:
-            case TurnFinished():
-                events += [TurnStarted(event.turn), *_deltas(event)]
-            case ToolFinished():
-                events.append(ToolStarted(event.index, event.call_id, _call_of(event, progress.done)))
-        # What is recorded of an end is only what is not in the steps before it.
-        events.append(replace(event, messages=progress.now()) if isinstance(event, RunFinished) else event)
-    return list(_in_their_places(run, events))
+    whole = Progress(run_id=run.run_id, agent=run.agent)
+    numbers, labels = Counter[int](), dict[int, str]()
+    events: list[RunEvent] = []
+    for its, step in steps(entries, whole):
+        for event in _in_full(its, step):
+            numbers[its.number] += 1
+            if isinstance(event, HandedOff):
+                labels[its.number] = event.to
+            label = labels.get(its.number, its.agent)
+            events.append(RunEvent(its.run_id, numbers[its.number], label, its.depth, event))
+    return events
 
 
 async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
@@ -85,12 +86,16 @@ async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
     return new.run_id
 
 
-def _in_their_places(run: StoredRun, events: Iterable[Step]) -> Iterator[RunEvent]:
-    agent = run.agent
-    for number, event in enumerate(events, start=1):
-        if isinstance(event, HandedOff):
-            agent = event.to
-        yield RunEvent(run.run_id, number, agent, 0, event)
+def _in_full(run: Progress, event: Step) -> list[Step]:
+    """What came with a step, and was not recorded for itself."""
+    match event:
+        case TurnFinished():
+            return [TurnStarted(event.turn), *_deltas(event), event]
+        case ToolFinished():
+            return [ToolStarted(event.index, event.call_id, _call_of(event, run.now())), event]
+        case RunFinished():  # what is recorded of an end is only what is not in the steps before it
+            return [replace(event, messages=run.now())]
+    return [event]
 
 
 def _deltas(turn: TurnFinished) -> list[Step]:
