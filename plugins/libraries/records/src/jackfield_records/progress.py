@@ -106,9 +106,8 @@ class Progress:
                     self._spend(Spent(tool_calls=1))
                 self.began.discard(event.call_id)
                 self._in_doubt.discard(event.call_id)
-            case ApprovalDecided():
-                if event.allowed:
-                    self._allowed.add(event.call_id)
+            case ApprovalDecided(allowed=True):
+                self._allowed.add(event.call_id)
             case HandedOff():
                 self._settle()
                 self.parts.append(_Part(agent=event.to, by_tool=bool(self.handing)))
