@@ -7,7 +7,7 @@ from jackfield.tools._content import content_of
 from jackfield.tools._cutting import cut_text
 from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
 from jackfield.tools._foreign import output_of
-from jackfield.tools._function_tool import FunctionTool, tool
+from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
@@ -26,6 +26,7 @@ __all__ = [
     "ToolContext",
     "ToolEntry",
     "ToolExecutor",
+    "ToolOptions",
     "ToolResult",
     "Toolset",
     "Workspace",

@@ -11,42 +11,20 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 from jackfield.errors import BrokenPluginError, ConfigError
 
 Approval = Literal["always", "never"]
+_PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "cacheable")
 
 
 class Claims(Protocol):
-    """What says something safety-relevant of a tool: its descriptor, or the tool itself."""
+    """What says something safety-relevant of a tool: the tool itself."""
 
-    @property
-    def needs_approval(self) -> bool:
-        """Somebody must agree to each call."""
-
-    @property
-    def effects(self) -> frozenset[str]:
-        """What it does besides answering."""
-
-    @property
-    def read_only(self) -> bool:
-        """Calling it changes nothing."""
-
-    @property
-    def concurrent(self) -> bool:
-        """May run beside other calls."""
-
-    @property
-    def timeout_s(self) -> float | None:
-        """How long one call may take."""
-
-    @property
-    def file_access(self) -> bool:
-        """Gets the files of the conversation."""
-
-    @property
-    def idempotent(self) -> bool:
-        """The same call made twice does no more than made once."""
-
-    @property
-    def cacheable(self) -> bool:
-        """The result follows from the arguments and the settings."""
+    needs_approval: bool
+    effects: frozenset[str]
+    read_only: bool
+    concurrent: bool
+    timeout_s: float | None
+    file_access: bool
+    idempotent: bool
+    cacheable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +53,18 @@ class Safety:
 
     def stricter(self, other: Safety) -> Safety:
         """The stricter of both, attribute by attribute."""
-        limits = [limit for limit in (self.timeout_s, other.timeout_s) if limit is not None]
         return Safety(
             needs_approval=self.needs_approval or other.needs_approval,
             effects=self.effects | other.effects,
-            read_only=self.read_only and other.read_only,
-            concurrent=self.concurrent and other.concurrent,
-            timeout_s=min(limits, default=None),
-            file_access=self.file_access and other.file_access,
-            idempotent=self.idempotent and other.idempotent,
-            cacheable=self.cacheable and other.cacheable,
+            timeout_s=_shorter(self.timeout_s, other.timeout_s),
+            **{name: getattr(self, name) and getattr(other, name) for name in _PERMISSIONS},
         )
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
@@ -97,14 +76,13 @@ def claims_of(source: Claims, *, name: str) -> Safety:
         BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
     """
     cls = type(source)
-    effects, class_effects = _effects(source.effects, name), _effects(_of_class(cls, "effects", _NONE), name)
-    limit, class_limit = _seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name)
+    class_effects = _effects(_of_class(cls, "effects", _NONE), name)
     return Safety(
         needs_approval=source.needs_approval is not False or getattr(cls, "needs_approval", False) is True,
-        effects=effects | class_effects if class_effects else effects,
+        effects=_effects(source.effects, name) | class_effects,
         read_only=source.read_only is True,
         concurrent=source.concurrent is True and getattr(cls, "concurrent", True) is not False,
-        timeout_s=limit if class_limit is None else class_limit if limit is None else min(limit, class_limit),
+        timeout_s=_shorter(_seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name)),
         file_access=source.file_access is True,
         idempotent=source.idempotent is True,
         cacheable=source.cacheable is True,
@@ -140,8 +118,7 @@ def _effects(value: object, name: str) -> frozenset[str]:
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 
-_FLAGS = ("needs_approval", "read_only", "concurrent", "file_access", "idempotent", "cacheable")
-CORE_SETTINGS = frozenset((*_FLAGS, "effects", "timeout_s", "approval"))
+CORE_SETTINGS = frozenset((*_PERMISSIONS, "needs_approval", "effects", "timeout_s", "approval"))
 """The settings of a tool that the core reads itself; a tool never gets them."""
 
 
