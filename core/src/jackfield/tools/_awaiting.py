@@ -59,4 +59,8 @@ def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable
 
 def is_async(function: object) -> bool:
     """Whether calling a function gives something to await, as far as it says so itself."""
-    return inspect.iscoroutinefunction(function) or getattr(function, _MARK, False) is True
+    return (
+        inspect.iscoroutinefunction(function)
+        or getattr(function, _MARK, False) is True
+        or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object that is called
+    )

@@ -23,6 +23,7 @@ from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgre
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
+from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, StandIn, ToolContext
 from jackfield.tools._content import Content, content_of, cut, is_within, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
@@ -111,18 +112,14 @@ class ToolExecutor:
         It loads them, because a class may ask for more than its descriptor. A tool that cannot be loaded is left out:
         its call will fail, and say why.
         """
-        names = {planned.call.name for planned in calls if planned.call.name in self._tools}
         found = set()
-        for name in sorted(names):
+        for name in sorted({planned.call.name for planned in calls} & self._tools.keys()):
             tool = self._tools[name]
             try:
-                if self._forbidden(said(tool.safety)):
-                    continue
-                if isinstance(tool, StandIn) and not _is_loaded(tool):
-                    await self._loaded(tool)
-                safety = said(tool.safety)
-                if self.rules.asks_about(tool, safety) and not self._forbidden(safety):
-                    found.add(name)
+                if not self._forbidden(said(tool.safety)):
+                    safety = await self._safety(tool)
+                    if self.rules.asks_about(tool, safety) and not self._forbidden(safety):
+                        found.add(name)
             except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
                 _log.debug("tool %s cannot be prepared", name, exc_info=True)
         return frozenset(found)
@@ -140,16 +137,17 @@ class ToolExecutor:
         if tool is None:
             return True  # there is nothing that could have been done
         try:
-            if isinstance(tool, StandIn) and not tool.is_loaded:
-                await self._loaded(tool)
-            safety = said(tool.safety)
+            safety = await self._safety(tool)
         except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
             _log.debug("tool %s cannot be prepared", name, exc_info=True)
             return False
         return safety.read_only or safety.idempotent
 
-    async def _loaded(self, tool: StandIn) -> BaseTool:
-        return await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
+    async def _safety(self, tool: BaseTool) -> Safety:
+        """What holds for the calls of a tool. It is loaded first: its class may say more than its descriptor."""
+        if isinstance(tool, StandIn) and not _is_loaded(tool):
+            await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
+        return said(tool.safety)
 
     # --- running ---
 
@@ -182,10 +180,9 @@ class ToolExecutor:
             if planned.call_id in in_doubt and answer is not True:
                 yield not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED)
                 continue
-            prepared = await self._prepare(planned, context, approve or self._approve, answer)
-            ready = prepared.outcome
-            if prepared.decision:
-                yield prepared.decision
+            ready, decision = await self._prepare(planned, context, approve or self._approve, answer)
+            if decision:
+                yield decision
             if isinstance(ready, ToolFinished):
                 if ready.error != NOT_ALLOWED:
                     yield ToolStarted(planned.index, planned.call_id, planned.call)
@@ -205,7 +202,7 @@ class ToolExecutor:
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
         """Run one call to its result; no exception but cancelling leaves it."""
-        ready = (await self._prepare(planned, context, approve or self._approve)).outcome
+        ready, _ = await self._prepare(planned, context, approve or self._approve)
         if isinstance(ready, ToolFinished):
             return ready
         turn = Turn(self._failed)
@@ -219,39 +216,36 @@ class ToolExecutor:
 
     async def _prepare(
         self, planned: PlannedCall, context: ToolContext, approve: Approve | None, answer: bool | None = None
-    ) -> _Prepared:
+    ) -> tuple[_Ready | ToolFinished, ApprovalDecided | None]:
         """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
         name = planned.call.name
         tool = self._tools.get(name)
         if tool is None:
             missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self._tools))}")
-            return _Prepared(self._failed(planned, missing, 0.0))
+            return self._failed(planned, missing, 0.0), None
         started = time.perf_counter()
         try:
-            if self.rules.forbid and (effect := self._forbidden(said(tool.safety))):
-                return _forbidden(planned, effect)
-            made = tool
-            if isinstance(tool, StandIn):
-                if not _is_loaded(tool):  # arguments that do not fit need no module
-                    said(tool.parse_arguments, planned.call.arguments)
-                    await self._loaded(tool)
-                made = said(tool.load)
-            safety = said(tool.safety)
-            if self.rules.forbid and (effect := self._forbidden(safety)):  # a class may have more than its descriptor
-                return _forbidden(planned, effect)
+            if isinstance(tool, StandIn) and not _is_loaded(tool):
+                if effect := self._forbidden(said(tool.safety)):
+                    return _not_allowed(planned, _forbidden(planned, effect))
+                said(tool.parse_arguments, planned.call.arguments)  # what does not fit needs no module
+            safety = await self._safety(tool)
+            if effect := self._forbidden(safety):
+                return _not_allowed(planned, _forbidden(planned, effect))
+            made = said(tool.load) if isinstance(tool, StandIn) else tool
             if not self.rules.asks_about(tool, safety):
-                allowed = None
-                if (rule := self.rules.name) != "marked":
-                    allowed = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
-                return _Prepared(_Ready(tool, made, safety), allowed)
+                return _Ready(tool, made, safety), self._allowed_by_rule(planned)
             arguments = said(tool.parse_arguments, planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
-            return _Prepared(self._failed(planned, error, time.perf_counter() - started))
-        scoped = replace(context, call_id=planned.call_id)
-        decision = await _decision(planned, arguments, scoped, approve, answer)
-        if decision.allowed:
-            return _Prepared(_Ready(tool, made, safety, arguments), decision)
-        return _Prepared(not_run(planned, decision.reason, NOT_ALLOWED), decision)
+            return self._failed(planned, error, time.perf_counter() - started), None
+        decision = await _decision(planned, arguments, context, approve, answer)
+        if not decision.allowed:
+            return _not_allowed(planned, decision)
+        return _Ready(tool, made, safety, arguments), decision
+
+    def _allowed_by_rule(self, planned: PlannedCall) -> ApprovalDecided | None:
+        rule = self.rules.name
+        return None if rule == "marked" else ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
 
     def _ready_call(
         self,
@@ -264,7 +258,12 @@ class ToolExecutor:
         approve: Approve | None,
     ) -> ReadyCall:
         files = context.files if ready.safety.file_access else ()
-        ask = partial(_allowed, planned, context, approve or self._approve, turn.events.put_nowait)
+
+        async def ask(arguments: Mapping[str, object]) -> bool:
+            decision = await _decision(planned, arguments, context, approve or self._approve)
+            turn.events.put_nowait(decision)
+            return decision.allowed
+
         scoped = replace(context, call_id=planned.call_id, files=files, report=report, ask=ask)
         make = partial(self._result, planned, ready, scoped)
         return ReadyCall(planned, make, ready.safety.timeout_s or self.timeout_s, not ready.safety.concurrent)
@@ -320,14 +319,6 @@ class _Ready:
     arguments: dict[str, object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A call that may be made, or the result of one that may not; and what was decided about it, if anything."""
-
-    outcome: _Ready | ToolFinished
-    decision: ApprovalDecided | None = None
-
-
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
     """The result of a call that was not made; `text` says why, to the model."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
@@ -338,10 +329,13 @@ def _is_loaded(tool: StandIn) -> bool:
     return said(lambda: tool.is_loaded)
 
 
-def _forbidden(planned: PlannedCall, effect: str) -> _Prepared:
+def _forbidden(planned: PlannedCall, effect: str) -> ApprovalDecided:
     reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=effect)
-    decision = ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
-    return _Prepared(not_run(planned, reason, NOT_ALLOWED), decision)
+    return ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
+
+
+def _not_allowed(planned: PlannedCall, decision: ApprovalDecided) -> tuple[ToolFinished, ApprovalDecided]:
+    return not_run(planned, decision.reason, NOT_ALLOWED), decision
 
 
 async def _decision(
@@ -349,10 +343,11 @@ async def _decision(
     arguments: Mapping[str, object],
     context: ToolContext,
     approve: Approve | None,
-    answer: bool | None,
+    answer: bool | None = None,
 ) -> ApprovalDecided:
     """What somebody says to a call. Who is asked sees the arguments as they will be used."""
     call = FunctionCall(planned.call.name, dumps(arguments))
+    scoped = replace(context, call_id=planned.call_id)
 
     def decided(by: str, said: object, reason: str = REFUSED_TEXT) -> ApprovalDecided:
         return ApprovalDecided(planned.call_id, call, said is True, by, "" if said is True else reason)
@@ -362,7 +357,7 @@ async def _decision(
     if approve is None:
         return decided("nobody", None, NOBODY_ASKED_TEXT)
     try:
-        said = await apart(partial(_answer, approve, call, context), name=f"approval of {call.name}", timeout_s=None)
+        said = await apart(partial(_answer, approve, call, scoped), name=f"approval of {call.name}", timeout_s=None)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is not a yes
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
         reason = shown(error.error if isinstance(error, Escaped) else error)
@@ -370,26 +365,6 @@ async def _decision(
     return decided("approve", said)
 
 
-async def _allowed(
-    planned: PlannedCall,
-    context: ToolContext,
-    approve: Approve | None,
-    note: Callable[[ApprovalDecided], None],
-    arguments: Mapping[str, object],
-) -> bool:
-    """Whether somebody allows what came up during a call."""
-    decision = await _decision(planned, arguments, replace(context, call_id=planned.call_id), approve, None)
-    note(decision)
-    return decision.allowed
-
-
 async def _answer(approve: Approve, call: FunctionCall, context: ToolContext) -> object:
-    if _is_async(approve):
-        answer: Any = approve(call, context)
-    else:
-        answer = await in_worker(approve, call, context)
+    answer: Any = approve(call, context) if is_async(approve) else await in_worker(approve, call, context)
     return await answer if inspect.isawaitable(answer) else answer
-
-
-def _is_async(function: object) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
