@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from jackfield.config import Config
-from jackfield.configured import Configured, PathText
+from jackfield.config import Config, Configured, PathText
 from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Preprocessor, Processor

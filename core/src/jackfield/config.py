@@ -1,4 +1,4 @@
-"""Typed configurations for models and agents. Plain dicts become these at the border.
+"""Typed configurations for models, agents and components. Plain dicts become these at the border.
 
 An unknown setting is an error that names the nearest known one. Options that only one provider
 knows go unchanged into `extra_body`.
@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import chain
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self, TypeGuard, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard, TypeVar
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -91,6 +92,9 @@ ServerAddress = Annotated[str, AfterValidator(_without_user)]
 
 Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkeys(headers, HIDDEN))]
 """Headers in a configuration. Their values may be API keys, so no dump has them; set `repr=False` on the field, too."""
+
+PathText = Annotated[str, BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path)]
+"""A path in settings: a string or a `pathlib` path."""
 
 ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(masked)]
 """Settings that are checked elsewhere: values whose names look like a secret's appear in no text."""
@@ -193,6 +197,49 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
             break
         cls = field.annotation
     return cls
+
+
+class Configured:
+    """A component with settings: processors, tools, searchers, parsers, embedders, tokenizers.
+
+    A class states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no
+    `__init__`. One that takes other arguments (a clock, `host`) passes the settings on, as `super().__init__(cfg)` or
+    `super().__init__(**settings)`.
+
+    Args:
+        cfg: The settings as `config_class` or as a dict.
+        settings: Settings as keywords; they override `cfg`.
+
+    Attributes:
+        config_class: The class of the settings; None for a component without settings, or one that reads `cfg` itself.
+        cfg: The settings as they were given; values whose names look like a secret's are not shown.
+        config: The settings, checked, with their defaults; only if there is a `config_class`.
+
+    Raises:
+        ConfigError: A setting is unknown or does not fit. No value is shown.
+    """
+
+    config_class: ClassVar[type[Config] | None] = None
+    cfg: Mapping[str, Any]
+    config: Config
+
+    def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__()  # of what it is mixed into
+        what = str(getattr(self, "name", "") or type(self).__name__)
+        given: Any = cfg
+        if settings:
+            given = {**_as_dict(cfg), **settings}
+        if self.config_class is not None:
+            self.config = self.config_class.parse(given, what=what)
+        elif settings:
+            raise ConfigError(f"{what} takes no settings; got {', '.join(map(repr, settings))}")
+        self.cfg = SettingsDict(_as_dict(given))
+
+
+def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, object]:
+    if isinstance(cfg, Config):
+        return {name: getattr(cfg, name) for name in cfg.model_fields_set}
+    return dict(cfg or {})
 
 
 DEFAULT_RETRIES = 2

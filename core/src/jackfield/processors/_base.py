@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from jackfield.configured import Configured
+from jackfield.config import Configured
 from jackfield.descriptors import ProcessorSpec
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest, with_media_noted

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from jackfield.configured import Configured
+from jackfield.config import Configured
 from jackfield.messages import Usage
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jackfield.configured import Configured
+from jackfield.config import Configured
 from jackfield.errors import ConfigError
 from jackfield.plugins._host import PluginHost
 

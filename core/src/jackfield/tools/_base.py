@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
-from jackfield.config import Config, Lang
-from jackfield.configured import Configured
+from jackfield.config import Config, Configured, Lang
 from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
 from jackfield.events import RunEvent

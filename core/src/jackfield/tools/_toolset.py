@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Union
 
-from jackfield.configured import Configured
+from jackfield.config import Configured
 from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from jackfield.configured import Configured
+from jackfield.config import Configured
 
 Risk = Literal["files", "network", "processes", "memory", "cpu", "process_count", "file_size"]
 """What code could do to the machine and its owner."""

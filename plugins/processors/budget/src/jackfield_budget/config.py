@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from jackfield.config import Config
-from jackfield.configured import PathText
+from jackfield.config import Config, PathText
 
 Per = Literal["process", "day", "month", "total"]
 Unknown = Literal["say", "refuse"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from jackfield.config import Config
-from jackfield.configured import PathText
+from jackfield.config import Config, PathText
 
 
 class RateLimitsConfig(Config):

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from jackfield import sync
-from jackfield.config import Config
-from jackfield.configured import PathText
+from jackfield.config import Config, PathText
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
 from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing

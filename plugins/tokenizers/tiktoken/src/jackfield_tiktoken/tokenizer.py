@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from jackfield.configured import Configured
+from jackfield.config import Configured
 from jackfield.errors import ConfigError
 from jackfield_bpe import BPETokenizer, SafeEncoding, Vocabulary, read_vocabulary, vocabulary_of
 from jackfield_tiktoken.config import TiktokenConfig

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from jackfield.config import ComponentSettings, Config
-from jackfield.configured import PathText
+from jackfield.config import ComponentSettings, Config, PathText
 
 
 class ReadingConfig(Config):

@@ -11,8 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jackfield.config import Config
-from jackfield.configured import PathText
+from jackfield.config import Config, PathText
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.tools import ToolContext, ToolEntry, Toolset

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jackfield.config import Config
-from jackfield.configured import PathText
+from jackfield.config import Config, PathText
 from jackfield.errors import ToolArgumentError
 from jackfield.tools import BaseTool, ToolContext, Workspace
 from jackfield_storage.entries import Entries

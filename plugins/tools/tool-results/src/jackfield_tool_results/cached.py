@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import Field
 
 from jackfield import sync
-from jackfield.config import without_secrets
-from jackfield.configured import PathText
+from jackfield.config import PathText, without_secrets
 from jackfield.messages import ContentItem
 from jackfield.tools import BaseTool, FunctionTool, PluginTool, Safety, ToolContext, ToolResult
 from jackfield_metering.cachefile import CacheFile
