@@ -9,8 +9,8 @@ from jackfield._lazy import fetching
 if TYPE_CHECKING:
     from jackfield.cli._parser import Parser
     from jackfield.cli._plugins import add_list_options, print_rows, row_facts, state_of_source, states
-    from jackfield.cli._tables import in_ascii, print_json, print_table, printable
-    from jackfield.cli._terminal import Terminal, guarded, shown_text
+    from jackfield.cli._tables import in_ascii, print_json, print_table
+    from jackfield.cli._terminal import Terminal, guarded, printable, shown_text
 
 __all__ = [
     "Parser",
@@ -33,7 +33,7 @@ __getattr__, __dir__ = fetching(
     {
         "Parser": "cli._parser",
         **dict.fromkeys(("add_list_options", "print_rows", "row_facts", "state_of_source", "states"), "cli._plugins"),
-        **dict.fromkeys(("in_ascii", "print_json", "print_table", "printable"), "cli._tables"),
-        **dict.fromkeys(("Terminal", "guarded", "shown_text"), "cli._terminal"),
+        **dict.fromkeys(("in_ascii", "print_json", "print_table"), "cli._tables"),
+        **dict.fromkeys(("Terminal", "guarded", "printable", "shown_text"), "cli._terminal"),
     },
 )

@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from jackfield.cli._tables import print_json, print_table, printable
+from jackfield.cli._tables import print_json, print_table
+from jackfield.cli._terminal import printable
 from jackfield.defaults import FIRST_BACKEND
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._acting import default_chain, enabled_by

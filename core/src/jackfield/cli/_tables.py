@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from jackfield.cli._terminal import shown_name
+from jackfield.cli._terminal import printable
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -20,11 +20,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         padded.append([cell.ljust(width) for cell in column])
     # Written at once: where nothing is buffered, each line would be two writes.
     sys.stdout.write("".join(f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)))
-
-
-def printable(text: str) -> str:
-    """A line of metadata, which anybody may have written, made safe for a terminal."""
-    return shown_name(text)
 
 
 def print_json(value: Any) -> None:

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from jackfield.cli._parser import Parser
-from jackfield.cli._terminal import guarded, shown_name, unguarded
+from jackfield.cli._terminal import guarded, printable, unguarded
 from jackfield.defaults import MANAGER, TERMINAL, TERMINAL_COMMANDS
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginNotFoundError
 from jackfield.settings import closest
@@ -40,7 +40,7 @@ def _exit_code(command: Callable[[], int]) -> int:
         finally:
             sys.stdout.flush()  # here, and not at the exit of the interpreter, where an error has nobody to handle it
     except JackfieldError as error:
-        sys.stderr.write(f"jackfield: {shown_name(str(error))}\n")
+        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("\n")
@@ -117,7 +117,7 @@ def _tell_news(host: PluginHost) -> None:
     except BrokenPluginError as error:
         if host.settings.strict:
             raise
-        sys.stderr.write(f"jackfield: {shown_name(str(error))}\n")
+        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
 
 def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from jackfield_terminal.conversation import Conversation
 from jackfield_terminal.lines import open_lines
 from jackfield_terminal.made import check_folder
 from jackfield_terminal.options import chat_parser
+from jackfield_terminal.safe import Terminal
 from jackfield_terminal.screen import Screen
 from jackfield_terminal.slash import COMMANDS, LeaveError, obey
 
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `jackfield chat`; returns its exit code."""
     options = chat_parser().parse_args(arguments)
     bare = sys.stdout
-    with guarded():
+    with guarded(Terminal):
         return chat(options, bare)
 
 

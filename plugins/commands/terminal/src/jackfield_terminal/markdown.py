@@ -19,7 +19,7 @@ from rich.markdown import Heading, ImageItem, Markdown, MarkdownElement
 from rich.segment import Segment
 from rich.text import Text
 
-from jackfield.cli import shown_text
+from jackfield_terminal.safe import shown_text
 
 EVERY_S = 0.06  # how often the last block is drawn at most
 _WIDEST = 100  # longer lines are hard to read

@@ -14,6 +14,7 @@ from jackfield.cli import Parser, guarded, in_ascii, print_json, print_table, pr
 from jackfield.errors import RunNotFoundError
 from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield_terminal.options import STORE, add_run_options, agent_of
+from jackfield_terminal.safe import Terminal
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `jackfield runs`; returns its exit code."""
     options = runs_parser().parse_args(arguments)
     bare = sys.stdout
-    with guarded():
+    with guarded(Terminal):
         code: int = options.act(options, bare)
         return code
 

@@ -7,7 +7,7 @@ import threading
 from typing import Literal, Protocol, TextIO
 
 from jackfield.agents import Event
-from jackfield.cli import Terminal, printable, shown_text
+from jackfield.cli import printable
 from jackfield.events import (
     ApprovalNeeded,
     HandedOff,
@@ -23,6 +23,7 @@ from jackfield.events import (
     ToolProgress,
     ToolStarted,
 )
+from jackfield_terminal.safe import Terminal, shown_text
 
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _WIDTH = 100

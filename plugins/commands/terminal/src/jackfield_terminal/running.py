@@ -24,6 +24,7 @@ from jackfield_terminal.given import is_piped, question, read_text
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c
 from jackfield_terminal.made import check_folder
 from jackfield_terminal.options import agent_of, run_parser, typed_again
+from jackfield_terminal.safe import Terminal
 from jackfield_terminal.saved import load_run, save_run
 from jackfield_terminal.screen import Screen, warnings_shown
 
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `jackfield run`; returns its exit code."""
     options = run_parser().parse_args(arguments)
     bare = sys.stdout
-    with guarded():
+    with guarded(Terminal):
         return run(options, bare)
 
 
