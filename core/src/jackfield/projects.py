@@ -26,6 +26,7 @@ _MAX_FILE_BYTES = 4 << 20
 TRUST_FOLDER = "trusted"
 
 Answer = Literal["yes", "changed", "no"]
+_WHY = {"changed": "it has changed since you agreed to it", "no": "nobody has agreed to it"}
 _told: set[tuple[Path, str]] = set()
 
 
@@ -81,17 +82,9 @@ class Project:
         """What does not apply, why, and what to do about it, in one line safe for a terminal; '' if all applies."""
         if not self.ignored:
             return ""
-        keys = ", ".join(self.ignored)
-        are, they, them = ("is", "it has", "it") if len(self.ignored) == 1 else ("are", "they have", "them")
-        if self.foreign:
-            why = f"{keys} of {self.path} {are} ignored: the file belongs to another user"
-        elif self.answer == "changed":
-            why = f"{keys} of {self.path} {are} ignored: {they} changed since you agreed to {them}"
-        else:
-            why = f"{keys} of {self.path} {are} ignored: nobody has agreed to {them}"
-        return "".join(
-            char if char.isprintable() else "?" for char in f"{why}. See {them}, and decide: jackfield trust"
-        )
+        why = "the file belongs to another user" if self.foreign else _WHY[self.answer]
+        line = f"{', '.join(self.ignored)} of {self.path}: ignored, because {why}. See it, and decide: jackfield trust"
+        return "".join(char if char.isprintable() else "?" for char in line)
 
     def tell(self) -> None:
         """Log, once in a process, what does not apply."""

@@ -10,8 +10,7 @@ import importlib
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins._catalog import Row
@@ -19,10 +18,7 @@ from jackfield.plugins._loading import Loading
 from jackfield.plugins._own import ANY, Registered, modules_by_name, name_in_code, row_in_code
 from jackfield.settings import Settings, closest
 
-T = TypeVar("T")
-
 _TRIES = 10
-Key = TypeVar("Key", bound=Hashable)
 
 
 class PluginHost(Loading):
@@ -92,10 +88,7 @@ class PluginHost(Loading):
                 raise ConfigError(f"{name!r} is not registered{closest(name, list(self._own))}")
             self._own = {other: one for other, one in self._own.items() if other != name}
             self._catalog = None
-            self._registered = _of_others(self._registered, name)
-            self._offered = _of_others(self._offered, name)
-            self._specs = _of_other_rows(self._specs, name)
-            self._classes = _of_other_rows(self._classes, name)
+            self._known = {key: made for key, made in self._known.items() if key[1] != name}
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
 
@@ -113,10 +106,8 @@ class PluginHost(Loading):
         with self._lock:
             self.settings = settings or self.settings
             self._scanned = self._catalog = self._identities = None
-            self._offered = {}
-            self._registered = _without_errors(self._registered)
-            self._specs = _without_errors(self._specs)
-            self._classes = _without_errors(self._classes)
+            kept = {key: made for key, made in self._known.items() if key[0] != "offers"}
+            self._known = {key: made for key, made in kept.items() if not isinstance(made, PluginError)}
 
 
 def _forget_what_folders_hold() -> None:
@@ -129,18 +120,6 @@ def _forget_what_folders_hold() -> None:
                 raise
         else:
             return
-
-
-def _of_others(known: Mapping[tuple[str, str], T], name: str) -> dict[tuple[str, str], T]:
-    return {key: value for key, value in known.items() if key[0] != name}
-
-
-def _of_other_rows(known: Mapping[Row, T], name: str) -> dict[Row, T]:
-    return {row: value for row, value in known.items() if row.distribution != name}
-
-
-def _without_errors(known: Mapping[Key, T]) -> dict[Key, T]:
-    return {key: value for key, value in known.items() if not isinstance(value, PluginError)}
 
 
 def _made_again(

@@ -6,11 +6,11 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginError
 from jackfield.hookspecs import KINDS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
-Key = TypeVar("Key", bound=Hashable)
+Key = tuple[str, str, object]  # what is made, of whose distribution, and of what
 Found = TypeVar("Found")
 
 
@@ -40,11 +40,8 @@ class Loading(Names):
                 settings.project.tell()
         super().__init__(settings, paths)
         self._manager: Any = None
-        self._registered: dict[tuple[str, str], str | PluginError] = {}
-        self._offered: dict[tuple[str, str], list[ComponentSpec]] = {}
-        self._specs: dict[Row, ComponentSpec | PluginError] = {}
-        self._classes: dict[Row, Any] = {}
-        self._cells: dict[object, Any] = {}
+        self._known: dict[Key, Any] = {}
+        self._cells: dict[Key, threading.RLock] = {}
 
     # --- level 1: descriptors ---
 
@@ -58,7 +55,7 @@ class Loading(Names):
 
     def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
         """The descriptor of a row."""
-        found = self._once(self._specs, row, lambda: self._describe(row))
+        found = self._once(("spec", row.distribution, row), lambda: self._describe(row))
         if not isinstance(found, spec_class):
             raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
         return found
@@ -120,33 +117,29 @@ class Loading(Names):
 
     def _offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
         """What a registered plugin offers of a kind; it is asked once."""
-        key = (plugin_name, kind)
-        found = self._offered.get(key)
-        if found is None:
-            found = self._offered.setdefault(key, self._manager.offers(plugin_name, kind))
-        return found
+        return self._once(("offers", plugin_name, kind), lambda: self._manager.offers(plugin_name, kind))
 
     def _register(self, row: Row) -> str:
         """Import a light module and register its hooks; gives the name it has in pluggy."""
-        return self._once(self._registered, (row.distribution, row.module), lambda: self._name_registered(row))
+        return self._once(("plugin", row.distribution, row.module), lambda: self._name_registered(row))
 
-    def _once(self, known: dict[Key, Found | PluginError], key: Key, make: Callable[[], Found]) -> Found:
+    def _once(self, key: Key, make: Callable[[], Found]) -> Found:
         """What is made once, while others are made; whoever asks again for what failed gets the same error."""
-        found = known.get(key)
+        found = self._known.get(key)
         if found is None:
             with self._lock:
-                cell = self._cells.setdefault((id(known), key), threading.RLock())
+                cell = self._cells.setdefault(key, threading.RLock())
             with cell:
-                found = known.get(key)
+                found = self._known.get(key)
                 if found is None:
                     try:
                         found = make()
                     except PluginError as error:
                         found = error
-                    known[key] = found
+                    self._known[key] = found
         if isinstance(found, PluginError):
             raise _again(found)
-        return found
+        return cast("Found", found)
 
     def _name_registered(self, row: Row) -> str:
         plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
@@ -193,7 +186,7 @@ class Loading(Names):
 
     def load_row(self, row: Row) -> Any:
         """The class of a row."""
-        return self._once(self._classes, row, lambda: self.load_target(row, self._any_spec(row).target))
+        return self._once(("class", row.distribution, row), lambda: self.load_target(row, self._any_spec(row).target))
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type) -> Any:
         """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
