@@ -6,7 +6,7 @@ them, and they can be turned into dicts, because many callers keep their histori
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, Literal, Self, TypeAlias, TypeGuard, cast, get_args
@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from jackfield._lazy import needed
 from jackfield._modelling import BaseModel
 from jackfield._notebook import InNotebooks
 from jackfield.errors import ToolArgumentError
@@ -34,10 +35,10 @@ it was cut off at its longest. `content_filter`: the provider's inspection kept 
 `other`: something else, which `provider_reason` names; whatever it is, the answer may be half of one.
 """
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
+ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 _ROLES = get_args(Role)
 _SHORT = 100  # in characters; less says more than its size
-_ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 
 # In place of a required argument, so that a dict without it is a ValidationError and not a TypeError.
@@ -163,9 +164,9 @@ class ContentItem(DictCompatibleModel):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> Self:
-        given = [kind for kind in _ITEM_KINDS if getattr(self, kind) is not None]
+        given = [kind for kind in ITEM_KINDS if getattr(self, kind) is not None]
         if not given:
-            raise ValueError(f"a content item needs one of {', '.join(_ITEM_KINDS)}; none is set")
+            raise ValueError(f"a content item needs one of {', '.join(ITEM_KINDS)}; none is set")
         if len(given) > 1:
             raise ValueError(
                 f"a content item holds one thing, but {' and '.join(given)} are set; use one item for each"
@@ -186,7 +187,7 @@ class ContentItem(DictCompatibleModel):
 
     def get_type_and_value(self) -> tuple[ItemKind, Any]:
         """The kind and the value, as a pair."""
-        for kind in _ITEM_KINDS:
+        for kind in ITEM_KINDS:
             value = getattr(self, kind)
             if value is not None:
                 return kind, value
@@ -273,7 +274,8 @@ class Message(DictCompatibleModel, InNotebooks):
         if content is None:
             return ""
         if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "type" in part for part in content):
-            return [_item_from_openai(part) for part in content]
+            item_from_openai = needed(_OPENAIS_FORMS, "item_from_openai", _FOR_OPENAIS)
+            return [item_from_openai(part) for part in content]
         return content
 
     @model_validator(mode="after")
@@ -317,6 +319,9 @@ Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
 _KEYS = frozenset(Message.model_fields)
 # `dict` first: whether something is a Mapping is asked in Python, and a history is long.
 _MAPPINGS = (dict, Mapping)
+_OPENAIS_KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
+_OPENAIS_FORMS = "jackfield_backend.openai_forms"
+_FOR_OPENAIS = "messages in OpenAI's form need jackfield-backend"
 
 
 def as_message(value: MessageLike) -> Message:
@@ -354,92 +359,17 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)
-    if any(map(_is_openais, values)):
-        return tuple(_from_openai(values))
+    if any(map(is_openais, values)):
+        from_openai = needed(_OPENAIS_FORMS, "from_openai", _FOR_OPENAIS)
+        return tuple(from_openai(values))
     return tuple(map(as_message, values))
 
 
-# --- OpenAI's way to write them ---------------------------------------------------------------------------------------
-
-_OPENAIS_KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
-
-
-def _is_openais(message: MessageLike) -> TypeGuard[Mapping[str, Any]]:
+def is_openais(message: MessageLike) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a message is a dict of OpenAI's form, and not of ours."""
     if not isinstance(message, dict) and (isinstance(message, Message) or not isinstance(message, Mapping)):
         return False
     return message.get("role") in ("tool", "developer") or not _OPENAIS_KEYS.isdisjoint(message)
-
-
-def _from_openai(values: Iterable[MessageLike]) -> Iterator[Message]:
-    names: dict[str, str] = {}
-    for value in values:
-        if not _is_openais(value):
-            yield as_message(value)
-            continue
-        kept = {key: entry for key, entry in value.items() if key in Message.model_fields}
-        match value.get("role"):
-            case "tool":
-                call_id = str(value.get("tool_call_id") or "")
-                name = str(value.get("name") or names.get(call_id) or "tool")
-                yield as_message({**kept, "role": FUNCTION, "name": name, "extra": {"function_id": call_id}})
-            case "assistant":
-                yield from _assistant_from_openai(value, kept, names)
-            case role:
-                yield as_message({**kept, "role": SYSTEM if role == "developer" else role})
-
-
-def _assistant_from_openai(
-    message: Mapping[str, Any], kept: Mapping[str, Any], names: dict[str, str]
-) -> Iterator[Message]:
-    calls = message.get("tool_calls") or ()
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if reasoning:
-        yield Message(ASSISTANT, "", reasoning_content=reasoning, name=message.get("name"))
-    content = message.get("content") or message.get("refusal")
-    if content or not (calls or reasoning):
-        yield as_message({**kept, "content": content, "reasoning_content": None})
-    yield from (_call_from_openai(call, message.get("name"), names) for call in calls)
-
-
-def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> Message:
-    """An entry of `tool_calls` as a message; the tool's name is kept in `names`, for the call's result."""
-    match call:
-        case {"function": {"name": str(name), **function}}:
-            call_id = str(call.get("id") or "")
-            names[call_id] = name
-            return Message(
-                ASSISTANT,
-                "",
-                name=name_of_agent,
-                function_call=FunctionCall(name, str(function.get("arguments") or "")),
-                extra={"function_id": call_id} if call_id else None,
-            )
-    raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
-
-
-def _item_from_openai(part: object) -> object:
-    """A content item from a part as OpenAI's two APIs write it; what has no `type` is left as it is."""
-    match part:
-        case {"type": "text" | "input_text" | "output_text", "text": text}:
-            return {"text": text}
-        case {"type": "refusal", "refusal": text}:
-            return {"text": text}
-        case {"type": "image_url" | "input_image", "image_url": {"url": str(url)} | str(url)}:
-            return {"image": url}
-        case {"type": "video_url", "video_url": {"url": str(url)} | str(url)}:
-            return {"video": url}
-        case {"type": "input_audio", "input_audio": audio}:
-            return {"audio": audio}
-        case {"type": "file", "file": {"file_data": str(uri)}}:
-            return {"file": uri}
-        case {"type": "file", "file": {"file_id": _}}:
-            raise ValueError("a file stored at a provider ('file_id') cannot be sent: pass its data or its path")
-        case {"type": str(kind)}:
-            raise ValueError(
-                f"a message part of type {kind!r} is not supported: use text, image_url, input_audio, video_url "
-                f"or file, or the keys {', '.join(_ITEM_KINDS)}"
-            )
-    return part
 
 
 def want_dicts(values: Messages) -> bool:

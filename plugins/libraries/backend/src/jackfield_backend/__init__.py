@@ -8,5 +8,6 @@
 - `retries`: a request other than a chat, repeated by the same rule.
 - `media`: images, audio and video in files, read and checked.
 - `tags`, `stops`: fixed texts found in a text that arrives in pieces, and an answer that ends at one.
+- `openai_forms`: messages as OpenAI's clients write them.
 - `blocking`: the base class of backends whose SDK blocks.
 """

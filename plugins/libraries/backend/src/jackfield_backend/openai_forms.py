@@ -1,0 +1,91 @@
+"""Messages as OpenAI's clients write them: the core asks for this when it is given such dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jackfield.messages import (
+    ASSISTANT,
+    FUNCTION,
+    ITEM_KINDS,
+    SYSTEM,
+    FunctionCall,
+    Message,
+    MessageLike,
+    as_message,
+    is_openais,
+)
+
+
+def from_openai(values: Iterable[MessageLike]) -> Iterator[Message]:
+    """Messages from dicts, some of which are OpenAI's; see `jackfield.messages.as_messages`."""
+    names: dict[str, str] = {}
+    for value in values:
+        if not is_openais(value):
+            yield as_message(value)
+            continue
+        kept = {key: entry for key, entry in value.items() if key in Message.model_fields}
+        match value.get("role"):
+            case "tool":
+                call_id = str(value.get("tool_call_id") or "")
+                name = str(value.get("name") or names.get(call_id) or "tool")
+                yield as_message({**kept, "role": FUNCTION, "name": name, "extra": {"function_id": call_id}})
+            case "assistant":
+                yield from _assistant_from_openai(value, kept, names)
+            case role:
+                yield as_message({**kept, "role": SYSTEM if role == "developer" else role})
+
+
+def _assistant_from_openai(
+    message: Mapping[str, Any], kept: Mapping[str, Any], names: dict[str, str]
+) -> Iterator[Message]:
+    calls = message.get("tool_calls") or ()
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if reasoning:
+        yield Message(ASSISTANT, "", reasoning_content=reasoning, name=message.get("name"))
+    content = message.get("content") or message.get("refusal")
+    if content or not (calls or reasoning):
+        yield as_message({**kept, "content": content, "reasoning_content": None})
+    yield from (_call_from_openai(call, message.get("name"), names) for call in calls)
+
+
+def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> Message:
+    """An entry of `tool_calls` as a message; the tool's name is kept in `names`, for the call's result."""
+    match call:
+        case {"function": {"name": str(name), **function}}:
+            call_id = str(call.get("id") or "")
+            names[call_id] = name
+            return Message(
+                ASSISTANT,
+                "",
+                name=name_of_agent,
+                function_call=FunctionCall(name, str(function.get("arguments") or "")),
+                extra={"function_id": call_id} if call_id else None,
+            )
+    raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
+
+
+def item_from_openai(part: object) -> object:
+    """A content item from a part as OpenAI's two APIs write it; what has no `type` is left as it is."""
+    match part:
+        case {"type": "text" | "input_text" | "output_text", "text": text}:
+            return {"text": text}
+        case {"type": "refusal", "refusal": text}:
+            return {"text": text}
+        case {"type": "image_url" | "input_image", "image_url": {"url": str(url)} | str(url)}:
+            return {"image": url}
+        case {"type": "video_url", "video_url": {"url": str(url)} | str(url)}:
+            return {"video": url}
+        case {"type": "input_audio", "input_audio": audio}:
+            return {"audio": audio}
+        case {"type": "file", "file": {"file_data": str(uri)}}:
+            return {"file": uri}
+        case {"type": "file", "file": {"file_id": _}}:
+            raise ValueError("a file stored at a provider ('file_id') cannot be sent: pass its data or its path")
+        case {"type": str(kind)}:
+            raise ValueError(
+                f"a message part of type {kind!r} is not supported: use text, image_url, input_audio, video_url "
+                f"or file, or the keys {', '.join(ITEM_KINDS)}"
+            )
+    return part
