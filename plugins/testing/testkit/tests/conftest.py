@@ -175,6 +175,8 @@ class Outcomes:
             outcome = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
             kind = next((child.attrib.get("type", "") for child in case if child.tag == "skipped"), "")
             outcome = "xfailed" if kind == "pytest.xfail" else outcome
+            found = next((child.attrib.get("message", "") for child in case if child.tag == "failure"), "")
+            assert "PluginNotFoundError" not in found, f"{name} is not in the zoo: {found}"
             self._ends.setdefault((name, outcome), set()).add(case.attrib["name"].partition("[")[0])
 
     def of(self, suite: str, outcome: str) -> set[str]:

@@ -66,7 +66,9 @@ class AnswerTreeTests(AgentTests):
         assert not requests_of(agent)
 
     def test_as_a_tool_it_answers_one_level_deeper_and_what_it_uses_counts(self) -> None:
-        stream = asking(self.make_agent([answer("Twice.")], name="child", description="Knows.")).stream(QUESTION)
+        child = self.make_agent([answer("Twice.")], name="child", description="Knows.")
+        above = asking(child)
+        stream = above.stream(QUESTION)
         events = list(stream)
         below = [event for event in events if isinstance(event, RunEvent)]
         assert {event.depth for event in below if event.run_id == below[0].run_id} == {1}
@@ -75,6 +77,7 @@ class AnswerTreeTests(AgentTests):
         assert [message.content for message in result.messages if message.role == FUNCTION] == ["Twice."]
         assert sum(result.usage_by_agent.values(), Usage()) == result.usage
         assert len(result.usage_by_agent) > 1
+        assert result.usage.total_tokens == 2 * (len(requests_of(child)) + len(requests_of(above)))
 
     def test_a_conversation_that_is_handed_over_to_it_goes_on_in_the_same_run(self) -> None:
         agent = self.make_agent(lambda _: answer("Twice."), name="child", description="Knows.")

@@ -285,8 +285,19 @@ class KeepsConversations(Honest):
                 yield event
 
 
-class LeavesOpenBelow(LeavesOpen):
-    pass
+class WorksInTheBackground(Honest):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        happened: asyncio.Queue[Event] = asyncio.Queue()
+        whole = super()._events(run)
+
+        async def work() -> None:
+            async for event in whole:
+                happened.put_nowait(event)
+
+        self.kept = asyncio.create_task(work())
+        while not isinstance(event := await happened.get(), RunFinished):
+            yield event
+        yield event
 
 
 class LeavesAgentsOpen(LeavesCallsOpen):
