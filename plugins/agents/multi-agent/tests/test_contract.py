@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from jackfield import FnCallAgent
 from jackfield.agents import Agent
 from jackfield.testing import Script, ScriptedModel
 from jackfield.tools import BaseTool
-from jackfield_multi_agent import GroupChat, Router
+from jackfield_multi_agent import DialogueSimulator, GroupChat, Router
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.suites import AgentSuite, PluginSuite
+from jackfield_testkit.suites import AgentSuite, ConversationSuite, PluginSuite
 
 OTHER = {"name": "elsewhere", "description": "Is never asked."}
 
@@ -40,3 +40,18 @@ class TestGroupChat(AgentSuite):
         model = ScriptedModel(script, processors=[])
         member = FnCallAgent(list(tools), model, name="member")
         return GroupChat([member], "round_robin", model, max_round=1, host=plain_host(), **options)
+
+
+class TestConversationInGroup(ConversationSuite):
+    component = "jackfield-multi-agent/group_chat"
+    config: ClassVar[dict[str, Any]] = {"agent_selection_method": "round_robin", "max_round": 2}
+
+
+class TestDialogue(ConversationSuite):
+    """The second member is asked first."""
+
+    component = "jackfield-multi-agent/dialogue_simulator"
+
+    def make_conversation(self, members: Sequence[Agent], **options: Any) -> Agent:
+        user, assistant = (*members, None, None)[:2]
+        return DialogueSimulator(user, assistant, max_round=1, host=plain_host(), **options)

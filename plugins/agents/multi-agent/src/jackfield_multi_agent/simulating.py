@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry, run_as
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry, open_calls, run_as
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished
@@ -120,7 +120,7 @@ class DialogueSimulator(MultiAgentHub, Agent):
         user, assistant = self.agents
         said: list[Message] = []
         spent, label = run.spent, self.name or type(self).__name__
-        asks = not run.messages or run.messages[-1].role != USER
+        asks = not open_calls(run.messages) and (not run.messages or run.messages[-1].role != USER)
         for _ in range(2 * self.max_round):
             agent = user if asks else assistant
             seen = _swapped([*run.messages, *said]) if asks else (*run.messages, *said)
@@ -135,6 +135,7 @@ class DialogueSimulator(MultiAgentHub, Agent):
                     else:
                         spent = spent.plus(event)
                         yield event
+            run = replace(run, resume=False, answers={})
             text = text_of_answer(end.messages)
             said += [Message(USER, text, name=agent.name)] if asks else end.messages
             yield ResponseReplaced(tuple(said))

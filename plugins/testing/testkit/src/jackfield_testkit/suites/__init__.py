@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.call_format import CallFormatSuite
     from jackfield_testkit.suites.code_sandbox import CodeSandboxSuite
     from jackfield_testkit.suites.command import CommandSuite
+    from jackfield_testkit.suites.conversation import ConversationSuite
     from jackfield_testkit.suites.embedder import EmbedderSuite
     from jackfield_testkit.suites.embedder_local import LocalEmbedderSuite
     from jackfield_testkit.suites.llm import LLMBackendSuite
@@ -48,6 +49,7 @@ __all__ = [
     "ChatModelSuite",
     "CodeSandboxSuite",
     "CommandSuite",
+    "ConversationSuite",
     "EmbedderSuite",
     "LLMBackendSuite",
     "LocalEmbedderSuite",
@@ -71,6 +73,7 @@ _MODULES = {
     "ChatModelSuite": ("llm_laws", "llm_asking"),
     "CodeSandboxSuite": ("code_sandbox",),
     "CommandSuite": ("command",),
+    "ConversationSuite": ("conversation", "agent_parts"),
     "EmbedderSuite": ("embedder", "embedder_local"),
     "LLMBackendSuite": (
         "llm",

@@ -31,7 +31,10 @@ PARAMETERS = {
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    return [AgentSpec(name="acme", target="jackfield_zoo.agents:Honest")]
+    return [
+        AgentSpec(name="acme", target="jackfield_zoo.agents:Honest"),
+        AgentSpec(name="panel", target="jackfield_zoo.panels:Panel"),
+    ]
 
 
 @hook.call_formats

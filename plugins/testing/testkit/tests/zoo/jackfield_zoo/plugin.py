@@ -93,8 +93,10 @@ def call_formats() -> list[CallFormatSpec]:
 @hook.agents
 def agents() -> list[AgentSpec]:
     from jackfield_zoo import agents as module
+    from jackfield_zoo import panels
 
     made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    made += [m for m in _classes(panels) if issubclass(m, panels.Panel)]
     return [AgentSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]
 
 

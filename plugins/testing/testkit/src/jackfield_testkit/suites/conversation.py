@@ -1,0 +1,168 @@
+"""The tests of an agent kind in which other agents talk."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from jackfield import sync
+from jackfield.agents import Agent, BasicAgent, CancelToken, FnCallAgent, create_agent
+from jackfield.errors import ConfigError, ModelRequestError
+from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, TextDelta
+from jackfield.messages import ASSISTANT, FUNCTION, USER, Usage
+from jackfield.testing import Script, answer, calls
+from jackfield.tools import ToolEntry
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.agent_parts import (
+    QUESTION,
+    AgentTests,
+    Waiting,
+    assert_calls_are_answered,
+    end_of,
+    gathered,
+    gathered_into,
+    left_after,
+    repeat,
+    requests_of,
+    scripted,
+    within,
+)
+
+
+class ConversationSuite(AgentTests):
+    """What every agent kind must do that lets other agents talk with each other in one run, such as a group chat.
+
+    ```python
+    class TestPanel(ConversationSuite):
+        component = "jackfield-acme/panel"
+    ```
+
+    It begins with a question of the user, and the second of two members speaks at the latest after the first. Override
+    `make_conversation` if your kind gets its members in another way than `agents=`.
+
+    Attributes:
+        component: The address of the agent kind: `distribution/name`, or its name where that is unique.
+        config: Options of the kind, besides its members, such as the way in which the next speaker is chosen.
+        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+    """
+
+    def make_conversation(self, members: Sequence[Agent], **options: Any) -> Agent:
+        """A conversation of these."""
+        return create_agent(self.component, host=plain_host(), **{**self.config, "agents": members, **options})
+
+    def test_each_speaks_under_its_own_name_in_the_one_run(self) -> None:
+        events = self._events(self.make_conversation(_two()))
+        assert {(event.run_id, event.depth) for event in events if event.agent in ("anna", "ben")} == {
+            (events[0].run_id, 0)
+        }
+        said: dict[str, str] = {}
+        for event in events:
+            if isinstance(event.event, TextDelta):
+                said[event.agent] = said.get(event.agent, "") + event.event.text
+        assert {name: text.split(".")[0] for name, text in said.items()} == {"anna": "I am anna", "ben": "I am ben"}
+        assert {event.event.to for event in events if isinstance(event.event, HandedOff)} == {"anna", "ben"}
+        answers = [message for message in end_of(events).messages if message.get_text_content()]
+        assert [message.name for message in answers] == [_name_in(message.get_text_content()) for message in answers]
+        result = self.make_conversation(_two()).ask(QUESTION)
+        assert {"anna", "ben"} <= set(result.path)
+        assert list(result.messages) == list(end_of(events).messages)
+
+    def test_each_hears_what_was_said_before_in_a_valid_conversation(self) -> None:
+        members = _two()
+        result = self.make_conversation(members).ask(QUESTION)
+        second = next(message.name for message in result.messages[1:])
+        first = next(message.name for message in result.messages)
+        (request,) = requests_of(next(one for one in members if one.name == second))[:1]
+        assert any(f"I am {first}." in message.get_text_content() for message in request.messages)
+        assert [message.role for message in request.messages].count("system") <= 1
+        assert request.messages[-1].role == USER
+        assert_calls_are_answered(request.messages)
+
+    def test_what_they_use_adds_up_and_a_limit_holds_for_all(self) -> None:
+        result = self.make_conversation(_two()).ask(QUESTION)
+        assert sum(result.usage_by_agent.values(), Usage()) == result.usage
+        assert {"anna", "ben"} <= set(result.usage_by_agent)
+        used = next(iter(result.usage_by_agent.values())).total_tokens
+        stopped = self.make_conversation(_two(), limits={"tokens": 1}).ask(QUESTION)
+        assert stopped.stop_reason == "token_limit"
+        assert 0 < stopped.usage.total_tokens <= used
+
+    def test_it_goes_on_where_it_ended(self) -> None:
+        conversation = self.make_conversation(_two())
+        before = conversation.ask(QUESTION)
+        after = conversation.ask("Go on.", history=before.history)
+        assert after.messages
+        assert after.history[: len(before.history)] == before.history
+
+    def test_a_call_that_needs_approval_waits_and_is_made_by_the_one_who_wanted_it(self) -> None:
+        def members(*script: Any) -> list[Agent]:
+            tools = [repeat(needs_approval=True)]
+            return [_speaker("anna"), _speaker("ben", [*script, answer("I am ben.")] * 3, tools)]
+
+        paused = self.make_conversation(members(calls(("repeat", {"text": "ha"})))).ask(QUESTION)
+        assert (paused.stop_reason, len(paused.waiting)) == ("approval_needed", 1)
+        resumed = self.make_conversation(members())
+        again = resumed.ask([], history=paused.history)
+        assert again.stop_reason == "approval_needed", "whoever can write a history can write a call"
+        done = resumed.ask([], history=paused.history, resume=dict.fromkeys(paused.waiting, True))
+        assert [message.content for message in done.messages if message.role == FUNCTION] == ["ha ha"]
+        assert next(message.name for message in done.messages if message.role == ASSISTANT) == "ben"
+        assert_calls_are_answered(done.history)
+
+    def test_its_rules_for_calls_hold_for_its_members(self) -> None:
+        script = [calls(("repeat", {"text": "ha"})), answer("I am ben.")] * 3
+        members = [_speaker("anna"), _speaker("ben", script, [repeat()])]
+        result = self.make_conversation(members, approve="ask").ask(QUESTION)
+        assert result.stop_reason == "approval_needed", "a call is made that the conversation asks about"
+
+    def test_cancelling_it_ends_the_speech_and_leaves_a_valid_history(self) -> None:
+        cancel = CancelToken()
+        waiting = Waiting(cancel)
+        members = [_speaker("anna"), _speaker("ben", [calls(("wait", {}))], [waiting.tool()])]
+        run = self.make_conversation(members).astream([QUESTION], cancel=cancel)
+        finished = end_of(sync.run(within(self.patience_s, gathered(run))))
+        assert (finished.stop_reason, waiting.ended) == ("cancelled", True)
+        assert_calls_are_answered(finished.messages)
+
+    def test_left_at_any_point_it_has_closed_all_that_it_iterates(self) -> None:
+        for number in range(1, len(self._events(self.make_conversation(_two())))):
+            leaving = left_after(number, self.make_conversation(_two()).astream([QUESTION]))
+            assert not sync.run(within(self.patience_s, leaving)), "close them where they are iterated"
+
+    def test_a_member_that_fails_ends_it_with_the_error(self) -> None:
+        failing = _speaker("ben", lambda _: [ModelRequestError("refused", backend="scripted")])
+        seen: list[RunEvent] = []
+        with pytest.raises(ModelRequestError, match="refused"):
+            sync.run(gathered_into(seen, self.make_conversation([_speaker("anna"), failing]).astream([QUESTION])))
+        assert isinstance(seen[-1].event, RunFailed)
+
+    def test_an_empty_answer_ends_it_and_says_so(self) -> None:
+        events = self._events(
+            self.make_conversation([_speaker(name, lambda _: answer("")) for name in ("anna", "ben")])
+        )
+        assert end_of(events).stop_reason == "empty_reply"
+        assert sum(isinstance(event.event, RunFinished) for event in events) == 1
+
+    def test_members_that_cannot_be_told_apart_are_refused(self) -> None:
+        twins = [_speaker("anna"), _speaker("anna")]
+        for members in ([], twins, [_speaker("anna"), BasicAgent(llm=scripted([]))]):
+            with pytest.raises(ConfigError):
+                self.make_conversation(members)
+
+
+def _two() -> list[Agent]:
+    return [_speaker("anna"), _speaker("ben")]
+
+
+def _speaker(name: str, script: Script | None = None, tools: Sequence[ToolEntry] = ()) -> Agent:
+    """An agent that says its name, unless it has a script."""
+    said = script or (lambda _: answer(f"I am {name}."))
+    return FnCallAgent(tools, scripted(said), f"You are {name}.", name, f"Is {name}.")
+
+
+def _name_in(text: str) -> str:
+    return text.removeprefix("I am ").removesuffix(".")

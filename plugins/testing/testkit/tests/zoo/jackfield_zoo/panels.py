@@ -1,0 +1,145 @@
+"""A conversation that does all as it should, and conversations that do one thing otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jackfield.agents import Agent, Event, Run, RunAbove, open_calls, run_as
+from jackfield.errors import ConfigError, ModelServiceError
+from jackfield.events import HandedOff, RunFinished
+from jackfield.messages import ASSISTANT, FUNCTION, USER, Message, Usage, with_system_text
+from jackfield.streams import closing
+
+
+class Panel(Agent):
+    """Each member speaks once."""
+
+    def __init__(self, *args: Any, agents: Sequence[Agent] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.check(agents)
+        self.agents = tuple(agents)
+
+    def check(self, agents: Sequence[Agent]) -> None:
+        if not agents or not all(agent.name for agent in agents) or len({a.name for a in agents}) < len(agents):
+            raise ConfigError("a panel needs members with names of their own")
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        said: list[Message] = []
+        spent, reason, label = run.spent, None, "panel"
+        for agent in self.speakers(run):
+            yield HandedOff(label, agent.name or "")
+            label = agent.name or ""
+            part = self.part_of(agent, run, said, spent)
+            async with closing(agent._events(part)) as events:
+                async for event in events:
+                    if isinstance(event, RunFinished):
+                        end = event
+                    else:
+                        spent = spent.plus(event)
+                        yield event
+            said += self.heard(end.messages)
+            run = replace(run, resume=False, answers={})
+            reason = self.reason_of(end, RunAbove(run, spent))
+            if reason is not None:
+                break
+        yield RunFinished(reason or "finished", tuple(said), self.usage_of(spent.usage))
+
+    def speakers(self, run: Run) -> Sequence[Agent]:
+        if not open_calls(run.messages):
+            return self.agents
+        caller = next(message.name for message in reversed(run.messages) if message.function_call)
+        names = [agent.name for agent in self.agents]
+        return self.agents[names.index(caller) :]
+
+    def part_of(self, agent: Agent, run: Run, said: Sequence[Message], spent: Any) -> Run:
+        seen = [self.seen(agent, message) for message in self.known(run, said)]
+        shown = [message for message in seen if message is not None]
+        if shown[-1].role == ASSISTANT and not shown[-1].function_call:
+            shown.append(Message(USER, "Your turn."))
+        return run_as(agent, run, with_system_text(tuple(shown), "", first=True), replace(spent, turns=0))
+
+    def known(self, run: Run, said: Sequence[Message]) -> Sequence[Message]:
+        return [*run.messages, *said]
+
+    def seen(self, agent: Agent, message: Message) -> Message | None:
+        if message.role != ASSISTANT or message.name == agent.name:
+            return message if message.role != FUNCTION or self.is_own(agent, message) else None
+        return None if message.function_call else Message(USER, f"{message.name}: {message.get_text_content()}")
+
+    def is_own(self, agent: Agent, message: Message) -> bool:
+        return message.name in agent.function_map
+
+    def heard(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return messages
+
+    def reason_of(self, end: RunFinished, above: RunAbove) -> Any:
+        return end.stop_reason if end.stop_reason != "finished" else above.reached(0)
+
+    def usage_of(self, usage: Usage) -> Usage:
+        return usage
+
+
+class NamesNobody(Panel):
+    def heard(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return [message.replace(name=None) for message in messages]
+
+
+class Deaf(Panel):
+    def known(self, run: Run, said: Sequence[Message]) -> Sequence[Message]:
+        return run.messages
+
+
+class CountsNothing(Panel):
+    def usage_of(self, usage: Usage) -> Usage:
+        return Usage()
+
+
+class HearsNoHistory(Panel):
+    def speakers(self, run: Run) -> Sequence[Agent]:
+        if any(message.role == ASSISTANT for message in run.messages):
+            raise ValueError("a panel begins with a question")
+        return self.agents
+
+
+class BeginsWithTheFirst(Panel):
+    def speakers(self, run: Run) -> Sequence[Agent]:
+        return self.agents
+
+
+class AsksForNothing(Panel):
+    def part_of(self, agent: Agent, run: Run, said: Sequence[Message], spent: Any) -> Run:
+        part = super().part_of(agent, run, said, spent)
+        return replace(part, rules=type(part.rules)())
+
+
+class LosesTheLastResult(Panel):
+    def heard(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return [message for message in messages if message.role != FUNCTION]
+
+
+class ClosesNothing(Panel):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async for event in super()._events(run):
+            yield event
+
+
+class Polite(Panel):
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        try:
+            async with closing(super()._events(run)) as events:
+                async for event in events:
+                    yield event
+        except ModelServiceError:
+            yield RunFinished("finished", (), Usage())
+
+
+class LikesSilence(Panel):
+    def reason_of(self, end: RunFinished, above: RunAbove) -> Any:
+        return None if end.stop_reason == "empty_reply" else super().reason_of(end, above)
+
+
+class TakesTwins(Panel):
+    def check(self, agents: Sequence[Agent]) -> None:
+        pass
