@@ -175,6 +175,23 @@ def test_at_the_turn_of_a_person_it_waits_and_goes_on_with_what_they_say() -> No
     assert requests(bo)[0].messages[-1].content == "Hello\nal: I am al.\nCarla: I agree."
 
 
+def test_what_is_said_without_a_name_at_the_turn_of_a_person_is_theirs() -> None:
+    chat = GroupChat([says("al"), UserAgent(name="Carla"), says("bo")], "round_robin", max_round=9)
+    history: Sequence[Message] = ()
+    for said, spoke in (("Hello", ["al"]), ("I agree.", ["bo", "al"]), ("So do I.", ["bo", "al"])):
+        result = chat.ask(said, history=history)
+        assert (speakers(result.messages), result.stop_reason) == (spoke, "input_needed")
+        history = result.history
+    assert "Carla: I agree." in requests(chat.agents[2])[0].messages[-1].get_text_content()
+
+
+def test_the_opening_question_is_nobodys() -> None:
+    chat = GroupChat([UserAgent(name="Carla"), says("bo")], "round_robin")
+    opened = chat.ask("Plan a party.")
+    assert (speakers(opened.messages), opened.stop_reason) == ([], "input_needed")
+    assert speakers(chat.ask("With music.", history=opened.history).messages) == ["bo"]
+
+
 def test_in_the_manual_way_the_caller_says_who_is_next() -> None:
     chat = GroupChat([says("al"), says("bo")], "manual")
     stream = chat.stream("Hello")

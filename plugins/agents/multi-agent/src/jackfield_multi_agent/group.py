@@ -44,8 +44,8 @@ class GroupChat(MultiAgentHub, Agent):
     Who speaks next is chosen by the model (`auto`), in order (`round_robin`), by chance (`random`) or by the caller
     (`manual`); those whom the last question mentions as `@name` speak first, in that order. At the turn of a person
     (`UserAgent`), or of nobody in the manual way, the run ends with `input_needed` and the event
-    `jackfield-multi-agent.input_needed`; it goes on with the history and what the person says. `[STOP]` and an empty
-    answer end it, too.
+    `jackfield-multi-agent.input_needed`; it goes on with the history and what the person says, which needs no name.
+    `[STOP]` and an empty answer end it, too.
 
     Limits hold for the chat as a whole, turns for each speech.
 
@@ -200,6 +200,24 @@ class _Chat:
             self.spent = above.spent
             if chosen.name is None:
                 self.stop("finished")
+            elif isinstance(self._agents[chosen.name], UserAgent) and self._has_said(chosen.name):
+                chosen.name = None
+                async with closing(self.choosing(chosen)) as events:
+                    async for event in events:
+                        yield event
+
+    def _has_said(self, name: str) -> bool:
+        """Whether the person whose turn it is has just spoken: what nobody is named for, after the opening question.
+
+        It comes so from a chat, or a page, that knows nothing of the people in a group.
+        """
+        before = [message for message in self._run.messages[:-1] if message.role != SYSTEM]
+        last = self._run.messages[-1]
+        if self.messages or not before or last.role != USER or last.name:
+            return False
+        self._run = replace(self._run, messages=(*self._run.messages[:-1], last.replace(name=name)))
+        self._transcript = Transcript(self._group.agent_names, self._run.messages)
+        return True
 
     async def speech(self, name: str) -> AsyncIterator[Event]:
         """What one of them says and does."""
