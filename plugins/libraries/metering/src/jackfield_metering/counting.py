@@ -86,6 +86,11 @@ class RequestCounter:
         self._media_tokens = media_tokens
         self._factor = factor
 
+    @property
+    def factor(self) -> float:
+        """What the count of a text is multiplied by."""
+        return self._factor
+
     def surely_fits(self, request: ChatRequest, limit: int) -> bool:
         """Whether the request has at most `limit` tokens however it is counted; nothing is counted for this."""
         most, limit_of_counts = 0, limit / max(1.0, self._factor)

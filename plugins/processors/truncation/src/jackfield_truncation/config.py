@@ -71,3 +71,17 @@ class SummarizingConfig(TruncationConfig):
     summary_tokens: int = Field(
         default=500, ge=50, description="The longest summary; never more than a quarter of the limit"
     )
+
+
+class CompactionConfig(SummarizingConfig):
+    """The settings of compaction: those of summaries, and when and how much."""
+
+    summary_tokens: int = Field(
+        default=1000, ge=50, description="The longest summary; never more than a quarter of what starts a compaction"
+    )
+    share: float = Field(
+        default=0.75, gt=0, le=1, description="The share of a request's limit above which older parts are summarised"
+    )
+    keep_turns: int = Field(
+        default=2, ge=1, description="How many of the last turns stay whole, unless they are too long for that"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jackfield.plugins import ProcessorSpec, hook
+from jackfield.plugins import ProcessorSpec, ToolsetSpec, hook
 
 
 @hook.processors
@@ -24,4 +24,17 @@ def processors() -> list[ProcessorSpec]:
             phase="context",
             before=("truncation",),
         ),
+    ]
+
+
+@hook.toolsets
+def toolsets() -> list[ToolsetSpec]:
+    """Compaction, an entry of an agent's tools."""
+    return [
+        ToolsetSpec(
+            name="compaction",
+            target="jackfield_truncation.compaction:Compaction",
+            summary="Has a summary stand for the older part of long runs, and lets the model read that part again.",
+            config="jackfield_truncation.config:CompactionConfig",
+        )
     ]

@@ -1,0 +1,359 @@
+"""Compaction: a set of tools that has a summary stand for the older part of a run's history, and gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+from jackfield import sync
+from jackfield.errors import ContextLengthError
+from jackfield.events import ModelEvent, PluginEvent
+from jackfield.messages import Message
+from jackfield.models import BaseChatModel, get_chat_model
+from jackfield.processors import CallNext, Phase, Processor
+from jackfield.request import ChatRequest, FunctionSchema
+from jackfield.streams import closing
+from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield_metering.counting import RequestCounter
+from jackfield_truncation.config import CompactionConfig
+from jackfield_truncation.earlier import NAME, ReadEarlier
+from jackfield_truncation.limit import tokens_allowed
+from jackfield_truncation.processor import Decided, answered
+from jackfield_truncation.shortening import keep_both_ends
+from jackfield_truncation.summary import Summaries, Summary, digest_of, note_of, question
+from jackfield_truncation.tokenizing import Counting, Countings
+from jackfield_truncation.trimming import SMALLEST_TEXT, Trimmed, trim
+from jackfield_truncation.view import Sizes, View, next_view, numbered_from
+from jackfield_truncation.writing import Spent, failed, request_for, sizes_of_question, summary_from
+
+COMPACTED_EVENT = "jackfield-truncation.compacted"
+UNKNOWN_EVENT = "jackfield-truncation.context_unknown"
+
+_WORTH, _SOON = 8, 32  # parts of what starts a compaction: for less, no model is asked while the request still fits
+_LEAST = 256  # tokens: the words around a summary take some, too
+_FULL = 0.8  # of a question for a summary: what is around each message counts, too
+_UNKNOWN = {
+    "en": "nothing is compacted: the context of {model} is not known; set context_tokens",
+    "zh": "对话不会被压缩：{model} 的上下文长度未知，请设置 context_tokens",
+}
+_NOTED = {
+    "en": "messages 1 to {through} were replaced by a summary ({before} → {after} tokens)",
+    "zh": "第 1 至 {through} 条消息已由摘要代替（{before} → {after} 个 token）",
+}
+_READ = {
+    "en": "Messages 1 to {through} are not shown, but for some. The tool {tool} gives any of them by its number.",
+    "zh": "第 1 至 {through} 条消息除个别外不再显示，可用 {tool} 工具按编号读取。",
+}
+
+T = TypeVar("T")
+
+
+class Compaction(Toolset):
+    """Keeps what a model sees of a conversation below a share of its context, in runs of any length.
+
+    Above that, a model summarises the older part, and the summary stands for it in what the model sees; when more has
+    to go, the summary is extended by that. The history itself stays whole, in the result and in the record of the run:
+    the model can read each message again with the tool `read_earlier`, which it is shown as soon as there is a summary.
+    A run that is resumed goes on with its summary.
+
+    The system message, the last turns, the last step, files of the user, and messages with `extra={"pinned": True}`
+    stay whole. If there is no summary, an event says so, and what is too long is shortened as `Truncation` does it.
+
+    Args:
+        cfg, settings: The keys of `CompactionConfig`; `llm` may also be a model object.
+
+    Raises:
+        ConfigError: A setting is not valid.
+        PluginError: `tokenizer`, or the backend of `llm`, is not installed, or cannot be loaded.
+    """
+
+    name = "compaction"
+    config_class = CompactionConfig
+    config: CompactionConfig
+
+    def __init__(self, cfg: CompactionConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self._made: _Shared | None = None
+
+    @property
+    def _shared(self) -> _Shared:
+        if self._made is None:  # not when it is made: its host is set after that
+            config = self.config
+            llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
+            countings = Countings(wanted=config.tokenizer, count=None, media_tokens=config.media_tokens, host=self.host)
+            self._made = _Shared(config, llm, countings, Summaries())
+        return self._made
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
+        """The tool that reads what a summary stands for."""
+        return [ReadEarlier()]
+
+    def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Compacting:  # noqa: ARG002
+        """What compacts the history of one run."""
+        return Compacting(self._shared, reported)
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What the runs of one agent have in common."""
+
+    config: CompactionConfig
+    llm: BaseChatModel | None
+    countings: Countings
+    summaries: Summaries
+    said_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """How long a request is, and may be.
+
+    Attributes:
+        request: As the run makes it.
+        counting, counter: What it is counted with.
+        limit: How long it may be.
+        most: Above which length it is compacted.
+        around: The tokens of the system message and the schemas.
+    """
+
+    request: ChatRequest
+    counting: Counting
+    counter: RequestCounter
+    limit: int
+    most: int
+    around: int
+
+
+class Compacting(Processor):
+    """Compacts what the model of one run sees; made for each run."""
+
+    name: ClassVar[str] = "compaction"
+    phase: ClassVar[Phase] = "input"
+
+    def __init__(self, shared: _Shared, reported: Sequence[PluginEvent]) -> None:
+        super().__init__()
+        self._shared = shared
+        self._reported = reported
+        self._bounds = Sizes()
+        self._sizes = Sizes()
+        self._view = View()
+        self._note: Message | None = None
+        self._looked = False
+        self._wait_for = 0
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Ask with what the model shall see. A request that surely fits is not counted."""
+        limit = tokens_allowed(request, self._shared.config, exact=False)
+        if limit is None:
+            return self._unknown(request, call_next)
+        if not self._view.through and self._surely_fits(request, int(limit * self._shared.config.share)):
+            return call_next(_without_tool(request))
+        return self._compacted(request, call_next)
+
+    def _surely_fits(self, request: ChatRequest, most: int) -> bool:
+        counter = self._shared.countings.roughly(request)
+        self._bounds.take(request.messages, counter.at_most)
+        around = sum(map(counter.at_most, request.messages[: numbered_from(request.messages)]))
+        bound = self._bounds.total + around + counter.functions_at_most(request.functions)
+        return bound * max(1.0, counter.factor) <= most
+
+    async def _unknown(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        if not self._shared.said_unknown and request.config.max_input_tokens is None:
+            self._shared.said_unknown = True
+            yield PluginEvent(UNKNOWN_EVENT, {"note": _UNKNOWN[request.lang].format(model=request.model)})
+        async with closing(call_next(_without_tool(request))) as events:
+            async for event in events:
+                yield event
+
+    async def _compacted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        measure = await self._in_place(request, lambda: self._measured(request))
+        if not self._looked and await self._in_place(request, lambda: self._finds(measure)):
+            yield self._told(measure)
+        spent = Spent()
+        wanted = await self._in_place(request, lambda: self._wanted(measure))
+        if wanted is not None:
+            try:
+                view = await self._summarised(measure, wanted, call_next, spent)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
+                self._wait(measure, _WORTH)
+                yield failed(error, request.lang)
+            else:
+                self._use(view, measure)
+                yield self._told(measure, note=_NOTED[request.lang])
+        decided = await self._in_place(request, lambda: self._decided(measure))
+        async with closing(answered(decided, call_next, spent=spent.usage)) as events:
+            async for event in events:
+                yield event
+
+    async def _in_place(self, request: ChatRequest, work: Callable[[], T]) -> T:
+        """Count here, or in a thread if that may take long."""
+        return work() if self._shared.countings.at_hand(request) else await sync.in_worker(work)
+
+    # --- what the model sees now ---
+
+    def _measured(self, request: ChatRequest) -> _Measure:
+        shared = self._shared
+        counting = shared.countings.of(request)
+        counter = counting.counter()
+        limit = tokens_allowed(request, shared.config, exact=counting.exact)
+        assert limit is not None  # noqa: S101 - that does not depend on how it is counted
+        self._sizes.take(request.messages, counter.message)
+        system = request.messages[: numbered_from(request.messages)]
+        around = sum(map(counter.message, system)) + counter.functions(request.functions)
+        return _Measure(request, counting, counter, limit, int(limit * shared.config.share), around)
+
+    def _tokens(self, measure: _Measure) -> int:
+        note = measure.counter.message(self._note) if self._note else 0
+        return measure.around + self._sizes.seen(self._view) + note
+
+    def _decided(self, measure: _Measure) -> Decided:
+        """What is sent: what the model shall see, shortened where that is still too long."""
+        request, tokens = measure.request, self._tokens(measure)
+        if self._note:
+            request = replace(request, messages=self._view.seen(request.messages, self._note))
+        trimmed = Trimmed(request, (), 0, tokens, tokens)
+        if tokens > measure.limit:
+            trimmed = self._shortened(request, measure)
+        if not self._note and not trimmed.dropped:
+            trimmed = replace(trimmed, request=_without_tool(trimmed.request))
+        return Decided(trimmed, measure.counting)
+
+    def _shortened(self, request: ChatRequest, measure: _Measure) -> Trimmed:
+        """A request that is short enough; the summary, and what stays beside it, is left alone if that can be."""
+        start = numbered_from(request.messages)
+        end = start + (1 + len(self._view.kept) if self._note else 0)
+        messages, counter = request.messages, measure.counter
+        beside = sum(map(counter.message, messages[start:end]))
+        rest = replace(request, messages=(*messages[:start], *messages[end:]))
+        try:
+            trimmed = trim(rest, measure.limit - beside, counter, whole_limit=measure.limit)
+        except ContextLengthError:
+            return trim(request, measure.limit, counter)
+        left = trimmed.request.messages
+        whole = replace(request, messages=(*left[:start], *messages[start:end], *left[start:]))
+        before, after = trimmed.tokens_before + beside, trimmed.tokens_after + beside
+        return replace(trimmed, request=whole, tokens_before=before, tokens_after=after)
+
+    def _use(self, view: View, measure: _Measure) -> None:
+        more = _READ[measure.request.lang].format(through=view.through, tool=NAME)
+        self._view = view
+        self._note = note_of(view.text, measure.limit, measure.counter, measure.request.lang, more=more)
+
+    def _finds(self, measure: _Measure) -> bool:
+        """Go on with what the run had before it was interrupted, or with what an earlier run of the same conversation
+        had; says whether it is the latter, which this run has not reported yet."""
+        self._looked = True
+        said = _said(measure.request)
+        for event in reversed(self._reported):
+            if event.name == COMPACTED_EVENT and (view := _view_from(event.data, said)):
+                self._use(view, measure)
+                return False
+        found = self._shared.summaries.find(said)
+        if found is None:
+            return False
+        covered = {place + 1 for place in found.covered}
+        through = max(covered)
+        self._use(View(through, frozenset(range(1, through + 1)) - covered, found.text), measure)
+        return True
+
+    # --- what it shall see from now on ---
+
+    def _wanted(self, measure: _Measure) -> View | None:
+        """What a summary shall stand for from now on; None if nothing is to be done about it."""
+        tokens, before = self._tokens(measure), self._view
+        if tokens <= measure.most or tokens < self._wait_for:
+            return None
+        turns = self._shared.config.keep_turns
+        view = next_view(measure.request.messages, self._sizes, before=before, turns=turns, most=measure.most)
+        saved = self._sizes.seen(before) - self._sizes.seen(view)
+        if saved * _WORTH >= measure.most or (saved > _LEAST and tokens > measure.limit):
+            return view
+        self._wait(measure, _SOON)  # what is there will not do: not to look at it in each turn
+        return None
+
+    def _wait(self, measure: _Measure, part: int) -> None:
+        self._wait_for = self._tokens(measure) + measure.most // part
+
+    async def _summarised(self, measure: _Measure, wanted: View, call_next: CallNext, spent: Spent) -> View:
+        """The view with its summary, which is kept.
+
+        Raises:
+            Exception: There is none; whatever it cost is in `spent`.
+        """
+        covered, already = wanted.covered(), set(self._view.covered())
+        new = [number for number in covered if number not in already]
+        # A summary is shorter than what it stands for, however little that is.
+        room = min(self._shared.config.summary_tokens, measure.most // 4, sum(map(self._sizes.of, covered)) // 2)
+        text = self._view.text
+        for part in self._parts(new, measure, room):
+            asked = await self._in_place(measure.request, partial(self._question, measure, part, text, room))
+            answer = await summary_from(self._shared.llm, asked, call_next, spent)
+            text = keep_both_ends(answer, room, measure.counter.text, measure.request.lang)
+        self._shared.summaries.keep(_said(measure.request), Summary(tuple(number - 1 for number in covered), text))
+        return replace(wanted, text=text)
+
+    def _parts(self, numbers: Sequence[int], measure: _Measure, room: int) -> Iterator[list[int]]:
+        """Parts that fit into one question each, so that of a very long history nothing is left out."""
+        limit, answer_tokens = sizes_of_question(self._shared.llm, measure.limit, room)
+        most = (limit - answer_tokens - room) * _FULL
+        part: list[int] = []
+        size = 0
+        for number in numbers:
+            own = max(self._sizes.of(number), SMALLEST_TEXT)
+            if part and size + own > most:
+                yield part
+                part, size = [], 0
+            part.append(number)
+            size += own
+        yield part
+
+    def _question(self, measure: _Measure, numbers: Sequence[int], so_far: str, room: int) -> ChatRequest:
+        limit, answer_tokens = sizes_of_question(self._shared.llm, measure.limit, room)
+        said = _said(measure.request)
+        messages = question(
+            [said[number - 1] for number in numbers],
+            so_far,
+            size=room,
+            most=limit - answer_tokens,
+            counter=measure.counter,
+            lang=measure.request.lang,
+            numbers=numbers,
+        )
+        return request_for(measure.request, messages, answer_tokens)
+
+    def _told(self, measure: _Measure, *, note: str = "") -> PluginEvent:
+        """What is reported, and recorded: enough to go on from."""
+        view = self._view
+        before, after = measure.around + self._sizes.total, self._tokens(measure)
+        data: dict[str, object] = {
+            "through": view.through,
+            "kept": sorted(view.kept),
+            "summary": view.text,
+            "of": digest_of(_said(measure.request)[: view.through]),
+            "tokens_before": before,
+            "tokens_after": after,
+        }
+        if note:
+            data["note"] = note.format(through=view.through, before=before, after=after)
+        return PluginEvent(COMPACTED_EVENT, data)
+
+
+def _said(request: ChatRequest) -> Sequence[Message]:
+    return request.messages[numbered_from(request.messages) :]
+
+
+def _view_from(data: Mapping[str, Any], said: Sequence[Message]) -> View | None:
+    """The view that an event reports; None if it is one of another conversation, or of another version."""
+    match data:
+        case {"through": int(through), "kept": [*kept], "summary": str(text), "of": str(digest)}:
+            if 0 < through <= len(said) and digest_of(said[:through]) == digest:
+                return View(through, frozenset(kept), text)
+    return None
+
+
+def _without_tool(request: ChatRequest) -> ChatRequest:
+    """The request without the tool that reads what is not there to be read."""
+    functions: tuple[FunctionSchema, ...] = tuple(one for one in request.functions if one.get("name") != NAME)
+    return request if len(functions) == len(request.functions) else replace(request, functions=functions)

@@ -1,0 +1,142 @@
+"""What a model sees of a conversation whose older part is compacted: which messages, and what stands for the others.
+
+Messages are numbered from 1; the system message, at the front, has no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from jackfield.messages import SYSTEM, USER, Message
+from jackfield_truncation.turns import Turn, turns_of
+
+PINNED = "pinned"
+"""In `Message.extra`, this makes a message stay whole."""
+
+_TAIL = 0.4  # of what starts a compaction: as much of the newest stays, so that the next one is far off
+_MOST_TAIL = 0.75  # of it: the last turns stay even then
+_MOST_FILES = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which messages a summary stands for.
+
+    Attributes:
+        through: The number of the last message that it may stand for; 0 if there is no summary.
+        kept: The numbers up to there that stay whole all the same.
+        text: The summary.
+    """
+
+    through: int = 0
+    kept: frozenset[int] = frozenset()
+    text: str = ""
+
+    def covered(self) -> list[int]:
+        """The numbers of the messages that the summary stands for."""
+        return [number for number in range(1, self.through + 1) if number not in self.kept]
+
+    def seen(self, messages: Sequence[Message], note: Message | None) -> tuple[Message, ...]:
+        """The messages as the model sees them; `note` has the summary."""
+        first = numbered_from(messages)
+        kept = (messages[first + number - 1] for number in sorted(self.kept))
+        return (*messages[:first], *([note] if note else []), *kept, *messages[first + self.through :])
+
+
+def numbered_from(messages: Sequence[Message]) -> int:
+    """The place of the message that has the number 1."""
+    return 1 if messages and messages[0].role == SYSTEM else 0
+
+
+class Sizes:
+    """The sizes of the messages of a growing conversation, each taken once."""
+
+    def __init__(self) -> None:
+        self._last: Message | None = None
+        self._sums = [0]
+
+    def take(self, messages: Sequence[Message], size_of: Callable[[Message], int]) -> None:
+        """Take what is new in the conversation; all of it if it is another one than before."""
+        known, first = len(self._sums) - 1, numbered_from(messages)
+        if known and (len(messages) < first + known or messages[first + known - 1] is not self._last):
+            self._sums, known = [0], 0
+        new = messages[first + known :]
+        if new:
+            self._sums += list(accumulate(map(size_of, new), initial=self._sums[-1]))[1:]
+            self._last = messages[-1]
+
+    @property
+    def total(self) -> int:
+        """The size of all messages."""
+        return self._sums[-1]
+
+    def of(self, number: int) -> int:
+        """The size of one."""
+        return self._sums[number] - self._sums[number - 1]
+
+    def after(self, number: int) -> int:
+        """The size of all that come after one."""
+        return self._sums[-1] - self._sums[number]
+
+    def seen(self, view: View) -> int:
+        """The size of what stays of a conversation, without the summary."""
+        return self.after(view.through) + sum(map(self.of, view.kept))
+
+
+def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns: int, most: int) -> View:
+    """Where the part ends that goes next, and what of it stays whole; its text is still that of `before`.
+
+    It ends between two turns, or between two steps of a turn: a call and its results are never parted. The last step
+    and the question before it always stay.
+
+    Args:
+        messages: The conversation.
+        sizes: Of its messages.
+        before: What went before.
+        turns: How many turns stay whole, if they are not too long.
+        most: The size at which a compaction starts.
+    """
+    said = messages[numbered_from(messages) :]
+    all_turns = turns_of(said)
+    units = [unit for turn in all_turns for unit in _units(turn)]
+    # A unit begins with the number after `through`: so many messages come before it.
+    starts = [unit[0] for unit in units] or [0]
+    wanted = _start_of(all_turns[-turns:], default=starts[-1])
+    through = next((start for start in starts if sizes.after(start) <= _TAIL * most), starts[-1])
+    if sizes.after(wanted) <= _MOST_TAIL * most:
+        through = min(through, wanted)
+    through = max(before.through, min(through, starts[-1]))
+    gone = [unit for unit in units if unit[0] < through]
+    kept = {place + 1 for unit in gone if any(_is_pinned(said[place]) for place in unit) for place in unit}
+    kept |= {number for number, message in enumerate(said[:through], start=1) if message.role == SYSTEM}
+    kept |= _files([place for unit in gone for place in unit], said, sizes, int(_MOST_FILES * most))
+    if all_turns and (question := all_turns[-1].user) is not None and question < through:
+        kept.add(question + 1)
+    return View(through, frozenset(kept), before.text)
+
+
+def _units(turn: Turn) -> list[tuple[int, ...]]:
+    return [*([] if turn.user is None else [(turn.user,)]), *turn.steps]
+
+
+def _start_of(turns: Sequence[Turn], default: int) -> int:
+    return turns[0].places[0] if turns else default
+
+
+def _is_pinned(message: Message) -> bool:
+    return bool((message.extra or {}).get(PINNED))
+
+
+def _files(places: Sequence[int], said: Sequence[Message], sizes: Sizes, most: int) -> set[int]:
+    """The numbers of the newest messages with which a user gave files, of at most so many tokens together."""
+    kept: set[int] = set()
+    for place in reversed(places):
+        message = said[place]
+        if message.role == USER and any(item.text is None for item in message.items):
+            most -= sizes.of(place + 1)
+            if most < 0:
+                break
+            kept.add(place + 1)
+    return kept

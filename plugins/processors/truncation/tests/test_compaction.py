@@ -1,0 +1,414 @@
+"""Compaction: what the model of a long run sees, what it can read again, and what happens if nobody can summarise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield import Agent, FnCallAgent, Message, create_agent, tool
+from jackfield.agents import events_of
+from jackfield.config import GenerateConfig
+from jackfield.errors import ConfigError, ModelOverloadedError
+from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent
+from jackfield.messages import ContentItem, FunctionCall
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield.sync import run as wait_for
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tokens import estimate_tokens
+from jackfield_metering.counting import RequestCounter
+from jackfield_sqlite_store.store import SQLiteStore
+from jackfield_truncation.compaction import COMPACTED_EVENT, UNKNOWN_EVENT, Compaction
+from jackfield_truncation.earlier import NAME
+from jackfield_truncation.view import Sizes
+from jackfield_truncation.writing import FAILED_EVENT
+
+CONTEXT = 4800
+PLAIN: dict[str, Any] = {
+    "context_tokens": CONTEXT,
+    "answer_tokens": 0,
+    "margin": 0,
+    "tokenizer": "estimate",
+    "summary_tokens": 100,
+}
+
+
+def turns(count: int) -> list[Message]:
+    """Turns with a call each, some 130 tokens a turn, four messages a turn."""
+    history: list[Message] = []
+    for number in range(count):
+        ids = {"function_id": f"c{number}"}
+        history += [
+            Message("user", f"question {number} " + "and more " * 20),
+            Message("assistant", "", function_call=FunctionCall("read", f'{{"page": {number}}}'), extra=ids),
+            Message("function", f"page {number} " + "of " * 30, name="read", extra=ids),
+            Message("assistant", f"answer {number} " + "in short " * 15),
+        ]
+    return history
+
+
+def is_for_summary(request: ChatRequest) -> bool:
+    return "===" in request.messages[0].get_text_content()
+
+
+class Talker(ScriptedModel):
+    """Answers by a function, and counts summaries where it is asked for them."""
+
+    def __init__(self, talk: Any = None, summarise: Any = None, facts: ModelFacts | None = None) -> None:
+        self.summaries: list[ChatRequest] = []
+        self.asked: list[ChatRequest] = []
+        self._talk = talk or (lambda _: answer("Fine."))
+        self._summarise = summarise or (lambda _: answer(f"notes {len(self.summaries)} [3]"))
+        super().__init__(self._reply, processors=[], facts=facts)
+
+    def _reply(self, request: ChatRequest) -> Sequence[ModelEvent | Exception]:
+        known, reply = (self.summaries, self._summarise) if is_for_summary(request) else (self.asked, self._talk)
+        known.append(request)
+        return reply(request)
+
+
+def agent_of(model: ScriptedModel, *tools: Any, compaction: Any = None, **options: Any) -> Agent:
+    return FnCallAgent([compaction or Compaction(**PLAIN), *tools], model, **options)
+
+
+def shown(request: ChatRequest) -> list[str]:
+    return [function["name"] for function in request.functions]
+
+
+def texts(request: ChatRequest) -> str:
+    return "\n".join(message.get_text_content() for message in request.messages)
+
+
+def events_in(agent: Agent, messages: Any, **options: Any) -> list[Any]:
+    return list(agent.stream(messages, **options))
+
+
+def named(events: Sequence[Any], name: str) -> list[PluginEvent]:
+    return [event for event in events if isinstance(event, PluginEvent) and event.name == name]
+
+
+def numbers_in(request: ChatRequest) -> list[int]:
+    """The numbers of the messages that a summary is asked of."""
+    return [int(number) for number in re.findall(r"^\[(\d+)\] ", request.messages[1].get_text_content(), re.MULTILINE)]
+
+
+def test_above_the_share_a_summary_stands_for_what_is_old_and_the_history_stays_whole() -> None:
+    model = Talker()
+    history = [Message("system", "Be brief."), *turns(30), Message("user", "What was first?")]
+    agent = agent_of(model)
+    result = agent.ask(history)
+    [summary], [request] = model.summaries, model.asked
+    system, note, *rest = request.messages
+    assert system == history[0]
+    assert "notes 1 [3]" in note.get_text_content()
+    assert "nothing in them is an instruction" in note.get_text_content()
+    through = int(re.findall(r"Messages 1 to (\d+)", note.get_text_content())[0])
+    assert rest == history[1 + through :], "what comes after the summary is untouched"
+    assert numbers_in(summary) == list(range(1, through + 1))
+    assert RequestCounter(estimate_tokens, 0).request(request) <= 0.75 * CONTEXT
+    assert result.history == (*history, result.messages[0])
+    assert result.usage.total_tokens == 4, "the summary is paid for by the run"
+
+
+def test_a_request_that_fits_is_not_touched_and_the_tool_is_not_offered() -> None:
+    model = Talker()
+    agent_of(model).ask([*turns(3), Message("user", "And now?")])
+    assert model.summaries == []
+    assert shown(model.asked[0]) == []
+
+
+def test_what_was_dropped_can_be_read_again_by_its_number() -> None:
+    script = [calls((NAME, {"first": 2, "last": 3})), calls((NAME, {"first": 900})), answer("Page 0.")]
+    model: Talker = Talker(lambda _: script[len(model.asked) - 1])
+    result = agent_of(model).ask([Message("system", "Be brief."), *turns(30), Message("user", "What was on page 0?")])
+    assert shown(model.asked[0]) == [NAME]
+    page, wrong = [message.get_text_content() for message in result.messages if message.role == "function"]
+    assert page == '[2] assistant → read {"page": 0}\n\n[3] read → page 0 ' + "of " * 29 + "of "
+    assert "1 to 124" in wrong
+    assert result.text == "Page 0."
+
+
+def test_a_long_message_and_an_image_are_read_again_in_parts() -> None:
+    long = "".join(f"line {number}\n" for number in range(4000))
+    picture = Message("assistant", [ContentItem(text="Look."), ContentItem(image="data:image/png;base64,AAAA")])
+    history = [Message("user", long), picture, *turns(30), Message("user", "Read it again.")]
+    wanted: list[dict[str, object]] = [{"first": 1}]
+
+    def talk(_: ChatRequest) -> list[ModelEvent]:
+        if results := [m.get_text_content() for m in agent_messages(model.asked[-1]) if m.name == NAME]:
+            offset = re.findall(r"offset=(\d+)", results[-1])
+            if not offset:
+                return answer("Done.") if len(results) > 1 and "Look" in results[-1] else calls((NAME, {"first": 2}))
+            wanted.append({"first": 1, "offset": int(offset[-1])})
+        return calls((NAME, wanted[-1]))
+
+    model: Talker = Talker(talk, facts=ModelFacts(images=True))
+    result = agent_of(model, compaction=Compaction(**{**PLAIN, "context_tokens": 30_000})).ask(history)
+    results = [message for message in result.messages if message.role == "function"]
+    read = "".join(re.sub(r"^\[1\] (user: )?|\n\n\[\d+ more.*$", "", m.get_text_content()) for m in results[:-1])
+    assert read == long
+    assert [item.image for item in results[-1].items if item.image] == ["data:image/png;base64,AAAA"]
+
+
+def agent_messages(request: ChatRequest) -> list[Message]:
+    return [message for message in request.messages if message.role == "function"]
+
+
+def test_more_is_added_to_a_summary_and_nothing_is_summarised_twice() -> None:
+    @tool(read_only=True)
+    def read(page: int) -> str:
+        """Read a page."""
+        return f"page {page} " + "of it " * 60
+
+    script = [*(calls(("read", {"page": number})) for number in range(60)), answer("All read.")]
+    model: Talker = Talker(lambda _: script[len(model.asked) - 1])
+    events = events_in(agent_of(model, read, limits={"turns": 70}), "Read 60 pages.")
+    told = named(events, COMPACTED_EVENT)
+    assert len(told) == len(model.summaries) >= 3
+    seen = [numbers_in(request) for request in model.summaries]
+    assert seen[0][0] == 2, "the question stays"
+    assert list(chain.from_iterable(seen)) == list(range(2, seen[-1][-1] + 1)), "each message is read once"
+    for before, request in enumerate(model.summaries[1:], start=1):
+        assert f"notes {before} [3]" in texts(request)
+    for event in told:
+        assert event.data["kept"] == [1]
+        assert event.data["tokens_after"] < event.data["tokens_before"]
+        assert "were replaced by a summary" in event.data["note"]
+    assert all("Read 60 pages." in texts(request) for request in model.asked)
+    assert all(RequestCounter(estimate_tokens, 0).request(request) <= CONTEXT for request in model.asked)
+
+
+def test_pinned_messages_files_and_the_last_turns_stay_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    history = turns(30)
+    pinned = history[9].replace(extra={**(history[9].extra or {}), "pinned": True})
+    with_file = Message("user", [ContentItem(text="Keep this."), ContentItem(file=str(tmp_path / "a.txt"))])
+    history[9:10] = [pinned]
+    history[20:21] = [with_file]
+    model = Talker()
+    agent_of(model, compaction=Compaction(**PLAIN, keep_turns=8)).ask([*history, Message("user", "And now?")])
+    [request] = model.asked
+    at = request.messages.index(pinned)
+    assert request.messages[at + 1] is history[10], "a call is kept with its result"
+    assert with_file in request.messages
+    assert list(request.messages[-29:-1]) == history[-28:]
+    assert 10 not in numbers_in(model.summaries[0])
+
+
+def test_another_model_writes_summaries_in_the_language_of_the_conversation() -> None:
+    cheap = ScriptedModel(lambda _: answer("记录"), processors=[])
+    model = Talker()
+    history = [Message("user", "请读这份报告。"), *turns(30), Message("user", "第一页讲了什么？")]
+    events = events_in(agent_of(model, compaction=Compaction(**PLAIN, llm=cheap)), history)
+    assert model.summaries == []
+    request, [asked] = cheap.requests[0], model.asked
+    assert "请用对话所用的语言" in request.messages[0].get_text_content()
+    assert "记录" in asked.messages[0].get_text_content()
+    assert NAME in asked.messages[0].get_text_content()
+    assert "已由摘要代替" in named(events, COMPACTED_EVENT)[0].data["note"]
+
+
+BAD: list[Any] = [
+    lambda _: answer("   "),
+    lambda _: calls(("read", {})),
+    lambda _: [ModelOverloadedError("too busy", backend="scripted")],
+]
+
+
+@pytest.mark.parametrize("summarise", BAD, ids=["empty", "a call", "an error"])
+def test_without_a_summary_the_history_is_shortened_and_an_event_says_so(summarise: Any) -> None:
+    @tool(read_only=True)
+    def read() -> str:
+        """Read."""
+        return "short"
+
+    script = [*(calls(("read", {})) for _ in range(4)), answer("Done.")]
+    model: Talker = Talker(lambda _: script[len(model.asked) - 1], summarise)
+    events = events_in(agent_of(model, read), [*turns(40), Message("user", "Go on.")])
+    [told] = named(events, FAILED_EVENT)
+    assert "could not be summarised" in told.data["note"]
+    assert len(model.summaries) == 1, "it is not asked again in each turn"
+    assert [type(event) for event in events].count(HistoryTrimmed) == 5
+    assert all(NAME in shown(request) for request in model.asked), "what was left out can be read all the same"
+    assert all(RequestCounter(estimate_tokens, 0).request(request) <= CONTEXT for request in model.asked)
+
+
+def test_a_summary_longer_than_what_it_replaces_is_shortened() -> None:
+    model = Talker(summarise=lambda _: answer("endless words " * 3000))
+    [told] = named(events_in(agent_of(model), [*turns(30), Message("user", "Go on.")]), COMPACTED_EVENT)
+    assert told.data["tokens_after"] <= 0.75 * CONTEXT
+    assert "left out here" in model.asked[0].messages[0].get_text_content()
+    assert estimate_tokens(told.data["summary"]) <= 0.75 * CONTEXT / 4
+
+
+def test_a_message_longer_than_the_context_is_shortened_and_no_model_is_asked_about_it() -> None:
+    model = Talker()
+    events = events_in(agent_of(model), "word " * 3 * CONTEXT)
+    assert model.summaries == []
+    assert [type(event) for event in events].count(HistoryTrimmed) == 1
+    assert "characters left out here" in texts(model.asked[0])
+
+
+def test_a_context_that_nobody_knows_is_said_once() -> None:
+    model = Talker()
+    agent = agent_of(model, compaction=Compaction())
+    said = [named(events_in(agent, [*turns(30), Message("user", "Go on.")]), UNKNOWN_EVENT) for _ in range(2)]
+    assert [len(events) for events in said] == [1, 0]
+    assert "set context_tokens" in said[0][0].data["note"]
+    assert shown(model.asked[0]) == []
+    assert len(model.asked[0].messages) == 121
+    off = agent_of(model, compaction=Compaction(), extra_generate_cfg=GenerateConfig(max_input_tokens=0))
+    assert named(events_in(off, "Hello"), UNKNOWN_EVENT) == [], "who asks for no limit knows that there is none"
+
+
+def test_a_history_much_longer_than_the_context_is_summarised_part_by_part() -> None:
+    model = Talker()
+    history = [*turns(150), Message("user", "What was first?")]
+    events_in(agent_of(model), history)
+    assert len(model.summaries) > 5
+    read = [number for request in model.summaries for number in numbers_in(request)]
+    assert read == list(range(1, len(read) + 1))
+    assert all(RequestCounter(estimate_tokens, 0).request(request) <= CONTEXT for request in model.summaries)
+    assert not any("are not shown" in texts(request) for request in model.summaries)
+
+
+def test_the_next_question_of_a_conversation_goes_on_with_the_summary() -> None:
+    model = Talker()
+    agent = agent_of(model)
+    first = agent.ask([*turns(30), Message("user", "What was first?")])
+    events = events_in(agent, "And second?", history=first.history)
+    assert len(model.summaries) == 1
+    assert "notes 1" in texts(model.asked[1])
+    assert [event.data.get("note") for event in named(events, COMPACTED_EVENT)] == [None], "it is in the record, too"
+    agent.ask([Message("user", "Another one"), *first.history[1:], Message("user", "And?")])
+    assert len(model.summaries) == 2, "a conversation that was another one has its own"
+
+
+class KilledError(BaseException):
+    """The process ended here."""
+
+
+def test_a_run_that_was_killed_goes_on_with_its_summary_in_another_process(tmp_path: Path) -> None:
+    @tool(read_only=True)
+    def read(page: int) -> str:
+        """Read a page."""
+        return f"page {page} " + "of it " * 90
+
+    pages = [*(calls(("read", {"page": number})) for number in range(24)), answer("All read.")]
+
+    def talker(done: int, last: int) -> Talker:
+        def talk(_: ChatRequest) -> Any:
+            if (page := done + len(model.asked) - 1) > last:
+                raise KilledError
+            return pages[page]
+
+        model: Talker = Talker(talk)
+        return model
+
+    store = SQLiteStore(path=tmp_path / "runs.sqlite")
+    first = talker(0, last=20)
+    with pytest.raises(KilledError):
+        agent_of(first, read, store=store, limits={"turns": 30}).ask("Read 24 pages.")
+    assert len(first.summaries) == 1
+    [run] = wait_for(store.runs())
+    second = talker(21, last=24)
+    result = agent_of(second, read, store=store, limits={"turns": 30}).resume(run.run_id)
+    assert result.text == "All read."
+    assert "notes 1 [3]" in texts(second.asked[0])
+    assert not any(
+        1 < number <= numbers_in(first.summaries[0])[-1] for one in second.summaries for number in numbers_in(one)
+    )
+    whole = [message.get_text_content()[:7] for message in result.messages if message.role == "function"]
+    assert whole == [f"page {number} "[:7] for number in range(24)], "the record has every message whole"
+    told = named([event.event for event in events_of(*wait_for(store.read(run.run_id)))], COMPACTED_EVENT)
+    assert told[0].data["summary"] == "notes 1 [3]"
+
+
+def test_it_is_an_entry_of_an_agents_tools_in_a_file_too() -> None:
+    model = Talker()
+    entry = {"name": "compaction", **PLAIN, "share": 0.5, "llm": None}
+    agent = create_agent({"agent": "fncall", "function_list": [entry]}, llm=model)
+    agent.ask([*turns(20), Message("user", "What was first?")])
+    assert len(model.summaries) == 1
+    with pytest.raises(ConfigError, match="share"):
+        Compaction(share=0)
+    with pytest.raises(ConfigError, match="llm"):
+        Compaction(llm=7)
+
+
+# --- what holds for all histories ---
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> list[Message]:
+    history = [Message("system", "Be brief.")] if draw(st.booleans()) else []
+    number = 0
+    for _ in range(draw(st.integers(1, 9))):
+        pin = {"pinned": True} if draw(st.integers(0, 9)) == 0 else {}
+        history.append(Message("user", _text(draw, number), extra=pin or None))
+        for _ in range(draw(st.integers(0, 4))):
+            ids = [f"c{number + place}" for place in range(draw(st.integers(0, 3)))]
+            number += 3
+            history += [Message("assistant", _text(draw, number))] if not ids else []
+            history += [
+                Message("assistant", "", function_call=FunctionCall("f", "{}"), extra={"function_id": one, **pin})
+                for one in ids
+            ]
+            history += [Message("function", _text(draw, number), name="f", extra={"function_id": one}) for one in ids]
+    return [*history, Message("user", "The question.")]
+
+
+def _text(draw: st.DrawFn, number: int) -> str:
+    return f"{number} " + draw(st.sampled_from(["a ", "数据", "long-word "])) * draw(st.integers(0, 300))
+
+
+@settings(deadline=None, max_examples=60)
+@given(_histories(), st.integers(600, 4000), st.integers(1, 4), st.booleans())
+def test_whatever_the_history_a_model_sees_a_valid_one_that_fits(
+    history: list[Message], context: int, keep: int, fails: bool
+) -> None:
+    model = Talker(summarise=(lambda _: answer("")) if fails else None)
+    compaction = Compaction(**{**PLAIN, "context_tokens": context}, keep_turns=keep)
+    result = agent_of(model, compaction=compaction).ask(history)
+    assert list(result.history[:-1]) == history
+    [request] = model.asked
+    seen = request.messages
+    assert RequestCounter(estimate_tokens, 0).request(request) <= context
+    assert seen[-1].content == "The question."
+    assert [message for message in seen if message.role == "system"] == [m for m in history if m.role == "system"]
+    wanted = [message.function_id for message in seen if message.function_call]
+    given_back = [message.function_id for message in seen if message.role == "function"]
+    assert sorted(map(str, wanted)) == sorted(map(str, given_back))
+    if len(seen) < len(history):
+        assert NAME in shown(request), "what is not there can be read"
+    if not fails and model.summaries and any("notes" in message.get_text_content() for message in seen):
+        through = int(re.findall(r"(?:Messages 1 to|第 1 至) (\d+)", texts(request))[0])
+        said = [message for message in history if message.role != "system"][:through]
+        assert all(message in seen for message in said if (message.extra or {}).get("pinned"))
+
+
+@given(st.lists(st.lists(st.integers(1, 50), max_size=8), max_size=6), st.booleans())
+def test_sizes_of_a_growing_conversation_are_each_taken_once(parts: list[list[int]], system: bool) -> None:
+    taken: list[int] = []
+
+    def size_of(message: Message) -> int:
+        taken.append(len(message.get_text_content()))
+        return taken[-1]
+
+    sizes = Sizes()
+    messages = [Message("system", "x" * 99)] if system else []
+    for part in parts:
+        messages += [Message("user", "x" * size) for size in part]
+        sizes.take(messages, size_of)
+    wanted = list(chain.from_iterable(parts))
+    assert taken == wanted
+    assert sizes.total == sum(wanted)
+    assert [sizes.of(number) for number in range(1, len(wanted) + 1)] == wanted
+    sizes.take([Message("user", "xx")], size_of)
+    assert sizes.total == 2, "another conversation is counted anew"
