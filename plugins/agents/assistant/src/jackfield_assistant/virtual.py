@@ -51,7 +51,7 @@ class VirtualMemoryAgent(Assistant):
         config = RAGConfig.parse(rag_cfg)
         given = {key: getattr(config, key) for key in config.model_fields_set}
         paged = Paged(Paging(Prompts.read(PROMPTS, prompts), config.max_ref_token))
-        tools = [{**given, "name": RETRIEVAL}, paged, *(function_list or ())]
+        tools = [{**given, "name": RETRIEVAL}, *(function_list or ()), paged]
         super().__init__(tools, llm, system_message, name, description, rag_cfg=config, prompts=prompts, **options)
 
     async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:  # noqa: ARG002
