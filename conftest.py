@@ -33,12 +33,13 @@ hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
 # Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one
-# with Qwen-Agent. By places, because the groups of xdist 3.8 have no effect with pytest 9.2.
+# with Qwen-Agent, environments with the oldest versions. By places, because the groups of xdist 3.8 have no effect with pytest 9.2.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),
     ("plugins/parsers/epub/tests/test_contract.py",),
     ("plugins/parsers/office/tests/test_contract.py",),
     ("plugins/llms/transformers/tests/", "plugins/embedders/local-embedder/tests/test_torch.py"),
+    ("tests/test_clean_install.py::test_the_oldest",),
     ("tests/test_coming_from_qwen.py",),
     ("tests/test_hostile_neighbours.py",),
     ("tests/test_real_server.py",),

@@ -51,13 +51,12 @@ class Forks:
     Args:
         before: The text of a program that imports what is to be shared. It must start no thread.
         python: The interpreter.
-        site: A folder in place of the interpreter's own packages.
     """
 
-    def __init__(self, before: str, *, python: str | Path = sys.executable, site: Path | None = None) -> None:
+    def __init__(self, before: str, *, python: str | Path = sys.executable) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="forks-")
         self.address = str(Path(self._folder.name) / "server")
-        command = [str(python), "-I", "-X", "utf8", __file__, self.address, before, str(site or "")]
+        command = [str(python), "-I", "-X", "utf8", __file__, self.address, before]
         # It ends when its standard input does, and so with this process, however that ends.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - ours
         if not self._process.stdout or self._process.stdout.read(1) != b"!":
@@ -199,6 +198,7 @@ def _become(request: dict[str, object]) -> str:
     if executable := str(request.get("executable") or ""):
         sys.executable, sys.prefix = executable, str(Path(executable).parent.parent)
         sys.exec_prefix = sys.prefix
+        sys.modules.pop("sysconfig", None)  # it has kept the former prefix
     paths = environment.get("PYTHONPATH", "")
     sys.path[:0] = [path for path in paths.split(os.pathsep) if path]
     return str(request["program"])
@@ -211,9 +211,7 @@ def _use(site: str) -> None:
 
 
 def _main() -> str:
-    address, before, site = sys.argv[1:]
-    if site:
-        _use(site)
+    address, before = sys.argv[1:]
     exec(compile(before, "<before>", "exec"), {})  # noqa: S102 - it is the tests' own
     gc.collect()
     gc.freeze()  # what is there stays: the end of a fork need not look at it

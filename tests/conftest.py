@@ -13,7 +13,7 @@ import sys
 import tomllib
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +26,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jackfield_testkit.site import site
+from scripts.forks import Forks
 
 __all__ = ["site"]
 
@@ -89,13 +90,20 @@ class Environment:
     def python(self) -> Path:
         return self.folder / "bin/python"
 
+    @property
+    def site(self) -> Path:
+        return next(self.folder.glob("lib/python*/site-packages"))
+
     def script(self, name: str) -> Path:
         return self.folder / "bin" / name
 
     def install(self, *what: str | Path) -> None:
         """Install wheels, folders or requirements, at the versions of the repository's constraints."""
-        constraints = ("--constraints", str(ROOT / "constraints.txt"))
-        run([self.uv, "pip", "install", "--quiet", "--python", str(self.python), *constraints, *what])
+        self.install_any("--constraints", ROOT / "constraints.txt", *what)
+
+    def install_any(self, *what: str | Path) -> None:
+        """Install what the arguments for the installer say."""
+        run([self.uv, "pip", "install", "--quiet", "--python", self.python, *what])
 
     def jackfield(
         self, words: Sequence[str], *, cwd: Path, path: Path | None = None, timeout_s: float = 120, **env: str
@@ -124,10 +132,14 @@ class Environment:
             done.stderr.decode(errors="surrogateescape"),
         )
 
-    def installed(self) -> set[str]:
-        """The names of what is installed, normalised."""
-        frozen = run([self.uv, "pip", "list", "--format=freeze", "--python", str(self.python)]).stdout
-        return {line.partition("==")[0].lower() for line in frozen.splitlines() if line}
+    def installed(self) -> dict[str, list[str]]:
+        """What is installed, by normalised names, with what each requires."""
+        there = metadata.distributions(path=[str(self.site)])
+        return {canonicalize_name(one.metadata["Name"]): one.requires or [] for one in there}
+
+    def declared_by(self, name: str) -> set[str]:
+        """What a distribution needs by its own metadata here, and by that of what it needs."""
+        return closure([name], self.installed().__getitem__)
 
 
 def run(
@@ -317,14 +329,10 @@ class View(Environment):
     unpacked: Path
     wheels: Mapping[str, Path]
 
-    @property
-    def site(self) -> Path:
-        return next(self.folder.glob("lib/python*/site-packages"))
-
     def install(self, *what: str | Path) -> None:
         """Install wheels or folders that require nothing else than what is linked."""
         # Without what they require, so that nothing is changed that is a link to this interpreter's own packages.
-        run([self.uv, "pip", "install", "--quiet", "--no-deps", "--python", self.python, *what])
+        self.install_any("--no-deps", *what)
         run([self.uv, "pip", "check", "--python", self.python])
 
     def link(self, *names: str) -> None:
@@ -335,8 +343,12 @@ class View(Environment):
             else:
                 self._link_of_others(metadata.distribution(name))
 
+    def content_of(self, name: str) -> Path:
+        """A folder with what the wheel of one of ours holds."""
+        return unpack(self.wheels[name], self.unpacked / name)
+
     def _link_of_ours(self, name: str) -> None:
-        source = unpack(self.wheels[name], self.unpacked / name)
+        source = self.content_of(name)
         if (self.site / next(source.glob("*.dist-info")).name).exists():
             return
         shutil.copytree(source, self.site, copy_function=os.link, dirs_exist_ok=True)
@@ -380,17 +392,31 @@ def is_shared(path: str) -> bool:
 
 def required_by(names: Sequence[str]) -> set[str]:
     """Distributions, and all that they require here, extras included; a version that does not fit fails."""
+
+    def fitting(name: str) -> list[str]:
+        for needed in required_now(metadata.requires(name) or ()):
+            there = metadata.version(needed.name)
+            assert needed.specifier.contains(there, prereleases=True), f"{name} wants {needed}, here is {there}"
+        return metadata.requires(name) or []
+
+    return closure(names, fitting)
+
+
+def required_now(texts: Sequence[str], extra: str = "") -> list[Requirement]:
+    """The requirements that count here."""
+    all_ = map(Requirement, texts)
+    return [needed for needed in all_ if needed.marker is None or needed.marker.evaluate({"extra": extra})]
+
+
+def closure(names: Iterable[str], requires: Callable[[str], Sequence[str]]) -> set[str]:
+    """Distributions, and all that they require by what is said of each, extras included."""
     done: set[tuple[str, str]] = set()
     open_ = [(name, "") for name in names]
     while open_:
         name, extra = open_.pop()
-        if (name, extra) in done:
-            continue
-        done.add((name, extra))
-        for needed in map(Requirement, metadata.requires(name) or ()):
-            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
-                there = metadata.version(needed.name)
-                assert needed.specifier.contains(there, prereleases=True), f"{name} wants {needed}, here is {there}"
+        if (name, extra) not in done:
+            done.add((name, extra))
+            for needed in required_now(requires(name), extra):
                 open_.extend((canonicalize_name(needed.name), one) for one in ("", *needed.extras))
     return {name for name, _ in done}
 
@@ -408,19 +434,54 @@ def unpack(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def make_view(
-    tmp_path: Path, uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., View]:
-    """Makes an environment of links with some distributions, and with what they require."""
+@pytest.fixture(scope="session")
+def view_in(uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., View]:
+    """Makes an environment of links in a folder, with some distributions and what they require."""
+    shared = shared_folder(tmp_path_factory)
 
-    def make(*names: str) -> View:
-        run([uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "view"])
-        view = View(tmp_path / "view", uv, shared_folder(tmp_path_factory) / "unpacked", wheels)
+    def make(folder: Path, *names: str) -> View:
+        with locked(shared / "empty.lock"):
+            if not (shared / "empty").exists():
+                run([uv, "venv", "--quiet", "--python", sys.executable, shared / "part-of-empty"])
+                (shared / "part-of-empty").rename(shared / "empty")
+        shutil.copytree(shared / "empty", folder, symlinks=True)
+        view = View(folder, uv, shared / "unpacked", wheels)
         view.link(*names)
         return view
 
     return make
+
+
+@pytest.fixture
+def make_view(tmp_path: Path, view_in: Callable[..., View]) -> Callable[..., View]:
+    """Makes an environment of links with some distributions, and with what they require."""
+    return lambda *names: view_in(tmp_path / "view", *names)
+
+
+# What most programs that use the core import first, and nothing but what every environment with it has.
+CORE = """
+import asyncio, base64, email.message, html, http.server, importlib.metadata, json, sqlite3, threading, urllib.request
+import jsonschema, yaml
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval
+import jackfield.sandboxes, jackfield.testing, jackfield.tools
+"""
+
+
+@pytest.fixture(scope="session")
+def forks_in() -> Callable[[Environment], Forks]:
+    """Starts a process that forks, in an environment that has the core; it imports that and nothing else before."""
+    return lambda environment: Forks(CORE, python=environment.python)
+
+
+@pytest.fixture(scope="session")
+def forks_of_views(
+    view_in: Callable[..., View],
+    forks_in: Callable[[Environment], Forks],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Forks]:
+    """Runs programs in views that have the core, each as a fork of one process."""
+    with forks_in(view_in(tmp_path_factory.mktemp("core") / "view", "jackfield")) as made:
+        yield made
 
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import packaging
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from jackfield.defaults import MANAGER, TERMINAL
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
+from scripts.forks import Forks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-PACKAGING = Path(packaging.__file__).parent.parent
-# Prints, sorted, what a distribution needs by its own metadata and by that of what it needs.
-DECLARED = """
+# Loads the components of a distribution and lets them check the machine, as the doctor does; prints what it found.
+LOADED = """
 import json, sys
-from importlib import metadata
-sys.path.append(sys.argv.pop(1))  # a distribution need not require `packaging`
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from jackfield.plugins import PluginHost
+from jackfield.settings import Settings
+from jackfield_manage.probe import probe
 
-needed, open_ = set(), [(name, frozenset()) for name in sys.argv[1:]]
-while open_:
-    name, extras = open_.pop()
-    if (name, extras) in needed:
-        continue
-    needed.add((name, extras))
-    for requirement in map(Requirement, metadata.requires(name) or ()):
-        marker = requirement.marker
-        if marker is None or any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
-            open_.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
-print(json.dumps(sorted({name for name, _ in needed})))
+print(json.dumps(probe(PluginHost(Settings()), sys.argv[1], deep=True)))
 """
 
 AGENT = """
@@ -1082,16 +1075,23 @@ def model_server() -> Iterator[FakeOpenAI]:
 
 @pytest.fixture
 def does_its_job(
-    execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path, root: Path, model_server: FakeOpenAI
-) -> Callable[[Any, str], None]:
+    clean_env: dict[str, str], tmp_path: Path, root: Path, model_server: FakeOpenAI
+) -> Callable[[Forks, Any, str], None]:
     """Runs the job of a distribution in an environment, and fails if it is not done."""
 
-    def do(environment: Any, name: str) -> None:
+    def do(forks: Forks, environment: Any, name: str) -> None:
         folder = tmp_path / "jobs" / name
         shutil.copytree(root / "examples/documents-and-code/documents", folder)
-        command = [environment.python, "-I", "-c", JOBS[name].script, model_server.url]
-        said = execute(command, cwd=folder, env={**clean_env, "PYTHONUTF8": "1"}).stdout
-        assert JOBS[name].prints in said, said
+        done = forks.run(
+            JOBS[name].script,
+            model_server.url,
+            cwd=folder,
+            env=clean_env,
+            site=environment.site,
+            executable=environment.python,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert JOBS[name].prints in done.stdout, done.stdout
 
     return do
 
@@ -1103,31 +1103,45 @@ def test_every_distribution_has_a_job(distributions: list[Any]) -> None:
 def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     distribution: Any,
     make_view: Callable[..., Any],
-    execute: Callable[..., Any],
+    forks_of_views: Forks,
     clean_env: dict[str, str],
     tmp_path: Path,
-    does_its_job: Callable[[Any, str], None],
+    does_its_job: Callable[[Forks, Any, str], None],
 ) -> None:
     environment = make_view(distribution.name)
-    declared = json.loads(
-        execute([environment.python, "-I", "-c", DECLARED, PACKAGING, distribution.name], env=clean_env).stdout
-    )
-    assert environment.installed() == set(declared)
+    assert set(environment.installed()) == environment.declared_by(distribution.name)
     # In an environment of its own nothing undeclared can be imported: what loads here declares all it needs.
-    execute([environment.python, "-I", "-c", f"import {distribution.package}"], env=clean_env)
+    here = {"cwd": tmp_path, "site": environment.site, "executable": environment.python}
+    done = forks_of_views.run(f"import {distribution.package}", env=clean_env, **here)
+    assert done.returncode == 0, done.stderr
+    # What looks is beside what it looks at, without what it requires itself.
+    manager = {"PYTHONPATH": str(environment.content_of(MANAGER))}
+    loaded = forks_of_views.run(LOADED, distribution.name, env={**clean_env, **manager}, **here)
+    assert loaded.returncode == 0, loaded.stderr
+    found = json.loads(loaded.stdout)
     job = JOBS[distribution.name]
-    if distribution.name != MANAGER:
-        environment.link(MANAGER)
-    doctor = [environment.script("jackfield"), "plugins", "doctor", "--deep", "--json"]
-    findings = json.loads(execute(doctor, cwd=tmp_path, env=clean_env, check=not job.lacks).stdout)
-    ours = [one for one in findings if one["distribution"] == distribution.name]
-    # `slow` is the doctor's word for a busy machine, too, and `inactive` for what nobody has enabled: no faults.
-    faults = [one for one in ours if one["status"] not in ("ok", "slow", "inactive")]
-    assert [one["why"].partition(":")[0] for one in faults] == ([job.lacks] if job.lacks else []), faults
-    assert len(ours) == bool(distribution.entry_points)
+    assert (found["errors"], found["missing"]) == ([], [])
+    assert [one.partition(":")[0] for one in found["checks"]] == ([job.lacks] if job.lacks else [])
+    assert sorted(found["specs"]) == sorted(name for name in distribution.entry_points if not name.endswith(".*"))
     if job.beside:
         environment.link(*job.beside)
-    does_its_job(environment, distribution.name)
+    does_its_job(forks_of_views, environment, distribution.name)
+
+
+@pytest.fixture
+def everything(make_view: Callable[..., Any], distributions: list[Any]) -> Any:
+    """An environment with every distribution."""
+    return make_view(*(one.name for one in distributions))
+
+
+def test_the_doctor_finds_no_fault_where_every_distribution_is_installed(
+    everything: Any, distributions: list[Any], execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
+) -> None:
+    doctor = [everything.script("jackfield"), "plugins", "doctor", "--json"]
+    findings = json.loads(execute(doctor, cwd=tmp_path, env=clean_env).stdout)
+    # `slow` is the doctor's word for a busy machine, too, and `inactive` for what nobody has enabled: no faults.
+    assert [one for one in findings if one["status"] not in ("ok", "slow", "inactive")] == []
+    assert {one["distribution"] for one in findings} == {one.name for one in distributions if one.entry_points}
 
 
 # The oldest torch for Linux comes with gigabytes of CUDA.
@@ -1135,23 +1149,35 @@ NOT_AT_ITS_OLDEST = frozenset({"jackfield-transformers"})
 
 
 def test_the_oldest_versions_it_allows_do_its_job(
-    distribution: Any, oldest_for: Callable[[str], Any], does_its_job: Callable[[Any, str], None]
+    distribution: Any, oldest_for: Callable[[str], tuple[Forks, Any]], does_its_job: Callable[[Forks, Any, str], None]
 ) -> None:
     if distribution.name in NOT_AT_ITS_OLDEST:
         pytest.skip("its oldest requirements are too large to be installed for a test")
-    does_its_job(oldest_for(distribution.name), distribution.name)
+    does_its_job(*oldest_for(distribution.name), distribution.name)
 
 
-@pytest.fixture
+# Their oldest versions would be raised by those of others, or raise theirs.
+APART = frozenset({"jackfield-mcp", "jackfield-tiktoken"})
+# Of these, what needs them requires newer versions than we do.
+RAISED = {
+    "core": {"referencing"},
+    "others": {"anyio", "referencing", "typing-extensions"},
+    "jackfield-mcp": {"anyio", "httpx2", "pydantic", "referencing", "typing-extensions"},
+    "jackfield-tiktoken": {"referencing"},
+}
+
+
+@pytest.fixture(scope="module")
 def oldest_for(
     shared_environment: Callable[..., Any],
     distributions: list[Any],
     wheels: Mapping[str, Path],
-    execute: Callable[..., Any],
-) -> Callable[[str], Any]:
-    """Gives an environment with the oldest versions that a distribution and the core allow.
+    forks_in: Callable[[Any], Forks],
+) -> Iterator[Callable[[str], tuple[Forks, Any]]]:
+    """Gives an environment with the oldest versions that a distribution and the core allow, and its forks.
 
-    Those that allow the same are in the same one: most plugins need nothing that the core does not need.
+    Three are enough for most: one for those that need nothing that the core does not need, one for the others, and
+    those apart. That nothing undeclared is needed is tested elsewhere.
     """
     requirements = {one.name: one.metadata["project"]["dependencies"] for one in distributions}
 
@@ -1167,18 +1193,43 @@ def oldest_for(
                     open_.append(requirement.name)
         return ours, others
 
-    def give(name: str) -> Any:
-        floors = sorted(needed_by(name)[1])
-        alike = [ours for ours, others in map(needed_by, requirements) if sorted(others) == floors]
+    of_the_core = needed_by("jackfield")[1]
+
+    def group_of(name: str) -> str:
+        ours, others = needed_by(name)
+        apart = sorted(ours & APART)
+        return apart[0] if apart else "others" if others - of_the_core else "core"
+
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(set(requirements) - NOT_AT_ITS_OLDEST):
+        groups[group_of(name)].append(name)
+
+    @cache  # each worker has forks of its own of the environments that all share
+    def made(group: str) -> tuple[Forks, Any]:
+        needed = [needed_by(name) for name in groups[group]]
+        floors = sorted(set().union(*(others for _, others in needed)))
 
         def install(environment: Any) -> None:
             # Named on the command line, their requirements are direct ones.
-            oldest = ("--resolution", "lowest-direct", *floors, *(wheels[one] for one in sorted(set().union(*alike))))
-            execute([environment.uv, "pip", "install", "--quiet", "--python", environment.python, *oldest])
+            ours = (wheels[one] for one in sorted(set().union(*(ours for ours, _ in needed))))
+            environment.install_any("--resolution", "lowest-direct", *floors, *ours)
+            there = {one.name: one.version for one in metadata.distributions(path=[str(environment.site)])}
+            raised = [one for one in map(Requirement, floors) if not is_at(one, there)]
+            assert {one.name for one in raised} == RAISED[group], "see APART"
 
-        return shared_environment(f"oldest-{hashlib.sha256(json.dumps(floors).encode()).hexdigest()[:12]}", install)
+        environment = shared_environment(f"oldest-{group}", install)
+        return started.enter_context(forks_in(environment)), environment
 
-    return give
+    with ExitStack() as started:
+        yield lambda name: made(group_of(name))
+
+
+def is_at(floor: Requirement, there: Mapping[str, str]) -> bool:
+    """Whether the version that is there is the oldest that is allowed."""
+    (version,) = (
+        version for name, version in there.items() if canonicalize_name(name) == canonicalize_name(floor.name)
+    )
+    return any(Version(one.version) == Version(version) for one in floor.specifier)
 
 
 def test_the_core_alone_says_what_to_install(
@@ -1216,7 +1267,7 @@ def test_the_extra_cli_is_the_core_and_its_commands(
     its = {MANAGER, TERMINAL, *(f"jackfield-{end}" for end in ends)}
     links = [word for name in sorted(its) for word in ("--find-links", wheels[name].parent)]
     environment.install(*links, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")
-    assert environment.installed() & ours == {"jackfield", *its}
+    assert environment.installed().keys() & ours == {"jackfield", *its}
     doctor = execute([environment.script("jackfield"), "plugins", "doctor"], cwd=tmp_path, env=clean_env).stdout
     assert doctor.startswith(f"{MANAGER} ")
 
