@@ -25,8 +25,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from jackfield_testkit.forks import Forks
 from jackfield_testkit.site import site
-from scripts.forks import Forks
 
 __all__ = ["site"]
 

@@ -19,9 +19,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from jackfield.defaults import MANAGER, TERMINAL
+from jackfield_testkit.forks import Forks
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
-from scripts.forks import Forks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -27,9 +27,9 @@ from jackfield_chat_completions import PROFILES
 from jackfield_manage.cli import parsers as managing
 from jackfield_terminal.options import parsers as asking
 from jackfield_testkit.embeddings import embeddings_of
+from jackfield_testkit.forks import Forks
 from jackfield_testkit.replies import Reply, ToolCall, text, tool_calls
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
-from scripts.forks import Forks
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (

@@ -20,6 +20,7 @@ def test_a_plugin_is_listed(command_line: CommandLine, site: FakeSite) -> None:
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import os
 import re
@@ -30,12 +31,13 @@ import sysconfig
 import time
 import venv
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from jackfield_testkit.forks import Forks
 from jackfield_testkit.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
@@ -44,6 +46,21 @@ SEEN_IF_INSTALLED = ("jackfield-terminal",)
 """Those that it sees, too, where the tests' own environment has them: `jackfield run` and `chat`."""
 
 _OURS = re.compile(r"jackfield(-[a-z0-9-]+)?")
+LIMIT_S = 60.0
+IMPORTED_BY_COMMANDS = """
+import asyncio, importlib.util, json, sqlite3
+import jsonschema, yaml
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval, jackfield.tools
+for package in ("manage", "terminal"):
+    if importlib.util.find_spec(f"jackfield_{package}"):
+        __import__(f"jackfield_{package}.plugin")
+"""
+# As `python -m` does it, which finds modules in the working directory.
+_AS_A_MODULE = """
+import os, runpy, sys
+sys.path.insert(0, os.getcwd())
+runpy.run_module("jackfield", run_name="__main__", alter_sys=True)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -165,8 +182,9 @@ class CommandLine:
         env: The environment, without settings, keys and a home of anybody's.
     """
 
-    def __init__(self, python: str, folder: Path, site_folder: Path) -> None:
+    def __init__(self, python: str, folder: Path, site_folder: Path, forks: Forks | None = None) -> None:
         self._python = python
+        self._forks = forks
         self.folder = folder
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD") and "KEY" not in key}
         homes = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
@@ -178,23 +196,40 @@ class CommandLine:
         return Path(self.env["XDG_CONFIG_HOME"]) / "jackfield"
 
     def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return self._run(["-m", "jackfield", *arguments], more)
+        # As `python -m` does it, which finds modules in the working directory.
+        program = "import os, runpy, sys\nsys.path.insert(0, os.getcwd())\n"
+        return self._run(
+            f"{program}runpy.run_module('jackfield', run_name='__main__', alter_sys=True)", arguments, more
+        )
 
     def as_script(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """As the console script does it, which finds no module in the working directory."""
-        return self._run(["-P", "-c", "from jackfield.cli.main import main; raise SystemExit(main())", *arguments], {})
+        return self._run("from jackfield.cli.main import main; raise SystemExit(main())", arguments, {})
 
-    def _run(self, words: list[str], more: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    def _run(self, program: str, words: Sequence[str], more: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        env = {**self.env, **more}
+        if self._forks and not any(name.startswith("PYTHON") for name in more):
+            return self._forks.run(program, *words, cwd=self.folder, env=env, timeout_s=LIMIT_S)
         return subprocess.run(  # noqa: S603 - the command line itself
-            [self._python, *words],
+            [self._python, "-P", "-c", program, *words],
             cwd=self.folder,
-            env={**self.env, **more},
+            env=env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT_S,
             check=False,
             stdin=subprocess.DEVNULL,
         )
+
+
+@cache
+def _forks_of(python: str) -> Forks | None:
+    """What commands run as forks of, where the system can: they need not all import the core."""
+    if not Forks.are_possible:
+        return None
+    forks = Forks(IMPORTED_BY_COMMANDS, python=python)
+    atexit.register(forks.close)
+    return forks
 
 
 @pytest.fixture
@@ -202,4 +237,4 @@ def command_line(bare_python: str, tmp_path: Path, site: FakeSite) -> CommandLin
     """The command line, beside the fake distributions of `site`."""
     folder = tmp_path / "project"
     folder.mkdir()
-    return CommandLine(bare_python, folder, site.folder)
+    return CommandLine(bare_python, folder, site.folder, _forks_of(bare_python))

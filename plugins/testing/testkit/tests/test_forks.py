@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.forks import Forks
+from jackfield_testkit.forks import Forks
 
 SHARED = "wave"  # a module of the standard library that nothing else imports here
 PROGRAMS = {
@@ -87,19 +87,24 @@ def test_a_program_whose_time_is_over_is_ended_and_the_next_one_runs(
     # Whoever opens the pipe waits for a writer, and then for the end of all writers: that of the program.
     program = f"import time; file = open({str(kept)!r}, 'w'); file.write('begun'); file.flush(); time.sleep(600)"
     reader = subprocess.Popen(["cat", str(kept)], stdout=subprocess.PIPE, text=True)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(subprocess.TimeoutExpired):
         forks.run(program, cwd=tmp_path, env=env, timeout_s=1)
     assert reader.communicate(timeout=60)[0] == "begun"
     assert forks.run("print('well')", cwd=tmp_path, env=env).stdout == "well\n"
 
 
-def test_the_server_ends_with_whoever_started_it(tmp_path: Path, root: Path) -> None:
-    program = (
-        "import os; from scripts.forks import Forks; made = Forks(''); print(made.address); os.kill(os.getpid(), 9)"
-    )
+def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    program = """
+import os
+from jackfield_testkit.forks import Forks
+
+forks = Forks("")
+print(forks.address)
+os.kill(os.getpid(), 9)
+"""
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     # It returns when its standard error is closed, which the server has open, too.
     command = [sys.executable, "-uc", program]
-    done = subprocess.run(command, cwd=root, env=env, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
     assert done.returncode == -9
-    assert done.stdout
+    assert not Path(done.stdout.decode().strip()).parent.exists()

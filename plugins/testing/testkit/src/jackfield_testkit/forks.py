@@ -28,7 +28,7 @@ import threading
 import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 SIZE = struct.Struct("!I")
 # Sends what the process was given, and ends as the fork ends. Without `site`, this starts in a hundredth of a second.
@@ -51,11 +51,16 @@ class Forks:
     Args:
         before: The text of a program that imports what is to be shared. It must start no thread.
         python: The interpreter.
+
+    Attributes:
+        are_possible: Whether the system can do it. Only Linux tells of the end of any process in the way it needs.
     """
 
+    are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
+
     def __init__(self, before: str, *, python: str | Path = sys.executable) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="forks-")
-        self.address = str(Path(self._folder.name) / "server")
+        # In a folder that only this user may enter; the server removes it.
+        self.address = str(Path(tempfile.mkdtemp(prefix="forks-")) / "server")
         command = [str(python), "-I", "-X", "utf8", __file__, self.address, before]
         # It ends when its standard input does, and so with this process, however that ends.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - ours
@@ -66,8 +71,11 @@ class Forks:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process. What it has started goes on."""
         self._process.communicate()
-        self._folder.cleanup()
 
     def run(
         self,
@@ -101,7 +109,10 @@ class Forks:
                 body = json.dumps(request).encode()
                 socket.send_fds(server, [SIZE.pack(len(body))], files)
                 server.sendall(body)
-                status = int(server.recv(4))
+                try:
+                    status = int(server.recv(4))
+                except TimeoutError as error:
+                    raise subprocess.TimeoutExpired(arguments, timeout_s, _text_of(out), _text_of(err)) from error
             return subprocess.CompletedProcess(arguments, status, _text_of(out), _text_of(err))
 
     def write_command(self, file: Path, program: str) -> None:
@@ -112,7 +123,8 @@ class Forks:
 
 def _text_of(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read().decode(errors="surrogateescape")
+    text = file.read().decode(errors="surrogateescape")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # --- what follows runs in the process that forks ---
@@ -133,6 +145,8 @@ def _serve(address: str) -> dict[str, object]:
                     if request is not None:
                         return request
                 elif key.fileobj == 0:
+                    Path(address).unlink()
+                    Path(address).parent.rmdir()
                     os._exit(0)
                 elif isinstance(key.data, int):
                     _give_up(key.data)
@@ -162,8 +176,10 @@ def _accept(listener: socket.socket, events: selectors.BaseSelector) -> dict[str
         os.close(file)
     asker.close()
     for key in list(events.get_map().values()):
-        if key.fd > 2:
-            os.close(key.fd) if isinstance(key.fileobj, int) else key.fileobj.close()  # type: ignore[union-attr]
+        if isinstance(key.fileobj, socket.socket):
+            key.fileobj.close()
+        elif key.fd > 2:
+            os.close(key.fd)
     request: dict[str, object] = json.loads(body)
     return request
 
@@ -229,7 +245,7 @@ def _run(program: str) -> int:
         sys.stderr.write(f"{error.code}\n")
         return 1
     except BaseException:  # noqa: BLE001  (as an interpreter does, whatever it is)
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         return 1
     return 0
 
