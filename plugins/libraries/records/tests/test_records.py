@@ -7,8 +7,8 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -29,98 +29,12 @@ from jackfield.events import (
 from jackfield.messages import Message, Usage
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
-from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield.streams import CancelToken
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolEntry, Toolset
 from jackfield_records import events_of, fork, replay
 from jackfield_records.eventjson import event_from_json
-
-
-class KilledError(BaseException):
-    """The process ended here."""
-
-
-@dataclass
-class Kept:
-    run: StoredRun
-    entries: list[str]
-    hold: int = 1
-    is_held: bool = True
-
-
-class Memory(Store):
-    """Keeps runs while the test lasts.
-
-    Attributes:
-        writes_left: After so many writes, the process ends: before (`early`) or after the last of them.
-    """
-
-    name = "memory"
-
-    def __init__(self, *, content: bool = True) -> None:
-        super().__init__()
-        self.content = content
-        self.kept: dict[str, Kept] = {}
-        self.writes_left = 1_000_000
-        self.early = False
-        self.refuses: StoreError | None = None
-
-    def _write(self, write: Callable[[], None]) -> None:
-        self.writes_left -= 1
-        if self.writes_left < 0 or (self.early and not self.writes_left):
-            raise KilledError
-        if self.refuses:
-            raise self.refuses
-        write()
-        if not self.writes_left:
-            raise KilledError
-
-    def restarted(self) -> None:
-        """As after the process has ended, and another one has begun."""
-        self.writes_left = 1_000_000
-        for kept in self.kept.values():
-            kept.is_held = False
-
-    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        self._write(lambda: self.kept.update({run.run_id: Kept(replace(run, state=RUNNING), list(entries))}))
-        return 1
-
-    async def hold(self, run_id: str) -> int:
-        kept = self._of(run_id)
-        if kept.is_held:
-            raise RunBusyError(f"run {run_id} is running")
-        kept.hold += 1
-        kept.is_held = True
-        return kept.hold
-
-    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        kept = self._of(run_id)
-        if kept.hold != hold:
-            raise RunBusyError("somebody else has it")
-        kept.is_held = state == RUNNING
-
-        def write() -> None:
-            kept.entries += entries
-            kept.run = replace(kept.run, state=state)
-
-        self._write(write)
-
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
-        kept = self._of(run_id)
-        return replace(kept.run, is_held=kept.is_held, entries=len(kept.entries)), list(kept.entries)
-
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
-        found = [one.run for one in self.kept.values() if session in (None, one.run.session)]
-        return found[::-1][:limit]
-
-    async def delete(self, run_id: str) -> None:
-        del self.kept[run_id]
-
-    def _of(self, run_id: str) -> Kept:
-        if run_id not in self.kept:
-            raise RunNotFoundError(f"there is no run {run_id!r}")
-        return self.kept[run_id]
+from jackfield_testkit.records import KilledError, MemoryStore
 
 
 @dataclass
@@ -148,12 +62,11 @@ class World:
         return ScriptedModel(script[asked_before:])
 
 
-def turns_in(store: Memory) -> int:
-    [kept] = store.kept.values()
-    return sum(json.loads(entry)["event"] == "TurnFinished" for entry in kept.entries)
+def turns_in(store: MemoryStore) -> int:
+    return len(store.events("TurnFinished"))
 
 
-def the_run(store: Memory) -> str:
+def the_run(store: MemoryStore) -> str:
     [run_id] = store.kept
     return run_id
 
@@ -165,7 +78,7 @@ POINTS = 7  # create; turn, result, result; turn, result; turn and end
 @pytest.mark.parametrize("early", [False, True], ids=["after it", "before it"])
 @pytest.mark.parametrize("point", range(1, POINTS + 1))
 def test_a_run_that_ended_at_any_write_goes_on_and_repeats_nothing_that_is_recorded(point: int, early: bool) -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left, store.early = point, early
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
@@ -203,7 +116,7 @@ def test_a_run_that_ended_at_any_write_goes_on_and_repeats_nothing_that_is_recor
 
 @pytest.mark.parametrize("flag", ["read_only", "idempotent"])
 def test_a_call_that_was_under_way_is_made_again_if_its_tool_allows_it(flag: str) -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = 2  # until the calls may begin
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(**{flag: True}), world.model(), store=store).ask("Pay them.")
@@ -215,7 +128,7 @@ def test_a_call_that_was_under_way_is_made_again_if_its_tool_allows_it(flag: str
 
 def test_nobody_is_asked_in_place_whether_a_call_in_doubt_is_made_again() -> None:
     # Whoever allows all calls of a tool has not thought of one that may be made twice.
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = 2
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
@@ -226,7 +139,7 @@ def test_nobody_is_asked_in_place_whether_a_call_in_doubt_is_made_again() -> Non
 
 
 def test_a_call_in_doubt_that_is_refused_gets_a_result_that_says_what_is_known() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = 2
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
@@ -240,7 +153,7 @@ def test_a_call_in_doubt_that_is_refused_gets_a_result_that_says_what_is_known()
 
 
 def test_a_run_that_waits_for_approval_is_approved_by_another_program() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     flags = {"needs_approval": True}
     paused = FnCallAgent(world.tools(**flags), world.model(), store=store).ask("Pay them.")
     assert (paused.stop_reason, world.done) == ("approval_needed", [])
@@ -255,7 +168,7 @@ def test_a_run_that_waits_for_approval_is_approved_by_another_program() -> None:
 
 
 def test_a_resumed_run_has_the_result_of_one_that_was_never_interrupted() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     options: dict[str, Any] = {"system_message": "Be kind."}
     asked = [Message("system", "Pay in euros."), Message("user", "Pay them.")]
     whole = FnCallAgent(world.tools(), world.model(), **options).ask(asked)
@@ -269,7 +182,7 @@ def test_a_resumed_run_has_the_result_of_one_that_was_never_interrupted() -> Non
 
 
 def test_the_growing_lists_of_a_resumed_run_begin_with_what_was_done() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = 4
     with pytest.raises(KilledError):
         FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
@@ -283,7 +196,7 @@ def test_the_growing_lists_of_a_resumed_run_begin_with_what_was_done() -> None:
 
 
 def test_limits_count_what_was_spent_before() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     limits = {"turns": 1}
     first = FnCallAgent(world.tools(), world.model(), limits=limits, store=store).ask("Pay them.")
     assert first.stop_reason == "turn_limit"
@@ -294,7 +207,7 @@ def test_limits_count_what_was_spent_before() -> None:
 
 
 def test_a_run_that_failed_goes_on_after_what_it_had_done() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     script: Script = [calls(("pay", {"to": "Ada"})), [ModelRequestError("no")]]
     with pytest.raises(ModelRequestError):
         FnCallAgent(world.tools(), ScriptedModel(script), store=store).ask("Pay.")
@@ -304,7 +217,7 @@ def test_a_run_that_failed_goes_on_after_what_it_had_done() -> None:
 
 
 def test_a_cancelled_run_keeps_the_results_of_its_open_calls() -> None:
-    store, token = Memory(), CancelToken()
+    store, token = MemoryStore(), CancelToken()
 
     @tool
     def stop() -> str:
@@ -324,7 +237,7 @@ def test_an_answer_that_was_sent_back_is_still_sent_back_after_a_crash() -> None
     class Sum(BaseModel):
         total: int
 
-    store = Memory()
+    store = MemoryStore()
     store.writes_left = 3  # create, answer, what was sent back
     with pytest.raises(KilledError):
         FnCallAgent(llm=ScriptedModel([answer("about three")]), store=store).ask("1 + 2?", output=Sum)
@@ -336,7 +249,7 @@ def test_an_answer_that_was_sent_back_is_still_sent_back_after_a_crash() -> None
 
 
 def test_two_that_resume_one_run_do_not_both_go_on() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     paused = FnCallAgent(world.tools(needs_approval=True), world.model(), store=store).ask("Pay them.")
     approvals = dict.fromkeys(paused.waiting, True)
 
@@ -351,7 +264,7 @@ def test_two_that_resume_one_run_do_not_both_go_on() -> None:
 
 
 def test_a_step_that_cannot_be_recorded_ends_the_run_before_the_next_one() -> None:
-    store = Memory()
+    store = MemoryStore()
 
     @tool
     def fill() -> str:
@@ -373,13 +286,13 @@ def test_without_a_store_a_run_cannot_be_resumed() -> None:
     with pytest.raises(ConfigError, match=r"not recorded: give it a store"):
         FnCallAgent(llm=ScriptedModel([])).resume("x")
     with pytest.raises(RunNotFoundError):
-        FnCallAgent(llm=ScriptedModel([]), store=Memory()).resume("x")
+        FnCallAgent(llm=ScriptedModel([]), store=MemoryStore()).resume("x")
 
 
 def test_a_store_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jackfield_records", None)
     with pytest.raises(ConfigError, match="jackfield-records: pip install"):
-        FnCallAgent(llm=ScriptedModel([]), store=Memory()).ask("Hi.")
+        FnCallAgent(llm=ScriptedModel([]), store=MemoryStore()).ask("Hi.")
 
 
 def test_a_kind_that_would_begin_again_does_not_resume() -> None:
@@ -395,14 +308,14 @@ def test_a_kind_that_would_begin_again_does_not_resume() -> None:
                 yield event
 
     for kind in (Twice, Inherits):
-        store = Memory()
+        store = MemoryStore()
         run_id = kind(name="twice", store=store).ask("Hi").run_id
         with pytest.raises(ConfigError, match="agent 'twice' cannot resume a run: it would begin again"):
             kind(name="twice", store=store).resume(run_id)
 
 
 def test_a_replay_has_the_steps_of_the_run_and_asks_nobody() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     agent = FnCallAgent(world.tools(), world.model(), store=store)
     seen = list(sync.iterate(agent.astream("Pay them.")))
     steps = (RunStarted, TurnFinished, ToolFinished, RunFinished)
@@ -424,7 +337,7 @@ def test_a_replay_has_the_steps_of_the_run_and_asks_nobody() -> None:
 
 
 def test_a_fork_goes_its_own_way_from_any_entry() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     whole = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
     before = list(store.kept[whole.run_id].entries)
     other = sync.run(fork(store, whole.run_id, at=4))
@@ -438,7 +351,7 @@ def test_a_fork_goes_its_own_way_from_any_entry() -> None:
 
 def test_no_secret_is_in_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", 'sk-"acme"-é1234')
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
 
     @tool
     def show() -> str:
@@ -455,7 +368,7 @@ def test_no_secret_is_in_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_content_a_record_has_names_and_usage_and_cannot_be_resumed() -> None:
-    world, store = World(), Memory(content=False)
+    world, store = World(), MemoryStore(content=False)
     result = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them, quietly.")
     kept = store.kept[result.run_id]
     text = "".join(kept.entries)
@@ -469,7 +382,7 @@ def test_without_content_a_record_has_names_and_usage_and_cannot_be_resumed() ->
 
 @pytest.mark.parametrize("text", ["\0", "half \ud83d", "🙂", "\x1b[31m", 'a "b" \\'])
 def test_any_text_comes_back_as_it_was(text: str) -> None:
-    store = Memory()
+    store = MemoryStore()
     paused = FnCallAgent(llm=ScriptedModel([answer(text)]), store=store).ask(text)
     [first, *_, last] = events_of(*sync.run(store.read(paused.run_id)))
     assert isinstance(first.event, RunStarted)
@@ -483,7 +396,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     ["", "{", "[]", "{}", '{"event": "OfTomorrow"}', '{"event": "TurnFinished"}', '{"event": "Added", "messages": 3}'],
 )
 def test_an_entry_that_cannot_be_read_is_an_error_of_the_store(entry: str) -> None:
-    store = Memory()
+    store = MemoryStore()
     run_id = FnCallAgent(llm=ScriptedModel([answer("Hi.")]), store=store).ask("Hi").run_id
     store.kept[run_id].entries.insert(1, entry)
     with pytest.raises(StoreError, match="the record cannot be read"):
@@ -491,7 +404,7 @@ def test_an_entry_that_cannot_be_read_is_an_error_of_the_store(entry: str) -> No
 
 
 def test_a_run_that_its_reader_leaves_is_let_go() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     agent = FnCallAgent(world.tools(), world.model(), store=store)
 
     async def leave() -> None:
@@ -523,7 +436,7 @@ class BeginsAgain(FnCallAgent):
 
 
 def handing_over(
-    world: World, store: Memory, asked_before: Mapping[str, int], kind: type[FnCallAgent] = FnCallAgent
+    world: World, store: MemoryStore, asked_before: Mapping[str, int], kind: type[FnCallAgent] = FnCallAgent
 ) -> FnCallAgent:
     """A front desk that hands over to a cashier, who pays and hands over to a clerk."""
     clerk = FnCallAgent(
@@ -541,17 +454,15 @@ def handing_over(
     return FnCallAgent([], desk, name="desk", handoffs=[cashier], store=store)
 
 
-def asked_in(store: Memory) -> Counter[str]:
+def asked_in(store: MemoryStore) -> Counter[str]:
     """How often the model of each agent has answered, by the record."""
-    [kept] = store.kept.values()
-    entries = [json.loads(entry) for entry in kept.entries]
-    return Counter(entry["messages"][-1]["name"] for entry in entries if entry["event"] == "TurnFinished")
+    return Counter(entry["messages"][-1]["name"] for entry in store.events("TurnFinished"))
 
 
 # create; (turn, result), hand-off; (turn, result), (turn, result), hand-off; turn and end
 @pytest.mark.parametrize("point", range(1, 11))
 def test_a_run_that_was_handed_over_goes_on_with_the_agent_that_has_it(point: int) -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = point
     with pytest.raises(KilledError):
         handing_over(world, store, Counter()).ask("Pay and file.")
@@ -570,7 +481,7 @@ def test_a_run_that_was_handed_over_goes_on_with_the_agent_that_has_it(point: in
 
 
 def test_a_run_whose_next_agent_is_gone_is_not_begun_again() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = 5
     with pytest.raises(KilledError):
         handing_over(world, store, Counter()).ask("Pay and file.")
@@ -581,7 +492,7 @@ def test_a_run_whose_next_agent_is_gone_is_not_begun_again() -> None:
 
 
 def test_an_agent_that_would_begin_again_does_not_go_on_with_what_was_handed_to_it() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     store.writes_left = 6
     with pytest.raises(KilledError):
         handing_over(world, store, Counter(), BeginsAgain).ask("Pay and file.")
@@ -649,7 +560,7 @@ def test_what_a_set_has_act_around_the_model_is_made_for_each_run_and_knows_what
 
 
 def tree(
-    world: World, store: Memory | None, asked: Mapping[str, int], approve: Any = None, **flags: Any
+    world: World, store: MemoryStore | None, asked: Mapping[str, int], approve: Any = None, **flags: Any
 ) -> FnCallAgent:
     """A boss who asks a helper, who pays and asks a clerk, who pays, too."""
     clerk_says: Script = [calls(("pay", {"to": "Bob"})), answer("Bob has it.")]
@@ -678,7 +589,7 @@ TREE = {"boss": 2, "helper": 2, "clerk": 2}
 def test_a_tree_that_ended_at_any_write_repeats_no_step_of_any_agent(early: bool) -> None:
     points = 0
     for point in itertools.count(1):
-        world, store = World(), Memory()
+        world, store = World(), MemoryStore()
         store.writes_left, store.early = point, early
         try:
             tree(world, store, Counter()).ask("Pay.")
@@ -703,18 +614,15 @@ def test_a_tree_that_ended_at_any_write_repeats_no_step_of_any_agent(early: bool
     assert points >= 12
 
 
-def needed_in(store: Memory) -> ApprovalNeeded:
+def needed_in(store: MemoryStore) -> ApprovalNeeded:
     """What the run itself has waited for last."""
-    [kept] = store.kept.values()
-    told = [entry for entry in map(json.loads, kept.entries) if entry["event"] == "ApprovalNeeded"]
-    needed = event_from_json({key: value for key, value in told[-1].items() if key != "below"})
+    needed = event_from_json(store.events("ApprovalNeeded")[-1])  # of one below, it would have the key `below`
     assert isinstance(needed, ApprovalNeeded)
-    assert "below" not in told[-1]
     return needed
 
 
 def test_an_agent_below_that_waits_for_approval_pauses_the_whole_tree() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     paused = tree(world, store, Counter(), needs_approval=True).ask("Pay.")
     assert paused.stop_reason == "approval_needed"
     assert needed_in(store).agents == ("helper",)
@@ -734,7 +642,7 @@ def test_an_agent_below_that_waits_for_approval_pauses_the_whole_tree() -> None:
 
 
 def test_a_call_below_that_is_refused_is_not_made_and_its_agent_reads_so() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     agent = tree(world, store, Counter(), needs_approval=True)
     paused = agent.ask("Pay.")
     agent = tree(world, store, asked_in(store), needs_approval=True)
@@ -746,7 +654,7 @@ def test_a_call_below_that_is_refused_is_not_made_and_its_agent_reads_so() -> No
 
 
 def test_a_call_that_was_allowed_is_not_asked_about_again_when_the_tree_goes_on() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
 
     def boss(asked: Mapping[str, int]) -> FnCallAgent:
         return tree(world, store, asked, approve="ask", needs_approval=True)
@@ -761,7 +669,7 @@ def test_a_call_that_was_allowed_is_not_asked_about_again_when_the_tree_goes_on(
 
 
 def test_agents_side_by_side_wait_together_and_each_gets_its_own_answers() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
 
     def agent(asked: Mapping[str, int]) -> FnCallAgent:
         helpers = [
@@ -793,7 +701,7 @@ def test_without_a_record_an_agent_below_that_needs_approval_reports_it() -> Non
 
 
 def test_an_agent_below_that_would_begin_again_is_in_doubt() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
 
     def agent(asked: Mapping[str, int]) -> FnCallAgent:
         script: Script = [calls(("pay", {"to": "Ada"})), answer("Paid.")]
@@ -812,7 +720,7 @@ def test_an_agent_below_that_would_begin_again_is_in_doubt() -> None:
 
 
 def test_a_replay_shows_agents_below_where_they_were() -> None:
-    world, store = World(), Memory()
+    world, store = World(), MemoryStore()
     seen = list(sync.iterate(tree(world, store, Counter()).astream("Pay.")))
     steps = (RunStarted, TurnFinished, ToolFinished, RunFinished)
     replayed = events_of(*sync.run(store.read(the_run(store))))

@@ -70,6 +70,8 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         ConfigError: There are no agents, or one has no name or the name of another.
     """
 
+    goes_on = True
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,

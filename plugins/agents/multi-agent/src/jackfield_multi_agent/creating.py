@@ -31,6 +31,8 @@ class GroupChatCreator(Agent):
         options: As for every agent.
     """
 
+    goes_on = True
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,

@@ -67,6 +67,7 @@ class GroupChat(MultiAgentHub, Agent):
         ConfigError: There are no agents, one has no name or the name of another, or `auto` has no model.
     """
 
+    goes_on = True
     run_options: ClassVar[Collection[str]] = ("max_round", "need_batch_response", "mentioned_agents_name")
 
     def __init__(
@@ -184,8 +185,12 @@ class _Chat:
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose who speaks, unless the chat is over."""
         above = RunAbove(self._run, self.spent)
+        spoke = self._run.later[0].agent if self._run.later else ""  # before the run was interrupted
         if not self._left:
             self.stop("finished")
+        elif spoke in self._agents:
+            chosen.name = spoke
+            self._first = self._first[self._first[:1] == [spoke] :]
         elif reached := above.reached(0):
             self.stop(reached)
         elif self._first:
@@ -237,7 +242,8 @@ class _Chat:
         for message in end.messages:
             self._transcript.add(message)
         self.messages += end.messages
-        self._run = replace(self._run, resume=False, answers={})
+        if not self._run.later:  # answers are for the calls that the run was interrupted at
+            self._run = replace(self._run, resume=False, answers={})
         if end.stop_reason != "finished":
             self.stop(end.stop_reason)
         elif isinstance(agent, UserAgent) or STOP in text_of_answer(end.messages):

@@ -31,6 +31,8 @@ class Router(MultiAgentHub, FnCallAgent):
         ConfigError: There are no agents, or one has no name, no description, or the name of another.
     """
 
+    goes_on = True
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,

@@ -37,6 +37,8 @@ class HumanSimulator(Agent):
         options: As for every agent.
     """
 
+    goes_on = True
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,
@@ -94,6 +96,8 @@ class DialogueSimulator(MultiAgentHub, Agent):
     Raises:
         ConfigError: An agent is missing or has no name, both have the same one, or `max_round` is less than 1.
     """
+
+    goes_on = True
 
     def __init__(
         self,

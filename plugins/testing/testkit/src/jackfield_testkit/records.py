@@ -1,0 +1,113 @@
+"""A store in memory that can end a run at any write, as a process that is killed does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.runs import RUNNING, Store, StoredRun
+
+
+class KilledError(BaseException):
+    """The process ended here."""
+
+
+@dataclass
+class Kept:
+    """A run, and its record."""
+
+    run: StoredRun
+    entries: list[str]
+    hold: int = 1
+    is_held: bool = True
+
+
+class MemoryStore(Store):
+    """Keeps runs while the test lasts.
+
+    Attributes:
+        kept: The runs, by their ids.
+        writes_left: With so many writes, the process ends: `KilledError` comes out of the last one.
+        early: The last one is not made.
+        refuses: The error of each write; None for none.
+    """
+
+    name = "memory"
+
+    def __init__(self, *, content: bool = True) -> None:
+        super().__init__()
+        self.content = content
+        self.kept: dict[str, Kept] = {}
+        self.writes_left = 1_000_000
+        self.early = False
+        self.refuses: StoreError | None = None
+
+    def _write(self, write: Callable[[], None]) -> None:
+        self.writes_left -= 1
+        if self.writes_left < 0 or (self.early and not self.writes_left):
+            raise KilledError
+        if self.refuses:
+            raise self.refuses
+        write()
+        if not self.writes_left:
+            raise KilledError
+
+    def restarted(self) -> None:
+        """As after the process has ended, and another one has begun."""
+        self.writes_left = 1_000_000
+        for kept in self.kept.values():
+            kept.is_held = False
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The entries of this name, of all runs."""
+        entries = (json.loads(entry) for kept in self.kept.values() for entry in kept.entries)
+        return [entry for entry in entries if entry["event"] == name]
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        """See `Store`."""
+        self._write(lambda: self.kept.update({run.run_id: Kept(replace(run, state=RUNNING), list(entries))}))
+        return 1
+
+    async def hold(self, run_id: str) -> int:
+        """See `Store`."""
+        kept = self._of(run_id)
+        if kept.is_held:
+            raise RunBusyError(f"run {run_id} is running")
+        kept.hold += 1
+        kept.is_held = True
+        return kept.hold
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        """See `Store`."""
+        kept = self._of(run_id)
+        if kept.hold != hold:
+            raise RunBusyError("somebody else has it")
+        kept.is_held = state == RUNNING
+
+        def write() -> None:
+            kept.entries += entries
+            kept.run = replace(kept.run, state=state)
+
+        self._write(write)
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        """See `Store`."""
+        kept = self._of(run_id)
+        return replace(kept.run, is_held=kept.is_held, entries=len(kept.entries)), list(kept.entries)
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        """See `Store`."""
+        found = [one.run for one in self.kept.values() if session in (None, one.run.session)]
+        return found[::-1][:limit]
+
+    async def delete(self, run_id: str) -> None:
+        """See `Store`."""
+        del self.kept[run_id]
+
+    def _of(self, run_id: str) -> Kept:
+        if run_id not in self.kept:
+            raise RunNotFoundError(f"there is no run {run_id!r}")
+        return self.kept[run_id]
