@@ -33,7 +33,8 @@ hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
 # Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one
-# with Qwen-Agent, environments with the oldest versions. By places, because the groups of xdist 3.8 have no effect with pytest 9.2.
+# with Qwen-Agent, environments with the oldest versions. By places, because the groups of xdist 3.8 have no effect with
+# pytest 9.2.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),
     ("plugins/parsers/epub/tests/test_contract.py",),

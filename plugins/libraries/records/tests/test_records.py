@@ -8,7 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -541,7 +541,7 @@ def test_what_a_set_has_act_around_the_model_is_made_for_each_run_and_knows_what
     def asked(model: ScriptedModel) -> list[str]:
         return [request.messages[-1].get_text_content() for request in model.requests]
 
-    store = Memory()
+    store = MemoryStore()
     store.writes_left = 5  # the run, its two answers and their results: the third answer comes too late
     script = [calls(("look", {})), calls(("look", {})), answer("all seen")]
     first, second, third = (ScriptedModel(steps) for steps in (script, script[2:], [answer("again")]))
