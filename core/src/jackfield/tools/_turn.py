@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import FunctionCall
-from jackfield.tools._foreign import Apart, Outcome, end
+from jackfield.tools._foreign import apart
 
 _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]"
 
@@ -55,8 +55,7 @@ class Turn:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._alone: list[ReadyCall] = []  # that wait for another one; a deque is larger than most turns
-        self._running: dict[ReadyCall, Apart[ToolFinished]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
 
     def reporter(self, planned: PlannedCall) -> Callable[[str], None]:
         """What a tool says how far it is with; from any thread."""
@@ -73,40 +72,39 @@ class Turn:
     def start(self, calls: list[ReadyCall]) -> None:
         """Begin all calls that may run at once; the others follow one after the other."""
         alone = [call for call in calls if call.is_alone]
-        self._alone = alone[1:]
         for call in calls:
-            if not call.is_alone or call is alone[0]:
-                self._begin(call)
+            if not call.is_alone:
+                self._begin([call])
+            elif call is alone[0]:
+                self._begin(alone)
 
-    def _begin(self, call: ReadyCall) -> None:
-        planned, started = call.planned, time.perf_counter()
+    def _begin(self, row: list[ReadyCall]) -> None:
+        # It counts as a call from now on, for all who share a limit with this run.
+        planned = row[0].planned
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
-        self._running[call] = Apart(
-            partial(call.make, started),
-            partial(self._ended, call, started),
-            name=planned.call.name,
-            timeout_s=call.timeout_s,
-        )
+        self._tasks.append(self._loop.create_task(self._make(row)))
+
+    async def _make(self, row: list[ReadyCall]) -> None:
+        call, *others = row
+        planned, started = call.planned, time.perf_counter()
+        try:
+            work = partial(call.make, started)
+            result = await apart(work, name=planned.call.name, timeout_s=call.timeout_s)
+        except Exception as error:  # noqa: BLE001 - whatever a tool does is a result
+            result = self._failed(planned, error, time.perf_counter() - started)
+        self.events.put_nowait(result)
+        if others:
+            self._begin(others)
 
     @property
     def is_open(self) -> bool:
         """Whether there are events to come."""
-        return bool(self._running) or not self.events.empty()
-
-    def _ended(self, call: ReadyCall, started: float, outcome: Outcome[ToolFinished]) -> None:
-        result, error = outcome
-        if result is None:
-            assert error is not None  # noqa: S101 - one of the two is there
-            result = self._failed(call.planned, error, time.perf_counter() - started)
-        del self._running[call]
-        self.events.put_nowait(result)
-        if call.is_alone and self._alone:
-            self._begin(self._alone.pop(0))
+        return not (self.events.empty() and all(task.done() for task in self._tasks))
 
     async def aclose(self) -> None:
         """Cancel what still runs, and wait until it has ended, but not for ever."""
-        running = list(self._running.values())
+        running = [task for task in self._tasks if not task.done()]
+        for task in running:
+            task.cancel()
         if running:
-            self._alone.clear()
-            self._running.clear()
-            await end(running)
+            await asyncio.wait(running)
