@@ -8,7 +8,6 @@ that was given up before it began is never begun.
 from __future__ import annotations
 
 import copy
-import inspect
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
@@ -23,11 +22,10 @@ from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgre
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
-from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, StandIn, ToolContext
 from jackfield.tools._content import Content, content_of, cut, is_within, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
-from jackfield.tools._foreign import Escaped, apart, in_worker, output_of, said
+from jackfield.tools._foreign import Escaped, apart, called, in_worker, output_of, said
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._safety import Safety
 from jackfield.tools._turn import PlannedCall, ReadyCall, Turn
@@ -357,14 +355,9 @@ async def _decision(
     if approve is None:
         return decided("nobody", None, NOBODY_ASKED_TEXT)
     try:
-        said = await apart(partial(_answer, approve, call, scoped), name=f"approval of {call.name}", timeout_s=None)
+        said = await apart(partial(called, approve, call, scoped), name=f"approval of {call.name}", timeout_s=None)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is not a yes
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
         reason = shown(error.error if isinstance(error, Escaped) else error)
         return decided("approve", None, f"{REFUSED_TEXT} (Asking failed: {reason})")
     return decided("approve", said)
-
-
-async def _answer(approve: Approve, call: FunctionCall, context: ToolContext) -> object:
-    answer: Any = approve(call, context) if is_async(approve) else await in_worker(approve, call, context)
-    return await answer if inspect.isawaitable(answer) else answer

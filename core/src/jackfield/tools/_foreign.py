@@ -52,6 +52,12 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     return await result_of(output, tool.name, context) if gives_progress(output) else output
 
 
+async def called(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function gives, which may be async; a plain one runs in a worker thread."""
+    output = function(*args) if is_async(function) else await in_worker(function, *args)
+    return await output if inspect.isawaitable(output) else output
+
+
 async def in_worker(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Run a plain function in a worker thread; an error that is not an `Exception` becomes `Escaped`."""
     return await sync.in_worker(said, function, *args, **kwargs)

@@ -14,10 +14,14 @@ from jackfield.descriptors import ToolSpec, required_by
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost
-from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
+
+_OF_SPEC = (
+    *("description", "parameters", "raw_argument", "read_only", "concurrent", "timeout_s", "effects"),
+    *("needs_approval", "file_access", "idempotent", "cacheable"),
+)
 
 
 class PluginTool(StandIn):
@@ -26,17 +30,7 @@ class PluginTool(StandIn):
     def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: PluginHost) -> None:
         self.name = spec.name
         super().__init__({key: value for key, value in cfg.items() if key != "name"})
-        self.description = spec.description
-        self.parameters = spec.parameters
-        self.read_only = spec.read_only
-        self.concurrent = spec.concurrent
-        self.timeout_s = spec.timeout_s
-        self.effects = spec.effects
-        self.needs_approval = spec.needs_approval
-        self.file_access = spec.file_access
-        self.idempotent = spec.idempotent
-        self.cacheable = spec.cacheable
-        self.raw_argument = spec.raw_argument
+        vars(self).update({name: getattr(spec, name) for name in _OF_SPEC})
         self.row = row
         self._host = host
         self._lock = threading.Lock()
@@ -77,11 +71,6 @@ class PluginTool(StandIn):
     ) -> ToolOutput | Awaitable[ToolOutput]:
         """Call the tool; loading it counts as part of the first call."""
         return self.load().call(params, context=context)
-
-    @property
-    def is_async(self) -> bool:
-        """Whether `call` of the tool itself is async. It loads the tool."""
-        return is_async(self.load().call)
 
 
 def find_tool(entry: str | Mapping[str, object], host: PluginHost) -> PluginTool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from jackfield import sync
@@ -28,60 +28,46 @@ async def result_of(output: Any, name: str, context: ToolContext) -> object:
     Raises:
         ToolServiceError: It yields anything else, or has no result.
     """
-    told = _Told(name, context)
+    result: object = _NOTHING
+
+    def take(item: object) -> None:
+        nonlocal result
+        if isinstance(item, str):
+            context.report(item)
+        elif isinstance(item, ToolResult):
+            result = item
+        else:
+            raise ToolServiceError(
+                f"Tool {name} cannot be used: it yields {type(item).__name__}, but must yield texts that say "
+                f"how far it is, and a ToolResult"
+            )
+
     if inspect.isasyncgen(output):
         async with closing(output) as items:
             async for item in items:
-                told.take(item)
-    else:
-        await _run_plain(output, told)
-    return told.result()
+                take(item)
+    elif (returned := await _run_plain(output, take)) is not None:
+        return returned
+    if result is _NOTHING:
+        raise ToolServiceError(f"Tool {name} cannot be used: it ended without yielding a ToolResult")
+    return result
 
 
-async def _run_plain(generator: Generator[Any, Any, Any], told: _Told) -> None:
-    """Run a plain generator in a worker thread; when its caller gives up, it is closed where it next yields."""
+async def _run_plain(generator: Generator[Any, Any, object], take: Callable[[object], None]) -> object:
+    """What a plain generator returns, run in a worker thread; given up, it is closed where it next yields."""
     given_up = False
 
-    def work() -> None:
+    def work() -> object:
         try:
             while not given_up:
-                told.take(next(generator))
+                take(next(generator))
         except StopIteration as end:
-            told.returned(end.value)
+            return end.value
         finally:
             generator.close()
+        return None
 
     try:
-        await sync.in_worker(work)
+        return await sync.in_worker(work)
     finally:
         given_up = True
-
-
-class _Told:
-    """What a generator has said so far."""
-
-    def __init__(self, name: str, context: ToolContext) -> None:
-        self._name = name
-        self._report = context.report
-        self._result: object = _NOTHING
-
-    def take(self, item: object) -> None:
-        match item:
-            case str():
-                self._report(item)
-            case ToolResult():
-                self._result = item
-            case _:
-                raise ToolServiceError(
-                    f"Tool {self._name} cannot be used: it yields {type(item).__name__}, but must yield texts that say "
-                    f"how far it is, and a ToolResult"
-                )
-
-    def returned(self, value: object) -> None:
-        if value is not None:
-            self._result = value
-
-    def result(self) -> object:
-        if self._result is _NOTHING:
-            raise ToolServiceError(f"Tool {self._name} cannot be used: it ended without yielding a ToolResult")
-        return self._result

@@ -6,7 +6,6 @@ The tools of a set are the same for every run, and then the agent has them from 
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Union
@@ -16,7 +15,7 @@ from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._foreign import in_worker
+from jackfield.tools._foreign import called
 from jackfield.tools._safety import NO_SETTINGS, SafetySettings
 
 ToolEntry: TypeAlias = Union[
@@ -91,11 +90,8 @@ class FunctionToolset(Toolset):
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
         """What the function gives; a plain one runs in a worker thread."""
-        if inspect.iscoroutinefunction(self._function):
-            made: Any = await self._function(context)
-        else:
-            made = await in_worker(self._function, context)
-        return made  # type: ignore[no-any-return]
+        made: Sequence[ToolEntry] = await called(self._function, context)
+        return made
 
 
 def toolset(
