@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
@@ -40,23 +40,17 @@ class Known(NamedTuple):
     def of(cls, distribution: str, values: Mapping[str, object]) -> Known:
         """What a distribution says of a component. What does not fit is left out, since anybody may have written it."""
         table = values.get("required_by")
+        lists = {name: values.get(name) for name in ("requires", "extensions", "keys", "names")}
         return cls(
             distribution,
             str(values.get("summary", "")),
-            requires=_several(values.get("requires")),
-            extensions=_several(values.get("extensions")),
-            keys=_several(values.get("keys")),
-            names=_several(values.get("names")),
             required_by=table if isinstance(table, Mapping) else {},
+            **{name: tuple(given) for name, given in lists.items() if isinstance(given, list | tuple)},
         )
 
     def asks_for(self, settings: Mapping[str, object]) -> list[str]:
         """The components that it asks for with these settings, as `kind.name`."""
         return [*self.requires, *required_by(self.required_by, {**settings, "": True})]
-
-
-def _several(value: object) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else ()
 
 
 @cache
@@ -70,7 +64,7 @@ def known_components() -> Mapping[str, Known]:
 
 def known_names(kind: str) -> list[str]:
     """The names of the known components of a kind."""
-    return [name for known, _, name in (component.partition(".") for component in known_components()) if known == kind]
+    return [name for name, _ in _known(kind)]
 
 
 def known_distribution(kind: str, name: str) -> str | None:
@@ -87,28 +81,25 @@ def install_hint(kind: str, name: str) -> str:
 
 def parser_of_extension(extension: str) -> str | None:
     """The name of a known parser for files with an extension, which is lower case and without its dot."""
-    for component, known in known_components().items():
-        if extension in known.extensions:
-            return component.partition(".")[2]
-    return None
+    return next((name for name, known in _known("parser") if extension in known.extensions), None)
 
 
 def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
     """The known component of a kind that alone has one of these settings."""
     wanted = frozenset(keys)
-    for component, known in known_components().items():
-        if wanted.intersection(known.keys) and component.startswith(f"{kind}."):
-            return component.partition(".")[2]
-    return None
+    return next((name for name, known in _known(kind) if not wanted.isdisjoint(known.keys)), None)
 
 
 def backend_of_model(model: str) -> str | None:
     """The known backend whose models are named like this; of several, the one that says it most exactly."""
     name = model.lower()
     fitting = {
-        pattern: component.partition(".")[2]
-        for component, known in known_components().items()
-        for pattern in known.names
-        if fnmatchcase(name, pattern)
+        pattern: backend for backend, known in _known("llm") for pattern in known.names if fnmatchcase(name, pattern)
     }
     return fitting[max(fitting, key=len)] if fitting else None
+
+
+def _known(kind: str) -> Iterator[tuple[str, Known]]:
+    for component, known in known_components().items():
+        if component.startswith(f"{kind}."):
+            yield component.partition(".")[2], known

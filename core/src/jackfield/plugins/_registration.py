@@ -82,16 +82,7 @@ def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
         return f"the hook {hook!r} is async; hooks are plain functions"
     if inspect.isgeneratorfunction(function):
         return f"the hook {hook!r} is a generator; hooks return a list"
-    assert callable(function)  # noqa: S101 - pluggy takes routines only
-    needed = [one.name for one in inspect.signature(function).parameters.values() if _must_be_given(one)]
-    if needed:
-        return f"the hook {hook!r} has the parameter {needed[0]!r}; hooks are called without arguments"
     return ""
-
-
-def _must_be_given(parameter: inspect.Parameter) -> bool:
-    is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    return parameter.default is parameter.empty and not is_variable
 
 
 def _is_list_of(wanted: type, answer: object) -> bool:
