@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import chain
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard, TypeVar
 
 from pydantic import (
@@ -147,36 +146,6 @@ def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
     return f"{what}: " + "; ".join(lines)
 
 
-_THINKING = (
-    "with DashScope's own protocol, put it next to generate_cfg; for its compatible servers, write "
-    "extra_body={'enable_thinking': ...}, and for vLLM or SGLang, "
-    "extra_body={'chat_template_kwargs': {'enable_thinking': ...}}"
-)
-_STREAM = (
-    "leave it out: chat(stream=...) decides whether an answer is streamed, chat(delta_stream=True) yields only new text"
-)
-_CACHE = "write processors=[{'name': 'cache', 'path': ...}] next to generate_cfg; pip install jackfield-cache"
-_ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {
-        "enable_thinking": _THINKING,
-        "chat_template_kwargs": "write extra_body={'chat_template_kwargs': ...}",
-        "n": "each question gets one answer: for several, use model.batch([...])",
-        "logprobs": "they are not read from the answer; extra_body={'logprobs': ...} requests them anyway",
-        "top_logprobs": "they are not read from the answer; extra_body={'top_logprobs': ...} requests them anyway",
-        "logit_bias": "write extra_body={'logit_bias': ...}",
-        "incremental_output": _STREAM,
-        "stream": _STREAM,
-        "cache_dir": _CACHE,
-        "timeout": "write request_timeout, or deadline for the whole call, retries included",
-        "tools": "an agent takes its tools as function_list, a model takes functions",
-        "functions": "an agent takes its tools as function_list, a model takes functions",
-        "tool_choice": "write function_choice: auto, none, required, or the name of a function",
-        "max_completion_tokens": "write max_tokens",
-    }
-)
-"""Options that belong elsewhere or have another name here: what to write instead."""
-
-
 def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
     """The rest of the error's sentence about an unknown setting: where it belongs, else what is close to it."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
@@ -185,9 +154,18 @@ def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
             return f": it belongs next to generate_cfg, as in {{'model': ..., {key!r}: ...}}"
         if model is cls and key in GenerateConfig.model_fields:
             return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
-    if key in _ELSEWHERE and (model is GenerateConfig or "generate_cfg" in cls.model_fields):
-        return f": {_ELSEWHERE[key]}"
+    if (model is GenerateConfig or "generate_cfg" in cls.model_fields) and (told := _said_elsewhere(key)):
+        return f": {told}"
     return closest(key, list(model.model_fields))
+
+
+def _said_elsewhere(option: str) -> str:
+    """What to write instead of an option that belongs elsewhere, or has another name here."""
+    import json
+    import pkgutil  # for errors only
+
+    texts: dict[str, str] = json.loads(pkgutil.get_data("jackfield", "elsewhere.json") or b"{}")
+    return texts.get(option, "")
 
 
 def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
