@@ -88,7 +88,8 @@ class PluginHost(Loading):
                 raise ConfigError(f"{name!r} is not registered{closest(name, list(self._own))}")
             self._own = {other: one for other, one in self._own.items() if other != name}
             self._catalog = None
-            self._known = {key: made for key, made in self._known.items() if key[1] != name}
+            known = dict(self._known)  # a copy is taken at once; meanwhile other threads add to what it is of
+            self._known = {key: made for key, made in known.items() if key[1] != name}
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
 
@@ -106,8 +107,10 @@ class PluginHost(Loading):
         with self._lock:
             self.settings = settings or self.settings
             self._scanned = self._catalog = self._identities = None
-            kept = {key: made for key, made in self._known.items() if key[0] != "offers"}
-            self._known = {key: made for key, made in kept.items() if not isinstance(made, PluginError)}
+            known = dict(self._known)  # as in `unregister`
+            self._known = {
+                key: made for key, made in known.items() if key[0] != "offers" and not isinstance(made, PluginError)
+            }
 
 
 def _forget_what_folders_hold() -> None:
