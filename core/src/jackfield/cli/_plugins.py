@@ -16,8 +16,6 @@ from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_distribution
 from jackfield.settings import ENABLED_KINDS
 
-COLUMNS = ("kind", "name", "distribution", "version", "state")
-
 
 def add_list_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `list`, and its handler."""
@@ -46,11 +44,11 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
     if as_json:
         print_json({"plugins": rows, "problems": [_problem_facts(one) for one in host.problems()]})
         return
-    if not rows:
+    if rows:
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
+    else:
         what = f"plugins of the kind {kind!r}" if kind else "plugins"
         print(f"No {what} are installed. To see what is available: jackfield plugins search {kind or ''}".rstrip())
-    columns = [*COLUMNS, *(column for column in (rows[0] if rows else ()) if column not in COLUMNS)]
-    print_table(columns, [[row[column] for column in columns] for row in rows])
     if not kind and not host.rows("llm"):  # not `names`: local files would be asked
         print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
     for problem in host.problems():
