@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
 
+from jackfield import RunResult
 from jackfield.agents import create_agent
 from jackfield.config import AgentConfig
 from jackfield.errors import ConfigError
 from jackfield.events import TurnFinished
 from jackfield.messages import FunctionCall, Usage
-from jackfield.results import RunResult
 from jackfield.tools import ToolContext
 from jackfield_eval.cases import Case, Suite
 from jackfield_eval.scorers import Answered, Score

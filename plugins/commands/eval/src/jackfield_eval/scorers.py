@@ -13,14 +13,13 @@ from typing import Annotated, Any, ClassVar, Literal
 import regex
 from pydantic import AfterValidator, BaseModel, Field, PrivateAttr
 
-from jackfield import sync
+from jackfield import RunResult, sync
 from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import FunctionCall, Usage
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost
-from jackfield.results import RunResult
 from jackfield.settings import Settings, closest
 from jackfield_eval.functions import load_function
 

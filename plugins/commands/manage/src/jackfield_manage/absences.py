@@ -9,8 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import API, PluginHost, Problem, read_file
+from jackfield.plugins import API, PluginHost, Problem, hook, read_file
 from jackfield.settings import normalise
 
 _GROUP = f"jackfield.v{API}"
@@ -47,7 +46,7 @@ def _misspelt(text: str, location: str) -> Iterator[Problem]:
     for line in map(str.strip, text.splitlines()):
         if section := _SECTION.match(line):
             group = section[1]
-        elif "=" in line and line.partition(".")[0] in KINDS:
+        elif "=" in line and line.partition(".")[0] in hook.KINDS:
             entries.setdefault(group, []).append(line.partition("=")[0].strip())
     name = normalise(location.rpartition("/")[2].partition("-")[0])
     for group, offered in entries.items():

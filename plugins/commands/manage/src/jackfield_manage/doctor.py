@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jackfield.errors import PluginError
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import PluginHost, Problem, Row, is_incompatible
+from jackfield.plugins import PluginHost, Problem, Row, hook, is_incompatible
 from jackfield.settings import ENABLED_KINDS, near, normalise
 from jackfield_manage.absences import misspelt_groups
 from jackfield_manage.apart import TIMEOUT_S, probe_all
@@ -366,7 +365,7 @@ def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iter
 
 def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
     why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and ignores"
-    known = [entry.name for entry in fields(KINDS[component.partition(".")[0]].spec_class)]
+    known = [entry.name for entry in fields(hook.KINDS[component.partition(".")[0]].spec_class)]
     meant = sorted({close for word in words for close in near(word, known)[:1]})
     if meant:
         return "undeclared", f"{why}; did its authors mean {', '.join(map(repr, meant))}?", tell

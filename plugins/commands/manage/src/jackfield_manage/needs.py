@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jackfield import AgentConfig
-from jackfield.config import is_agent
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models import backend_of
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
@@ -79,7 +78,7 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
     if config.llm is not None:
         yield from _of_model(config.llm, host)
     for entry in config.function_list:
-        if not is_agent(entry):
+        if entry not in config.agents:
             named = entry if isinstance(entry, str) else {**entry, "name": name_of_entry(entry)}
             yield from _of_entry("tool", named, host)
     for inner in config.inner():

@@ -18,8 +18,7 @@ from functools import partial
 from typing import Any
 
 from jackfield.errors import PluginError
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, ToolsetSpec, fault_of  # noqa: F401 - paid once by all, so not counted for this one
+from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, ToolsetSpec, fault_of, hook  # noqa: F401 - paid once by all, so not counted for this one
 from jackfield_manage.answers import answer_to, failed
 from jackfield_manage.watch import Watch
 
@@ -110,7 +109,7 @@ def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[s
     """All that the modules of rows offer, declared or not; who is asked at run time (`tool.*`) is not asked."""
     sources = {row.kind for row in host.catalog.rows if row.distribution == distribution and row.is_source}
     one_of_each_module = {row.module: row for row in rows}.values()
-    kinds = [kind for kind in KINDS if kind not in sources]
+    kinds = [kind for kind in hook.KINDS if kind not in sources]
     return [one for row in one_of_each_module for kind in kinds for one in _offered_by(host, row, kind)]
 
 

@@ -14,11 +14,10 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-from jackfield.hookspecs import HOOKS
-from jackfield.plugins import Row, specs_of_import
+from jackfield.plugins import Row, hook, specs_of_import
 
 MAX_SOURCE_BYTES = 1 << 20
-_KIND_OF_CLASS = {hook.spec_class.__name__: hook.kind for hook in HOOKS.values()}
+_KIND_OF_CLASS = {one.spec_class.__name__: one.kind for one in hook.HOOKS.values()}
 _CONTAINERS: Mapping[str, Any] = {"frozenset": frozenset, "set": set, "tuple": tuple, "list": list, "dict": dict}
 
 
