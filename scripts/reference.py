@@ -66,7 +66,7 @@ MODULES = (
     "jackfield.streams",
     "jackfield.sync",
     "jackfield.jsontext",
-    "jackfield.tokens",
+    "jackfield_metering.tokens",
     "jackfield_metering.ledger",
     "jackfield_metering.ownfile",
     "jackfield.plugins",

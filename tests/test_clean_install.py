@@ -347,7 +347,7 @@ print([chunk.text for chunk in index.corpus().chunks])
     "jackfield-metering": Job(
         """
 from jackfield.messages import Message
-from jackfield.tokens import estimate_tokens
+from jackfield_metering.tokens import estimate_tokens
 from jackfield_metering.counting import RequestCounter
 from jackfield_metering.ledger import MemoryLedger
 ledger = MemoryLedger(list)
@@ -982,7 +982,7 @@ with FakeOpenAI() as server:
 import base64, hashlib
 from pathlib import Path
 from jackfield import PluginHost
-from jackfield.tokens import Tokenizer
+from jackfield_metering.tokens import Tokenizer
 tokens = [bytes([byte]) for byte in range(256)] + [b"te", b"tea"]
 path = Path("tea.tiktoken")
 path.write_text("\\n".join(base64.b64encode(token).decode() + f" {rank}" for rank, token in enumerate(tokens)))

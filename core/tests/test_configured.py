@@ -15,8 +15,8 @@ from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Preprocessor, Processor
 from jackfield.request import ChatRequest
 from jackfield.retrieval import Corpus, Document, Embedded, Embedder, Hit, Parser, Purpose, Searcher
-from jackfield.tokens import Tokenizer
 from jackfield.tools import BaseTool
+from jackfield_metering.tokens import Tokenizer
 
 
 class Loudness(Config):

@@ -181,7 +181,7 @@ def call_formats() -> list[CallFormatSpec]:
     return []
 
 
-@provisional("jackfield.tokens:Tokenizer")
+@provisional("jackfield_metering.tokens:Tokenizer")
 def tokenizers() -> list[TokenizerSpec]:
     """Offer tokenizers. Called when a processor's settings name one of them.
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Chunk, Corpus, Document, Hit
-from jackfield.tokens import estimate_tokens
 from jackfield_documents import (
     IndexCache,
     Kept,
@@ -21,6 +20,7 @@ from jackfield_documents import (
     passages,
     score_as_json,
 )
+from jackfield_metering.tokens import estimate_tokens
 
 
 def chunk(number: int, source: str = "a", tokens: int = 10) -> Chunk:

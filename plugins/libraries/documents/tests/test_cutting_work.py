@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from jackfield.retrieval import Block, BlockKind, Document
-from jackfield.tokens import estimate_tokens
 from jackfield_documents import chunk_document
+from jackfield_metering.tokens import estimate_tokens
 
 TEXTS = {
     "table": "name17,48151,name62,342\n",

@@ -6,8 +6,8 @@ from typing import Any
 
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
-from jackfield.tokens import estimate_tokens
 from jackfield_metering.counting import MESSAGE_TOKENS, Counts, RequestCounter
+from jackfield_metering.tokens import estimate_tokens
 
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jackfield.errors import ConfigError
-from jackfield.tokens import estimate_tokens
 from jackfield_metering.estimating import EstimatingTokenizer
+from jackfield_metering.tokens import estimate_tokens
 
 ENGLISH = "The quick brown fox jumps over the lazy dog, and then it rests in the shade of an old oak tree. "
 

@@ -14,13 +14,13 @@ from jackfield.messages import FUNCTION, Message, basename_of, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.processors import Phase, Preprocessor
 from jackfield.request import ChatRequest
-from jackfield.tokens import estimate_tokens
 from jackfield.tools import ToolContext, Toolset
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_assistant.agent import Assistant
 from jackfield_assistant.knowledge import knowledge_block
 from jackfield_assistant.memory import PROMPTS, Recalled, documents_of
 from jackfield_documents import RAGConfig
+from jackfield_metering.tokens import estimate_tokens
 
 RETRIEVAL = "retrieval"
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TypedDict
 
 from jackfield.retrieval import Chunk, Corpus, Hit, shown_path
-from jackfield.tokens import TokenCounter, estimate_tokens
 from jackfield_documents.chunking import page_line
 from jackfield_documents.cutting import head_that_fits
+from jackfield_metering.tokens import TokenCounter, estimate_tokens
 
 # What is left of a page line, or of its beginning, where nothing follows it.
 _PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\Z", re.MULTILINE)

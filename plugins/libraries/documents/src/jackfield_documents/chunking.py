@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from jackfield.retrieval import Block, Chunk, Corpus, Document
-from jackfield.tokens import TokenCounter, estimate_tokens
 from jackfield_documents.cutting import cut_to_fit, tail_from_a_sentence
 from jackfield_documents.places import BETWEEN_BLOCKS, places_of
+from jackfield_metering.tokens import TokenCounter, estimate_tokens
 
 _TABLE_RULE = re.compile(r"[\s:|]*+-[\s:|-]*+$")
 

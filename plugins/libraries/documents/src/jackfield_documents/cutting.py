@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from jackfield.tokens import TokenCounter
+from jackfield_metering.tokens import TokenCounter
 
 # A run of signs is looked at from its first one only, and nothing is given back: a million of them take no longer.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]”’]*+\s++|(?<![。！？；…])[。！？；…]++[”’」』）]*+\s*+|\n++")

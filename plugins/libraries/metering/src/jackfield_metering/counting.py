@@ -8,7 +8,7 @@ from math import ceil
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, Message
 from jackfield.request import ChatRequest, FunctionSchema
-from jackfield.tokens import TokenCounter
+from jackfield_metering.tokens import TokenCounter
 
 MESSAGE_TOKENS = 4
 """What a message counts besides its texts: its role, and the marks around it."""

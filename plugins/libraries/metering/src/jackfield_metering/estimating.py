@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jackfield.errors import ConfigError
-from jackfield.tokens import Tokenizer, estimate_tokens
+from jackfield_metering.tokens import Tokenizer, estimate_tokens
 
 _NO_IDS = "an estimate has no token ids: use a tokenizer that has a vocabulary, such as jackfield-tiktoken's"
 

@@ -28,13 +28,13 @@ from jackfield.models import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield.tokens import estimate_tokens
 from jackfield_budget.account import Account, Refusal, Reservation, period_of
 from jackfield_budget.config import BudgetConfig
 from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
 from jackfield_budget.shared import ledgers
 from jackfield_metering.counting import Counts, RequestCounter
 from jackfield_metering.ledger import Ledger
+from jackfield_metering.tokens import estimate_tokens
 
 UNKNOWN_EVENT = "jackfield-budget.unknown_price"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.tokens import Tokenizer, estimate_tokens
+from jackfield_metering.tokens import Tokenizer, estimate_tokens
 
 # The counts below are those of the vocabulary of Qwen 1 to 3; short texts are allowed a little more than long ones.
 ENGLISH = (
