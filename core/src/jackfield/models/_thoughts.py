@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Literal
 
 from jackfield.events import (
     FunctionCallDelta,
@@ -22,41 +22,28 @@ _MOST_SPACE = 200  # blank characters before a thought: to hold back more of the
 Place = Literal["before", "thought", "gap", "answer"]
 
 
-class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
+class WithThoughtsApart(AsyncIterator[ModelEvent]):
     """The events of an answer, the thoughts that its text begins with as reasoning.
 
     As soon as it is clear that there are none, or that they have ended, it only passes events on: each one then costs
-    one call of a function. Events that are not thoughts pass unchanged, in order.
+    one call of a function. All but texts pass unchanged, and no call, medium or end passes a text that is held back.
 
     Args:
         events: What a backend gives.
         inside: Whether the prompt has already opened the thought.
     """
 
-    __slots__ = ("_events", "_inside", "_kept", "_next", "_out", "_splitter")
+    __slots__ = ("_events", "_inside", "_next", "_out", "_splitter")
 
     def __init__(self, events: AsyncIterator[ModelEvent], *, inside: bool = False) -> None:
         self._events = events
         self._inside = inside
         self._splitter = ThoughtSplitter(inside=inside)
-        self._kept: list[ModelEvent] = []  # from the first text that may begin a thought on, while that is not decided
         self._out: list[ModelEvent] = []  # few: a deque is larger than all the rest of this
         self._next: Callable[[], Awaitable[ModelEvent]] = self._looking
 
-    def __aiter__(self) -> WithThoughtsApart:
-        return self
-
-    def __anext__(self) -> Awaitable[ModelEvent]:  # type: ignore[override] # a coroutine for each event would cost more
+    def __anext__(self) -> Awaitable[ModelEvent]:  # no coroutine of its own for each event: that would cost more
         return self._next()
-
-    async def asend(self, value: None) -> ModelEvent:  # noqa: ARG002 - nobody listens
-        """The next event."""
-        return await self._next()
-
-    async def athrow(self, kind: Any, error: Any = None, trace: Any = None) -> ModelEvent:  # noqa: ARG002
-        """Close the backend's own stream, and raise."""
-        await self.aclose()
-        raise kind if error is None else error
 
     async def aclose(self) -> None:
         """Close the backend's own stream."""
@@ -69,69 +56,31 @@ class WithThoughtsApart(AsyncGenerator[ModelEvent, None]):
             try:
                 event = await anext(self._events)
             except StopAsyncIteration:
-                self._out.extend(self._rest())  # broken off: who asks again is told that this was the end
+                self._out.extend(self._splitter.finish())  # broken off: the next call hears that this was the end
                 if not self._out:
                     raise
                 break
-            if isinstance(event, TextDelta) and self._begins_with(event.text):
-                self._splitter.place, self._next = "answer", self._events.__anext__
-                return event
             self._out.extend(self._read(event))
         if len(self._out) == 1 and self._splitter.place == "answer":
             self._next = self._events.__anext__
         return self._out.pop(0)
 
-    def _begins_with(self, text: str) -> bool:
-        """Whether the answer begins with this text, which cannot become a thought: that of most answers cannot."""
-        begins = self._splitter.place == "before" and not self._kept
-        return begins and bool(text) and text[0] != BEGIN[0] and not text[0].isspace()
-
     def _read(self, event: ModelEvent) -> Iterator[ModelEvent]:
         match event:
             case TextDelta(text):
-                yield from self._text(event, text)
+                yield from self._splitter.feed(text)
                 return
-            case ReasoningDelta() | FunctionCallDelta() | MediaDelta() if self._splitter.place == "before":
-                yield from self._rest()  # the server takes thoughts apart itself, or the answer has begun without
-            case ReasoningDelta():
-                self._splitter.give_way()
+            case ReasoningDelta():  # the server takes thoughts apart itself
+                yield from self._splitter.give_way()
+            case FunctionCallDelta() | MediaDelta() if self._splitter.place == "before":
+                yield from self._splitter.finish()
             case ModelFinished():
-                yield from self._rest()
+                yield from self._splitter.finish()
             case StreamReset():
-                self._splitter, self._kept = ThoughtSplitter(inside=self._inside), []
-            case _ if self._kept:
-                self._kept.append(event)
-                return
+                self._splitter = ThoughtSplitter(inside=self._inside)
             case _:
                 pass
         yield event
-
-    def _text(self, event: ModelEvent, text: str) -> Iterator[ModelEvent]:
-        if self._splitter.place == "answer" or not (text or self._kept):
-            yield event
-            return
-        if self._splitter.place != "before":
-            yield from self._splitter.feed(text)
-            return
-        self._kept.append(event)
-        found = list(self._splitter.feed(text))
-        if self._splitter.place == "before":
-            return
-        kept, self._kept = self._kept, []
-        if self._splitter.place == "answer" and not any(isinstance(one, ReasoningDelta) for one in found):
-            yield from kept
-        else:
-            yield from (one for one in kept if not isinstance(one, TextDelta))
-            yield from found
-
-    def _rest(self) -> Iterator[ModelEvent]:
-        """What was held back, when nothing follows that could decide."""
-        if self._splitter.place == "before":
-            kept, self._kept = self._kept, []
-            self._splitter.place = "answer"
-            yield from kept
-        else:
-            yield from self._splitter.finish()
 
 
 class ThoughtSplitter:
@@ -174,18 +123,17 @@ class ThoughtSplitter:
             self._held = ""
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """What was held back for more."""
-        held, self._held = self._held, ""
-        if self.place == "thought":
-            if thought := self._more_of_thought(held):
-                yield ReasoningDelta(thought)
-        elif held and self.place != "gap":
-            yield TextDelta(held)
+        """What was held back for more; nothing that comes is a thought."""
+        (held, self._held), (place, self.place) = (self._held, ""), (self.place, "answer")
+        if place == "thought":
+            held = self._more_of_thought(held)
+        if held and place != "gap":
+            yield ReasoningDelta(held) if place == "thought" else TextDelta(held)
 
-    def give_way(self) -> None:
-        """Nothing that comes is a thought, unless some of one has come."""
-        if not (self._began or self._held):
-            self.place = "answer"
+    def give_way(self) -> Iterator[TextDelta | ReasoningDelta]:
+        """What was held back, if none of a thought has come: nothing that comes is one, then."""
+        if self.place == "before" or not (self._began or self._held):
+            yield from self.finish()
 
     def _look_for_thought(self) -> None:
         text = self._held.lstrip()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import pytest
@@ -151,9 +151,10 @@ def events_of(
 
 
 async def close(events: object) -> None:
-    """Close an async generator before its end."""
-    assert isinstance(events, AsyncGenerator), "a stream must be an async generator, which can be closed"
-    await events.aclose()
+    """Close a stream before its end."""
+    aclose = getattr(events, "aclose", None)
+    assert aclose is not None, "a stream must be one that can be closed, as an async generator can"
+    await aclose()
 
 
 # --- what the server was sent ---
