@@ -448,19 +448,13 @@ class Usage(DictCompatibleModel):
             return other
         if not other.total_tokens and other.cost is None:
             return self
-        cost = None
-        if self.cost is not None and other.cost is not None and self.currency == other.currency:
-            cost = self.cost + other.cost
-        return Usage(
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            total_tokens=self.total_tokens + other.total_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cost=cost,
-            currency=self.currency if cost is not None else None,
-        )
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        if self.cost is None or other.cost is None or self.currency != other.currency:
+            return Usage(**counts)
+        return Usage(**counts, cost=self.cost + other.cost, currency=self.currency)
+
+
+_COUNTS = tuple(name for name in Usage.model_fields if name.endswith("_tokens"))
 
 
 class ModelResponse(DictCompatibleModel):
