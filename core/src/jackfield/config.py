@@ -25,10 +25,9 @@ from pydantic import (
     model_validator,
 )
 
-from jackfield._lazy import fetching
+from jackfield._lazy import fetching, needed
 from jackfield._modelling import BaseModel
 from jackfield.errors import ConfigError
-from jackfield.jsonschemas import response_format
 from jackfield.settings import closest
 
 Several = TypeVar("Several", bound=Iterable[Any])
@@ -287,7 +286,8 @@ class GenerateConfig(Config):
     @classmethod
     def _a_model_is_its_schema(cls, wanted: object) -> object:
         if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
-            return response_format(wanted.model_json_schema())
+            why = "a model as `response_format` needs jackfield-answers"
+            return needed("jackfield_answers.formats", "response_format", why)(wanted.model_json_schema())
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:

@@ -1,11 +1,12 @@
-"""JSON Schema, draft 2020-12: check values, and adapt schemas of answers to what providers accept."""
+"""JSON Schema, draft 2020-12: check values and schemas."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from jackfield._lazy import fetching
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
@@ -81,63 +82,12 @@ def fault_of_schema(schema: Schema) -> str:
     return ""
 
 
-def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
-    """A schema as the `response_format` that OpenAI made common; `strict` where the schema can be made so.
-
-    Args:
-        schema: Of the whole answer.
-        name: What the schema is called; its title if ''.
-    """
-    title = re.sub(r"[^A-Za-z0-9_-]+", "_", name or str(schema.get("title") or "answer"))[:64] or "answer"
-    strict = strictly(schema)
-    return {
-        "type": "json_schema",
-        "json_schema": {
-            "name": title,
-            "schema": dict(schema) if strict is None else strict,
-            "strict": strict is not None,
-        },
-    }
-
-
-def strictly(schema: Schema) -> dict[str, object] | None:
-    """The schema as strict modes want it: every property required, no other allowed, no default.
-
-    None where that would change which objects fit: objects with free keys, or none of their own.
-    """
-    try:
-        strict = _strict(dict(schema))
-    except _NotStrictError:
-        return None
-    return strict if strict.get("type") == "object" else None
-
-
-class _NotStrictError(Exception):
-    pass
-
-
-def _strict(node: object) -> Any:
-    if isinstance(node, list):
-        return [_strict(entry) for entry in node]
-    if not isinstance(node, Mapping):
-        return node
-    changed = {key: _strict_part(key, value) for key, value in node.items() if key != "default"}
-    if changed.get("type") == "object" or "properties" in changed:
-        if changed.get("additionalProperties") not in (None, False) or "patternProperties" in changed:
-            raise _NotStrictError
-        if not changed.get("properties"):
-            raise _NotStrictError
-        changed |= {"additionalProperties": False, "required": list(changed["properties"])}
-    return changed
-
-
-def _strict_part(key: str, value: object) -> Any:
-    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # here, keys are names
-        return {name: _strict(inner) for name, inner in value.items()}
-    return value if key in ("enum", "const", "examples") else _strict(value)
-
-
 def _sentence(path: Any, message: str) -> str:
     where = ".".join(str(part) for part in path)
     short = message if len(message) <= _MOST_CHARS else message[:_MOST_CHARS] + "…"
     return f"{where}: {short}" if where else short
+
+
+__getattr__, _ = fetching(
+    __name__, {}, moved=dict.fromkeys(("response_format", "strictly"), "jackfield_answers.formats")
+)

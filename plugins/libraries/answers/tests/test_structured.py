@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import ModelFinished, TextDelta
-from jackfield.jsonschemas import response_format, strictly
 from jackfield.messages import Usage
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_answers.formats import response_format, strictly
 from jackfield_answers.models import ANSWER_TOOL
 
 

@@ -1,6 +1,7 @@
 """Answers as data, and answers to many requests at once. This is a library, no plugin.
 
 - `forms`: the form that an answer must have.
+- `formats`: its schema as providers accept it.
 - `models`, `runs`: a model's answers, and an agent's, in such a form.
 - `batches`: many requests, some at a time.
 """

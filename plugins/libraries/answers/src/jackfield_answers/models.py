@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import ConfigError, InvalidAnswerError
-from jackfield.jsonschemas import response_format
 from jackfield.messages import FUNCTION, USER, Message, Messages, ModelResponse, Usage, as_messages, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.request import GenerateOptions, ModelFacts, language_of
 from jackfield.results import Structured, Way
+from jackfield_answers.formats import response_format
 from jackfield_answers.forms import MOST_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
 
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from jackfield.agents import Event, Run
 from jackfield.config import GenerateConfig
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import RetryScheduled, RunFinished
-from jackfield.jsonschemas import response_format
 from jackfield.messages import USER, Message, with_system_text
 from jackfield.results import text_of_answer
 from jackfield.streams import closing
+from jackfield_answers.formats import response_format
 from jackfield_answers.forms import Form, MisfitError, asking_text, sent_back_text
 
 T = TypeVar("T")
