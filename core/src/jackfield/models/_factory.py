@@ -18,6 +18,7 @@ from jackfield.processors import Processor
 from jackfield.settings import some_of
 from jackfield.tracebacks import LocalsForgotten
 
+_HTTP = ("http://", "https://")
 _ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?", re.IGNORECASE)
 
 
@@ -59,15 +60,15 @@ def get_chat_model(
 def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseChatModel:
     backend, values = _split(cfg, host.names("llm"))
     spec = host.spec("llm", backend, LLMSpec)
-    values = {**values, "model_type": backend}
-    if not values.get("model") and len(spec.models) == 1:
-        values["model"] = spec.models[0]
-    if not values.get("model"):
+    model = values.get("model") or (spec.models[0] if len(spec.models) == 1 else "")
+    if not model:
         raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; there is no default model")
     model_class = host.load("llm", backend)
     if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
         raise BrokenPluginError(f"backend {backend!r}: {spec.target} is not a subclass of jackfield.BaseChatModel")
-    return model_class(values, host=host.handed_to(host.find("llm", backend)))
+    return model_class(
+        {**values, "model_type": backend, "model": model}, host=host.handed_to(host.find("llm", backend))
+    )
 
 
 def backend_of(cfg: str | Mapping[str, Any] | LLMConfig, names: Sequence[str]) -> str:
@@ -91,20 +92,21 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
-    if isinstance(cfg, str):
-        if cfg.startswith(("http://", "https://")):
-            raise ConfigError("an address does not say which model: pass a dict with 'model' and 'base_url'")
-        backend, colon, model = cfg.partition(":")
-        if colon and cfg not in names and _looks_like_an_address(cfg):
+    match cfg:
+        case LLMConfig():
+            return {name: getattr(cfg, name) for name in cfg.model_fields_set}
+        case Mapping():
+            return dict(cfg)
+        case str() if cfg in names:
+            return {"model_type": cfg}
+        case str() if cfg.startswith(_HTTP) or (":" in cfg and _looks_like_an_address(cfg)):
             raise ConfigError(
-                "an address does not say which model, and must begin with http:// or https://: pass a dict with "
-                "'model' and 'base_url'"
+                "an address does not say which model: pass a dict with 'model' and 'base_url', "
+                "which begins with http:// or https://"
             )
-        return {"model_type": backend.strip(), "model": model.strip()} if colon or cfg in names else {"model": cfg}
-    if isinstance(cfg, LLMConfig):
-        return {name: getattr(cfg, name) for name in cfg.model_fields_set}
-    if isinstance(cfg, Mapping):
-        return dict(cfg)
+        case str():
+            backend, colon, model = cfg.partition(":")
+            return {"model_type": backend.strip(), "model": model.strip()} if colon else {"model": cfg}
     raise ConfigError(f"a model must be 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
 
 
@@ -115,22 +117,21 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     if any(_is_address(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
         return COMPATIBLE_SERVER
     model = str(values.get("model") or "")
-    backend, colon, _ = model.partition(":")
-    installed = some_of(names) or f"none; try pip install {FIRST_BACKEND}"
-    if colon and backend:
-        raise ConfigError(f"in a dict, name the backend separately: model_type={backend!r}. Installed: {installed}")
-    if claimed := backend_of_model(model):
+    named = model.partition(":")[0] if ":" in model else ""
+    if not named and (claimed := backend_of_model(model)):
         return claimed
-    if is_server(server := values.get("model_server")):
+    if named:
+        asked = f"in a dict, name the backend separately: model_type={named!r}"
+    elif is_server(server := values.get("model_server")):
         raise ConfigError(f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too")
-    raise ConfigError(
-        f"which backend has the model {model!r}? Write backend:model, or set model_type. Installed: {installed}"
-    )
+    else:
+        asked = f"which backend has the model {model!r}? Write backend:model, or set model_type"
+    raise ConfigError(f"{asked}. Installed: {some_of(names) or f'none; try pip install {FIRST_BACKEND}'}")
 
 
 def _is_address(key: str, value: Any) -> bool:
     text = str(value or "")
-    if text.startswith(("http://", "https://")):
+    if text.startswith(_HTTP):
         return True
     if _looks_like_an_address(text):
         raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
