@@ -54,7 +54,7 @@ def needed(home: str, name: str, why: str) -> Any:
         raise ConfigError(_to_install(home, error, why)) from None
 
 
-def method_of(home: str, name: str) -> Any:
+def method_of(home: str, name: str) -> Callable[..., Any]:
     """A method that is a function of a package beside the core, which is loaded when the method is called."""
 
     def method(*args: Any, **kwargs: Any) -> Any:

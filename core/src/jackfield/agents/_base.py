@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
@@ -177,7 +177,7 @@ class Agent:
         events: AsyncIterator[Event] = _events_of_run(self, run)
         return events
 
-    _run: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "run_of_events")
+    _run = method_of(_QWEN_FORMS, "run_of_events")
 
     # --- running ---
 
@@ -373,9 +373,9 @@ class Agent:
     aresume, resume = asking.aresume, asking.resume
 
     # For subclasses in Qwen-Agent's way.
-    _call_llm: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "call_llm")
-    _call_tool: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "call_tool")
-    _detect_tool: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "detect_tool")
+    _call_llm = method_of(_QWEN_FORMS, "call_llm")
+    _call_tool = method_of(_QWEN_FORMS, "call_tool")
+    _detect_tool = method_of(_QWEN_FORMS, "detect_tool")
 
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None

@@ -21,8 +21,6 @@ DEFAULT_CONCURRENCY = 16
 BatchAnswer = ModelResponse | JackfieldError
 """The answer to a request of a batch, or the error that came instead."""
 
-_ANSWERS = "jackfield_answers"
-
 
 class Model(Protocol):
     """See `BaseChatModel`."""
@@ -157,7 +155,7 @@ async def aparse(
         ConfigError: `wanted` is neither a type nor a JSON Schema.
         ModelServiceError: The model could not answer.
     """
-    ask_for: Any = needed(f"{_ANSWERS}.models", "aparse", "an answer as data needs jackfield-answers")
+    ask_for = needed("jackfield_answers.models", "aparse", "an answer as data needs jackfield-answers")
     found: Structured[T] = await ask_for(model, messages, wanted, way=way, attempts=attempts, config=config)
     return found
 
@@ -197,6 +195,6 @@ def abatch_as_completed(
     model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
     """As `abatch`, but yields each answer as it comes, with the number of its request (from 0); for large batches."""
-    answers: Any = needed(f"{_ANSWERS}.batches", "answers", "a batch needs jackfield-answers")
+    answers = needed("jackfield_answers.batches", "answers", "a batch needs jackfield-answers")
     coming: AsyncIterator[tuple[int, BatchAnswer]] = answers(model, requests, concurrency=concurrency)
     return coming

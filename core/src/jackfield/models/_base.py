@@ -147,9 +147,9 @@ class BaseChatModel(ABC):
     abatch, batch, abatch_as_completed = asking.abatch, asking.batch, asking.abatch_as_completed
     quick_chat = asking.quick_chat
     # Qwen-Agent's.
-    chat: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "chat")
-    raw_chat: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "raw_chat")
-    quick_chat_oai: ClassVar[Callable[..., Any]] = method_of(_QWEN_FORMS, "quick_chat_oai")
+    chat = method_of(_QWEN_FORMS, "chat")
+    raw_chat = method_of(_QWEN_FORMS, "raw_chat")
+    quick_chat_oai = method_of(_QWEN_FORMS, "quick_chat_oai")
 
     def make_request(
         self,
