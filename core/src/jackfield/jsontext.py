@@ -96,19 +96,16 @@ _strictly = json.JSONDecoder(strict=False, parse_constant=_no_constant, parse_fl
 
 def _shallow(value: object, text: str) -> object:
     """The value, unless it is nested too deeply. With few brackets, which is usual, nothing is looked at."""
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return value
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [
-            inner
-            for entry in level
-            if isinstance(entry, dict | list)
-            for inner in (entry.values() if isinstance(entry, dict) else entry)
-        ]
-        if not level:
-            return value
-    raise _TooDeepError
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        raise _TooDeepError
+    return value
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    entries = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(entry, levels - 1) for entry in entries)
 
 
 # --- what models make of it -------------------------------------------------------------------------------------------
@@ -155,18 +152,19 @@ class _Mender:
         return value
 
     def _value(self, depth: int) -> object:
-        kind, text = self._take()
-        if depth > MAX_DEPTH and text in ("{", "[") and kind == "mark":
-            raise _TooDeepError
-        if kind == "mark" and text == "{":
-            return dict(self._pairs(depth))
-        if kind == "mark" and text == "[":
-            return list(self._entries(depth))
-        if kind == "string":
-            return _unescaped(text)
-        if kind == "word":
-            return _word(text)
-        raise ValueError(f"a value is missing before {text!r}" if text else "a value is missing at the end")
+        match self._take():
+            case ("mark", "{" | "[") if depth > MAX_DEPTH:
+                raise _TooDeepError
+            case ("mark", "{"):
+                return dict(self._pairs(depth))
+            case ("mark", "["):
+                return list(self._entries(depth))
+            case ("string", text):
+                return _unescaped(text)
+            case ("word", text):
+                return _word(text)
+            case (_, text):
+                raise ValueError(f"a value is missing before {text!r}" if text else "a value is missing at the end")
 
     def _pairs(self, depth: int) -> Iterator[tuple[str, Any]]:
         while self._has_entry("}"):
