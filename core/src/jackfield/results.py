@@ -252,18 +252,17 @@ class ResultFold:
         """Take one event; with its place, it may also be one of an agent below."""
         if not isinstance(event, RunEvent):
             self._feed(event)
-            return
-        placed, event = event, event.event
-        if type(event) in _DELTAS:  # most of all
-            return
+        elif type(event.event) not in _DELTAS:  # most of all are
+            self._feed_placed(event, event.event)
+
+    def _feed_placed(self, placed: RunEvent, event: ModelEvent | AgentEvent) -> None:
         if not self._run_id:
             self._run_id, self._path = placed.run_id, [placed.agent]
         if isinstance(event, TurnFinished):
             self._turns.append((placed.agent, event.usage))
-        if placed.run_id == self._run_id:
+        # Of an agent below, what it was shown counts.
+        if placed.run_id == self._run_id or isinstance(event, PluginEvent | ToolFinished):
             self._feed(event)
-        elif isinstance(event, PluginEvent | ToolFinished):
-            self._feed(event)  # for its sources
 
     def _feed(self, event: ModelEvent | AgentEvent) -> None:
         match event:
@@ -312,10 +311,10 @@ class ResultFold:
         )
 
     def _usage_by_agent(self, whole: Usage) -> dict[str, Usage]:
-        names = dict.fromkeys(name for name, _ in self._turns)
-        if len(names) < 2:  # the sum is known
-            return dict.fromkeys(names, whole)
-        return {name: sum((usage for agent, usage in self._turns if agent == name), Usage()) for name in names}
+        used: dict[str, Usage] = {}
+        for name, usage in self._turns:
+            used[name] = used.get(name, Usage()) + usage
+        return used if len(used) > 1 else dict.fromkeys(used, whole)
 
 
 class RunStream(Generic[T]):
