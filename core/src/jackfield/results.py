@@ -216,10 +216,10 @@ class RunResult(InNotebooks, Generic[T]):
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:
-    """The text of an assistant's messages after the last call and the last result."""
+    """The text of the assistant that spoke last: of its messages after the last call and the last result."""
     last: list[str] = []
     for message in reversed(messages):
-        if message.role != ASSISTANT or message.function_call:
+        if message.role != ASSISTANT or message.function_call or message.name != messages[-1].name:
             break
         last.append(message.get_text_content())
     return "".join(reversed(last))

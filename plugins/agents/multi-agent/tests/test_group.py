@@ -42,6 +42,7 @@ def test_they_speak_in_order_and_go_on_where_they_stopped() -> None:
     chat = GroupChat([says("al"), says("bo"), says("cy")], "round_robin", max_round=4)
     result = chat.ask("Hello")
     assert speakers(result.messages) == ["al", "bo", "cy", "al"]
+    assert result.text == "I am al."
     assert result.path == ("GroupChat", "al", "bo", "cy", "al")
     assert set(result.usage_by_agent) == {"al", "bo", "cy"}
     assert result.usage.total_tokens == 8

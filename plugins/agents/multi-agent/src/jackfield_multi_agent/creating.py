@@ -46,7 +46,7 @@ class GroupChatCreator(Agent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
         self._prompts = Prompts.read(PROMPTS, prompts)
-        self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
+        self._asked = BasicAgent(llm=self.llm, name=self.name or type(self).__name__, host=self.host)
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         asked = with_system_text(run.messages, self._prompts.text("creator", run.lang), first=False)
