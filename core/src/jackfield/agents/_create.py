@@ -11,6 +11,7 @@ from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._run import Handoff
 from jackfield.config import AgentConfig, Config, LLMConfig, checked_list, is_agent
+from jackfield.descriptors import ComponentSpec
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
@@ -79,13 +80,18 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
     agent = agent_class(host=host, **_with_agents(options, host))
-    reads_files = agent.toolsets or any(one.safety().file_access for one in agent.function_map.values())
-    if agent.files and kind in _CORE_KINDS and not reads_files:
+    if agent.files and not _reads_files(kind, agent, host):
         raise ConfigError(
             f"agent kind {kind!r} reads no files by itself, and has no tool that does: "
             f"use the kind 'assistant', or give it a tool for files"
         )
     return agent
+
+
+def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
+    if agent.toolsets or any(one.safety().file_access for one in agent.function_map.values()):
+        return True
+    return kind not in _CORE_KINDS and "files" in host.spec_of(host.find("agent", kind), ComponentSpec).effects
 
 
 def _with_agents(options: Mapping[str, Any], host: PluginHost) -> dict[str, Any]:
