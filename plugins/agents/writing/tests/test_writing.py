@@ -56,10 +56,11 @@ def test_a_whole_text_is_its_outline_and_each_section() -> None:
     events = list(stream)
     result = stream.result
     assert [(message.name, message.content) for message in result.messages] == [
-        ("outliner", "I. Tea\nII. Coffee"),
-        ("writer", "Leaf."),
+        ("outliner", "I. Tea\nII. Coffee\n\n"),
+        ("writer", "Leaf.\n\n"),
         ("writer", "Bean."),
     ]
+    assert result.text == "Leaf.\n\nBean."
     assert [event.to for event in events if isinstance(event, HandedOff)] == ["outliner", "writer", "writer"]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)).endswith("Leaf.Bean.")
     assert "section 1 of the text" in system_of(agent, 1)
@@ -79,6 +80,25 @@ def test_an_outline_of_nothing_and_limits_end_it_with_what_there_is() -> None:
     assert agent.run_nonstream("Write.", cancel=cancel).stop_reason == "cancelled"
 
 
+def test_material_is_summarised_for_the_outline_within_the_limits_of_the_whole() -> None:
+    def written(*texts: str, **limits: int) -> tuple[WriteFromScratch, Any]:
+        agent = WriteFromScratch(llm=ScriptedModel([answer(text) for text in texts]), limits=limits)
+        return agent, agent.run_nonstream("Write.", knowledge="All about tea.")  # type: ignore[call-arg]
+
+    agent, response = written("Tea.", "I. Tea", "Leaf.")
+    assert [message.name for message in response] == ["outliner", "writer"]
+    assert response.usage.total_tokens == 6
+    assert ["All about tea." in system_of(agent, number) for number in (1, 2)] == [False, True]
+    agent, _ = written("", "I. Tea", "Leaf.")
+    assert "All about tea." in system_of(agent, 1), "without a summary, the outline is made from all of it"
+    _, stopped = written("Tea.", tokens=2)
+    assert (stopped.stop_reason, len(stopped)) == ("token_limit", 0)
+    agent = WriteFromScratch(llm=ScriptedModel([]))
+    cancel = CancelToken()
+    cancel.cancel()
+    assert agent.run_nonstream("Write.", knowledge="x", cancel=cancel).stop_reason == "cancelled"  # type: ignore[call-arg]
+
+
 def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> None:
     expand = ExpandWriting(llm=ScriptedModel([answer("x")]))
     expand.run_nonstream("写", outline="一、茶", index=1, capture="一、茶", knowledge="茶来自中国")  # type: ignore[call-arg]
@@ -96,15 +116,17 @@ def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> Non
 
 def test_an_article_is_written_from_documents(tmp_path: Path) -> None:
     (tmp_path / "tea.md").write_text("# Tea\n\nTea came to Assam in 1823.\n", encoding="utf-8")
-    script = [answer("It came in 1823."), answer("I. Past"), answer("In 1823.")]
+    script = [answer("It came in 1823."), answer("Tea in Assam."), answer("I. Past"), answer("In 1823.")]
     agent = ArticleAgent(llm=ScriptedModel(script), files=[str(tmp_path / "tea.md")])
     short = agent.ask("When did tea come to Assam?")
     assert short.text == "It came in 1823."
     assert "Tea came to Assam in 1823." in system_of(agent)
     assert [str(source) for source in short.sources] == ["tea.md"]
     whole = agent.run_nonstream("When did tea come to Assam?", full_article=True)  # type: ignore[call-arg]
-    assert [message.content for message in whole] == ["I. Past", "In 1823."]
-    assert "Tea came to Assam" in system_of(agent, 2)
+    assert [message.content for message in whole] == ["I. Past\n\n", "In 1823."]
+    assert agent.llm.requests[1].messages[-1].get_text_content().startswith("Summarise the main points")  # type: ignore[union-attr]
+    assert "Tea in Assam." in system_of(agent, 2)
+    assert "Tea came to Assam in 1823." in system_of(agent, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, Spent, ToolEntry, run_as
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig
 from jackfield.events import HandedOff, RunFinished, StopReason
 from jackfield.messages import Message, Usage, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
-from jackfield.streams import closing
-from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield.streams import Interrupted, closing
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_writing.outlines import sections_of
 
 PROMPTS = Path(__file__).with_name("prompts.toml")
@@ -86,36 +86,48 @@ class ExpandWriting(_Writer):
 
 
 class WriteFromScratch(_Writer):
-    """Writes an outline, and then each of its sections: one message each, the outline first.
+    """Writes an outline, and then each of its sections: one message each, the outline first. The text of the result is
+    that of the sections.
 
     Outlines in English and Chinese are understood, with or without numbers. An outline without any line ends the run
-    with it. Limits hold for the whole text, turns for each part.
+    with it. With `knowledge`, the model first summarises that: the outline is made from the summary, and the sections
+    from all of it. Limits hold for the whole text, turns for each part.
     """
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
-        knowledge, label = run.options.get("knowledge"), self.name or type(self).__name__
-        work = _Work(run, label)
-        outliner = self._made(OutlineWriting, "outliner")
-        async with closing(work.part(outliner, {"knowledge": knowledge})) as events:
+        work, material = _Work(run, self.name or type(self).__name__), str(run.options.get("knowledge") or "")
+        async with closing(self._parts(work, material)) as events:
             async for event in events:
                 yield event
-        outline = text_of_answer(work.messages)
-        sections = sections_of(outline)
-        writer = self._made(ExpandWriting, "writer")
-        for index, (capture, later) in enumerate(zip(sections, (*sections[1:], ""), strict=False), start=1):
-            if work.reason is not None:
-                break
-            options = {
-                "knowledge": knowledge,
-                "outline": outline,
-                "index": index,
-                "capture": capture,
-                "capture_later": later,
-            }
-            async with closing(work.part(writer, options)) as events:
+        yield RunFinished(work.reason or "finished", tuple(work.messages), work.spent.usage)
+
+    async def _parts(self, work: _Work, material: str) -> AsyncIterator[Event]:
+        summary = Answered()
+        if material:
+            prompt = self.prompts.text("summary", work.run.lang, knowledge=material)
+            asked = BasicAgent(llm=self.llm, name="summarizer", host=self.host)
+            async with closing(work.below(asked, prompt, summary)) as events:
                 async for event in events:
                     yield event
-        yield RunFinished(work.reason or "finished", tuple(work.messages), work.spent.usage)
+        if work.reason is None:
+            outliner = self._made(OutlineWriting, "outliner")
+            async with closing(work.part(outliner, {"knowledge": summary.text or material})) as events:
+                async for event in events:
+                    yield event
+        async with closing(self._sections(work, text_of_answer(work.messages), material)) as events:
+            async for event in events:
+                yield event
+
+    async def _sections(self, work: _Work, outline: str, material: str) -> AsyncIterator[Event]:
+        sections, writer = sections_of(outline), self._made(ExpandWriting, "writer")
+        for index, (capture, later) in enumerate(zip(sections, (*sections[1:], ""), strict=False), start=1):
+            if work.reason is not None:
+                return
+            about = {"outline": outline, "index": index, "capture": capture, "capture_later": later}
+            work.end_paragraph()
+            async with closing(work.part(writer, {"knowledge": material, **about})) as events:
+                async for event in events:
+                    yield event
 
     def _made(self, kind: type[_Writer], name: str) -> _Writer:
         made = kind(llm=self.llm, name=name, host=self.host)
@@ -127,21 +139,39 @@ class _Work:
     """Parts of a text, written one after the other in one run."""
 
     def __init__(self, run: Run, label: str) -> None:
-        self._run = run
+        self.run = run
         self._label = label
         self.messages: list[Message] = []
         self.spent: Spent = run.spent
         self.reason: StopReason | None = None
 
+    async def below(self, agent: Agent, prompt: str, answered: Answered) -> AsyncIterator[Event]:
+        """Ask for what only helps to write."""
+        above = RunAbove(self.run, self.spent)
+        try:
+            async with closing(ask_below(agent, prompt, above, answered)) as events:
+                async for event in events:
+                    yield event
+        except Interrupted:
+            self.reason = self.run.interruption
+        if answered.stop_reason not in ("finished", "empty_reply"):
+            self.reason = answered.stop_reason
+        self.spent = above.spent
+
+    def end_paragraph(self) -> None:
+        """What is written next begins a new one."""
+        last = self.messages[-1]
+        self.messages[-1] = last.replace(content=f"{last.get_text_content().rstrip()}\n\n")
+
     async def part(self, writer: Agent, options: dict[str, Any]) -> AsyncIterator[Event]:
         """Write one part."""
-        if reached := RunAbove(self._run, self.spent).reached(0):
+        if reached := RunAbove(self.run, self.spent).reached(0):
             self.reason = reached
             return
         yield HandedOff(self._label, writer.name or "")
         self._label = writer.name or ""
         spent = replace(self.spent, turns=0) if self.messages else self.spent
-        part = replace(run_as(writer, self._run, self._run.messages, spent), options=options)
+        part = replace(run_as(writer, self.run, self.run.messages, spent), options=options)
         end = RunFinished("finished", (), Usage())
         async with closing(writer._events(part)) as events:
             async for event in events:
