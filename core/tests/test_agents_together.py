@@ -262,6 +262,21 @@ def test_a_limit_of_the_child_ends_the_child_alone_and_the_parent_reads_why() ->
     assert len(asked(child)) == 2
 
 
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"tokens": 3}, "token_limit"), ({"tool_calls": 1}, "tool_call_limit"), ({"turns": 1}, "turn_limit")],
+)
+def test_a_limit_that_both_have_ends_both_with_a_valid_history(limits: dict[str, int], reason: str) -> None:
+    child = helper(lambda _: calls(("add", {"a": 1, "b": 2})), [add], limits=limits)
+    agent = boss(lambda _: asks("helper"), child.as_tool(), limits=limits)
+    result = agent.ask("go")
+    assert (result.stop_reason, len(asked(child))) == (reason, 1)
+    assert f"stopped early: {reason}" in results_in(result.messages)[0]
+    made = [message.function_id for message in result.messages if message.function_call]
+    answered = [message.function_id for message in result.messages if message.role == FUNCTION]
+    assert answered == (made[:-1] if reason == "tool_call_limit" else made), "a call over the limit stays to be resumed"
+
+
 def test_a_child_whose_call_needs_approval_asks_whom_the_parent_asks() -> None:
     @tool(name="delete", description="Deletes.", needs_approval=True)
     def delete() -> str:

@@ -90,8 +90,11 @@ class ToolExecutor:
 
     def within(self, outer: CallRules) -> ToolExecutor:
         """The same, under the rules of an agent that this one works for, too."""
+        rules = self.rules.within(outer)
+        if rules is self.rules:
+            return self
         other = copy.copy(self)
-        other.rules = self.rules.within(outer)
+        other.rules = rules
         return other
 
     # --- approval ---
