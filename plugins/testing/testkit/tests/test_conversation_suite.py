@@ -17,6 +17,7 @@ BROKEN = {
     "AsksForNothing": "test_its_rules_for_calls_hold_for_its_members",
     "LosesTheLastResult": "test_cancelling_it_ends_the_speech_and_leaves_a_valid_history",
     "ClosesNothing": "test_left_at_any_point_it_has_closed_all_that_it_iterates",
+    "ResumesFromTheStart": "test_a_recorded_one_goes_on_wherever_it_was_interrupted_or_says_that_it_cannot",
     "Polite": "test_a_member_that_fails_ends_it_with_the_error",
     "LikesSilence": "test_an_empty_answer_ends_it_and_says_so",
     "TakesTwins": "test_members_that_cannot_be_told_apart_are_refused",

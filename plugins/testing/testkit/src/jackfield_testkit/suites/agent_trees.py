@@ -1,6 +1,6 @@
 """The tests of an agent kind among other agents: as their tool, after a hand-off, below their rules and limits."""
 
-# ruff: noqa: S101, ARG002 - these are tests: they assert, and a store takes what stores take
+# ruff: noqa: S101 - these are tests: they assert
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDelta, TurnFinished
 from jackfield.messages import FUNCTION, FunctionCall, Message, Usage
 from jackfield.request import ChatRequest
-from jackfield.runs import Store, StoredRun
 from jackfield.testing import answer, calls
 from jackfield.tools import ToolContext, tool
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     AgentTests,
+    Records,
     Waiting,
     asking,
     assert_calls_are_answered,
@@ -189,7 +189,7 @@ class AgentTreeTests(AgentTests):
         def script(request: ChatRequest) -> Sequence[ModelEvent]:
             return answer("Done.") if "paid" in request.messages[-1].get_text_content() else calls(("pay", {}))
 
-        records = _Records()
+        records = Records()
         result = self.make_agent(script, [pay], store=records).ask(QUESTION)
         assert [run.run_id for run in sync.run(records.runs())] == [result.run_id]
         for count in range(1, len(records.written)):
@@ -205,43 +205,3 @@ class AgentTreeTests(AgentTests):
             assert_calls_are_answered(resumed.history)
             was_paid = any("paid" in entry for entry in records.entries_of(count))
             assert len(paid) == (0 if was_paid else 1), "what was done is done again"
-
-
-class _Records(Store):
-    """Keeps one run in memory, and what was written at a time."""
-
-    name = "records"
-
-    def __init__(self, written: Sequence[Sequence[str]] = (), run: StoredRun | None = None) -> None:
-        super().__init__()
-        self.written = [list(entries) for entries in written]
-        self.run = run
-
-    def cut_after(self, count: int) -> _Records:
-        """What is left where the process ended after so many writes."""
-        return _Records(self.written[:count], self.run)
-
-    def entries_of(self, count: int) -> list[str]:
-        """The entries of so many writes."""
-        return [entry for entries in self.written[:count] for entry in entries]
-
-    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        self.run = run
-        self.written.append(list(entries))
-        return 1
-
-    async def hold(self, run_id: str) -> int:
-        return 2
-
-    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = "running") -> None:
-        self.written.append(list(entries))
-
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
-        assert self.run is not None
-        return self.run, self.entries_of(len(self.written))
-
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
-        return [] if self.run is None else [self.run]
-
-    async def delete(self, run_id: str) -> None:
-        self.run = None

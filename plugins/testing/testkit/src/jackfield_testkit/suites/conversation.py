@@ -12,14 +12,16 @@ import pytest
 from jackfield import sync
 from jackfield.agents import Agent, BasicAgent, CancelToken, FnCallAgent, create_agent
 from jackfield.errors import ConfigError, ModelRequestError
-from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, TextDelta
+from jackfield.events import HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Usage
+from jackfield.request import ChatRequest
 from jackfield.testing import Script, answer, calls
-from jackfield.tools import ToolEntry
+from jackfield.tools import ToolEntry, tool
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     AgentTests,
+    Records,
     Waiting,
     assert_calls_are_answered,
     end_of,
@@ -132,6 +134,36 @@ class ConversationSuite(AgentTests):
         for number in range(1, len(self._events(self.make_conversation(_two())))):
             leaving = left_after(number, self.make_conversation(_two()).astream([QUESTION]))
             assert not sync.run(within(self.patience_s, leaving)), "close them where they are iterated"
+
+    def test_a_recorded_one_goes_on_wherever_it_was_interrupted_or_says_that_it_cannot(self) -> None:
+        repeated: list[str] = []
+
+        @tool(name="note", description="Notes.", read_only=True)  # a call that was under way may be made again
+        def note() -> str:
+            repeated.append("noted")
+            return "noted"
+
+        def ben(request: ChatRequest) -> Sequence[ModelEvent]:
+            return answer("I am ben.") if request.messages[-1].role == FUNCTION else calls(("note", {}))
+
+        def conversation(records: Records) -> Agent:
+            return self.make_conversation([_speaker("anna"), _speaker("ben", ben, [note])], store=records)
+
+        records = Records()
+        whole = conversation(records).ask(QUESTION)
+        assert whole.run_id == records.run.run_id if records.run else False
+        for count in range(1, len(records.written)):
+            repeated.clear()
+            try:
+                resumed = conversation(records.cut_after(count)).resume(whole.run_id)
+            except ConfigError as error:
+                if "cannot resume" in str(error):  # it says so, and repeats nothing
+                    continue
+                raise
+            assert (resumed.messages, resumed.path) == (whole.messages, whole.path)
+            was_noted = sum("noted" in entry for entry in records.entries_of(count))
+            notes = sum(message.content == "noted" for message in whole.messages)
+            assert len(repeated) == notes - was_noted, "what was done is done again"
 
     def test_a_member_that_fails_ends_it_with_the_error(self) -> None:
         failing = _speaker("ben", lambda _: [ModelRequestError("refused", backend="scripted")])

@@ -143,3 +143,12 @@ class LikesSilence(Panel):
 class TakesTwins(Panel):
     def check(self, agents: Sequence[Agent]) -> None:
         pass
+
+
+class ResumesFromTheStart(Panel):
+    goes_on = True
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super()._events(run)) as events:
+            async for event in events:
+                yield event
