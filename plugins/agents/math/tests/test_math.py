@@ -9,9 +9,12 @@ import pytest
 from jackfield import tool
 from jackfield.agents import CancelToken
 from jackfield.errors import ConfigError
+from jackfield.events import ModelEvent
 from jackfield.messages import FUNCTION
+from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 from jackfield_math import TIRMathAgent
+from jackfield_testkit.suites.agent_parts import Records
 
 BLOCK = "I compute.\n```python\nprint(1)\n```\n"
 
@@ -82,6 +85,35 @@ def test_code_that_needs_approval_waits_for_it_in_another_run() -> None:
     agent, _ = solver(BLOCK, "Done.", tools=[guarded], approve=lambda call, _: not asked.append(call.name))
     assert results(agent.ask("How much?").messages) == ["ran print(1)\n"]
     assert asked == ["run_code"]
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_an_interrupted_run_goes_on_and_runs_no_code_twice_without_asking(read_only: bool) -> None:
+    ran: list[str] = []
+
+    @tool(name="run_code", description="Runs code.", read_only=read_only)
+    def counting(code: str) -> str:
+        ran.append(code)
+        return "1"
+
+    def script(request: ChatRequest) -> list[ModelEvent]:
+        return answer("It is \\boxed{1}." if "```output" in request.messages[-1].get_text_content() else BLOCK)
+
+    def fresh(store: Records) -> TIRMathAgent:
+        return TIRMathAgent([counting], ScriptedModel(script), store=store)
+
+    records = Records()
+    whole = fresh(records).ask("How much?")
+    for count in range(1, len(records.written)):
+        ran.clear()
+        entries = "".join(records.entries_of(count))
+        resumed = fresh(records.cut_after(count)).resume(whole.run_id)
+        under_way = '"call_id"' not in entries and "function_call" in entries
+        if under_way and not read_only:
+            assert (resumed.stop_reason, ran) == ("approval_needed", [])
+            continue
+        assert (resumed.text, results(resumed.messages)) == ("It is \\boxed{1}.", ["1"])
+        assert len(ran) == ('"call_id"' not in entries)
 
 
 def test_a_cancelled_run_leaves_no_call_open() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Unpack
 from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, Spent, ToolEntry, open_calls, with_calls_closed
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError
-from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished
+from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished, TurnFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import ASSISTANT, FUNCTION, USER, FunctionCall, Message, Usage, with_system_text
 from jackfield.models import BaseChatModel
@@ -45,6 +45,7 @@ class TIRMathAgent(FnCallAgent):
     """
 
     hands_off: ClassVar[bool] = False
+    goes_on: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -67,9 +68,11 @@ class TIRMathAgent(FnCallAgent):
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         work = _Work(run)
-        waiting = open_calls(run.messages)
+        waiting = open_calls([*run.messages, *work.messages])
         if waiting and not run.resume:  # whoever can write a history can write a call
             yield work.paused(waiting)
+        elif work.messages and not waiting and text_of_answer(work.messages):
+            work.reason = "finished"  # interrupted after the last answer
         while work.reason is None:
             if not waiting:
                 async with closing(self._answer(run, work)) as events:
@@ -88,23 +91,30 @@ class TIRMathAgent(FnCallAgent):
         told = self._prompts.text("solve", run.lang)
         seen = with_system_text(_in_words([*run.messages, *work.messages]), told, first=False)
         config = (run.config or GenerateConfig()).merged({"stop": OUTPUT})
-        part = replace(run, messages=seen, config=config, spent=work.spent, resume=False)
-        end = RunFinished("finished", (), Usage())
+        part = replace(run, messages=seen, config=config, spent=work.spent, resume=False, done=())
+        end, call = RunFinished("finished", (), Usage()), list[Message]()
         async with closing(self.make_loop(functions=()).events(part)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event
+                    continue
+                if isinstance(event, TurnFinished):  # with the call: what is recorded of a turn has all that it did
+                    call = self._call_in(event, f"code_{len(work.messages)}_{run.id[:8]}")
+                    yield replace(event, messages=(*event.messages, *call))
                 else:
-                    work.spent = work.spent.plus(event)
                     yield event
-        work.messages += end.messages
-        code = _code_in(text_of_answer(end.messages))
-        if end.stop_reason != "finished" or code is None:
+                work.spent = work.spent.plus(event)
+        work.messages += [*end.messages, *call]
+        if not call:
             work.reason = end.stop_reason
-            return
-        call_id = f"code_{len(work.messages)}_{run.id[:8]}"
+
+    def _call_in(self, turn: TurnFinished, call_id: str) -> list[Message]:
+        """The call that the last block of code of an answer is, if it has one."""
+        code = _code_in(text_of_answer(turn.messages))
+        if code is None:
+            return []
         call = FunctionCall(self._tool, dumps({"code": code}))
-        work.messages.append(Message(ASSISTANT, "", name=self.name, function_call=call, extra={"function_id": call_id}))
+        return [Message(ASSISTANT, "", name=self.name, function_call=call, extra={"function_id": call_id})]
 
     async def _run_code(self, run: Run, work: _Work, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
         limit, approve = run.limits.tool_calls, run.approve or self.approve
@@ -112,11 +122,13 @@ class TIRMathAgent(FnCallAgent):
         if limit is not None and work.spent.tool_calls + len(calls) > limit:
             work.reason = "tool_call_limit"
             return
-        is_answered = all(planned.call_id in run.answers for planned in calls)
-        if approve is None and not is_answered and await executor.needing_approval(calls):
-            yield work.paused(calls)
+        doubtful = await executor.not_repeatable([planned for planned in calls if planned.call_id in run.in_doubt])
+        must_wait = doubtful or (approve is None and await executor.needing_approval(calls))
+        if must_wait and not all(planned.call_id in run.answers for planned in calls):
+            yield work.paused(calls, doubtful)
             return
-        events = run.guarded(executor.run(calls, run.context, approve=approve, answers=run.answers))
+        made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful)
+        events = run.guarded(made)
         try:
             async with closing(events) as happening:
                 async for event in happening:
@@ -133,14 +145,15 @@ class _Work:
     """What a run has made so far."""
 
     def __init__(self, run: Run) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[Message] = list(run.done)
         self.spent: Spent = run.spent
         self.reason: StopReason | None = None
 
-    def paused(self, calls: Sequence[PlannedCall]) -> ApprovalNeeded:
+    def paused(self, calls: Sequence[PlannedCall], in_doubt: Collection[str] = ()) -> ApprovalNeeded:
         """The run ends here, and goes on when somebody has decided about these calls."""
         self.reason = "approval_needed"
-        return ApprovalNeeded(tuple(one.call for one in calls), tuple(one.call_id for one in calls))
+        ids = tuple(one.call_id for one in calls)
+        return ApprovalNeeded(tuple(one.call for one in calls), ids, tuple(one for one in ids if one in in_doubt))
 
 
 def _code_in(text: str) -> str | None:
