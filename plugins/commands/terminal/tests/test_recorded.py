@@ -84,6 +84,15 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     assert code == 0
     steps = [entry["event"] for entry in json.loads(jackfield("runs", "show", paused.run_id, "--json")[1])]
     assert steps[-5:] == ["Resumed", "ApprovalDecided", "ToolFinished", "TurnFinished", "RunFinished"]
+    (call_id,) = paused.waiting
+    shown = {
+        words[1]: words[2:] for line in jackfield("runs", "show", "last")[1].splitlines() if (words := line.split())
+    }
+    assert shown["ApprovalNeeded"][0].startswith("storage(")
+    assert shown["Resumed"] == [f"{call_id}:", "allowed"]
+    code, out, err = jackfield("runs", "resume", "last", "-c", "my agent.json")
+    assert (code, out) == (0, "")
+    assert jackfield(*shlex.split(err.partition("jackfield ")[2]))[0] == 0
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:

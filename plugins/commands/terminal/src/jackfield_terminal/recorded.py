@@ -132,6 +132,9 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     agent, documents = agent_of(options)
     assert agent.store is not None  # noqa: S101 - an option has a default
     run_id = run_id_of(agent.store, options.run)
+    if sync.run(agent.store.read(run_id))[0].state == "finished":
+        sys.stderr.write(f"It has finished. To see it again: jackfield runs replay {run_id[:12]}\n")
+        return 0
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.tell_skipped(documents)
     answers = _answers(agent.store, run_id, options)
@@ -235,9 +238,18 @@ def _when(seconds: float) -> str:
 
 def _line_of(entry: Mapping[str, object]) -> str:
     """One line of what an entry says."""
+    line = " ".join(_said_by(entry).split())
+    return line if len(line) <= 100 else f"{line[:99]}…"
+
+
+def _said_by(entry: Mapping[str, object]) -> str:
     match entry:
         case {"event": "ApprovalDecided", "allowed": bool(allowed), "call": {"name": str(name)}, "by": str(by)}:
-            return f"{name}: {'allowed' if allowed else 'refused'} by {by}"
+            return f"{name}: {_answer(allowed)} by {by}"
+        case {"event": "ApprovalNeeded", "calls": list(calls)}:
+            return ", ".join(map(_call, calls))
+        case {"event": "Resumed", "approvals": {**approvals}}:
+            return ", ".join(f"{call_id}: {_answer(allowed)}" for call_id, allowed in approvals.items())
         case {"event": "HandedOff", "to": str(to)}:
             return f"to {to}"
     messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
@@ -245,9 +257,15 @@ def _line_of(entry: Mapping[str, object]) -> str:
     for message in messages if isinstance(messages, list) else ():
         call, content = message.get("function_call"), message.get("content", "")
         if call:
-            texts.append(f"{call['name']}({call.get('arguments', '')})")
+            texts.append(_call(call))
         elif content:
             texts.append(content if isinstance(content, str) else f"[{len(content)} parts]")
-    said = entry.get("stop_reason") or entry.get("error") or entry.get("approvals") or ""
-    line = " ".join(" ".join([*texts, str(said)]).split())
-    return line if len(line) <= 100 else f"{line[:99]}…"
+    return " ".join([*texts, str(entry.get("stop_reason") or entry.get("error") or "")])
+
+
+def _call(call: Mapping[str, str]) -> str:
+    return f"{call['name']}({call.get('arguments', '')})"
+
+
+def _answer(allowed: object) -> str:
+    return "allowed" if allowed else "refused"
