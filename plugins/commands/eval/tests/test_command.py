@@ -84,6 +84,8 @@ def test_a_changed_or_new_case_is_not_compared(capsys: pytest.CaptureFixture[str
     report = as_json(capsys, "--live", "--no-worse")
     assert report["comparison"]["left_out"] == 2
     assert report["comparison"]["worse"] == []
+    write({**TIDES, "expect": "three times"}, {**BELLS, "expect": "ten bells"})
+    assert "over 1 pair\n" in run(capsys, "--live")
 
 
 def test_too_few_passes_end_with_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,7 +150,8 @@ def _print_comparison(report: Report) -> None:
     if then is None:
         return
     sure = f" ({_shown(then.interval, '+.2f')})" if then.interval else ""
-    lines = [f"since {then.since}: score {then.difference:+.2f}{sure} over {then.pairs} pairs"]
+    pairs = "1 pair" if then.pairs == 1 else f"{then.pairs} pairs"
+    lines = [f"since {then.since}: score {then.difference:+.2f}{sure} over {pairs}"]
     lines += [f"  worse: {what}" for what in then.worse]
     lines += [f"  better: {what}" for what in then.better]
     if then.left_out:
