@@ -421,7 +421,6 @@ NOT_TYPED = {
     "jackfield plugins install --any": "it changes what is installed here",
     "jackfield plugins install retrieval": "it changes what is installed here",
     "jackfield plugins uninstall": "it changes what is installed here",
-    "jackfield plugins sync jackfield-plugins.lock": "it changes what is installed here",
     "jackfield plugins sync --exact": "it changes what is installed here",
     "jackfield plugins bisect": "the command that fails is the reader's; the tests of bisect have some that do",
     "jackfield plugins info acme": "the plugin of the tutorial, which is made and used where its page is followed",
