@@ -112,6 +112,12 @@ def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
     assert [run["title"] for run in listed(jackfield)] == ["three", "two", "one"]
 
 
+def test_where_a_person_is_next_a_run_names_the_command_that_holds_a_conversation(jackfield: Run) -> None:
+    code, out, err = jackfield("run", *MODEL, "--agent", "user", "Hello")
+    assert (code, out) == (1, "")
+    assert err.endswith("To have a say: jackfield chat --model offline:extractive --agent user\n")
+
+
 def test_an_agent_file_names_its_store(jackfield: Run, tmp_path: Path) -> None:
     settings = {"llm": "offline:extractive", "store": {"name": "sqlite", "path": str(tmp_path / "own.sqlite")}}
     (tmp_path / "agent.json").write_text(json.dumps(settings))

@@ -59,6 +59,8 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
         save_run(Path(options.save), result.history, result.stop_reason)
     if result.stop_reason == "approval_needed":
         sys.stderr.write(_how_to_continue(options, result.run_id if agent.store else ""))
+    elif result.stop_reason == "input_needed":
+        sys.stderr.write(f"To have a say: {' '.join(filter(None, ('jackfield chat', typed_again(options))))}\n")
     return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
 
 
