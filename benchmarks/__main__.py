@@ -9,6 +9,7 @@ from collections.abc import Callable
 from benchmarks import (
     agents_together,
     calls,
+    compaction,
     documents,
     folder,
     knowledge,
@@ -42,6 +43,7 @@ def main() -> None:
             "history": lambda: calls.history(servers),
             "parallel": lambda: many.parallel_tools(servers, qwen_python),
             "runs": lambda: many.concurrent_runs(servers),
+            "compaction": lambda: compaction.checking(servers),
             "together": agents_together.together,
             "records": lambda: records.recorded(servers),
             "resume": records.resuming,

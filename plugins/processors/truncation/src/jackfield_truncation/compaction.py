@@ -78,7 +78,8 @@ class Compaction(Toolset):
         self._made: _Shared | None = None
 
     @property
-    def _shared(self) -> _Shared:
+    def shared(self) -> _Shared:
+        """What all runs of the agent have in common."""
         if self._made is None:  # not when it is made: its host is set after that
             config = self.config
             llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
@@ -86,13 +87,30 @@ class Compaction(Toolset):
             self._made = _Shared(config, llm, countings, Summaries())
         return self._made
 
+    def fixed_tools(self) -> Sequence[ToolEntry]:
+        """The tool that reads what a summary stands for, and what compacts each run."""
+        # The tool is the same for all runs: to check its schema in each would take longer than all the rest.
+        return [ReadEarlier(), _OfEachRun(self)]
+
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
-        """The tool that reads what a summary stands for."""
-        return [ReadEarlier()]
+        """The same."""
+        return self.fixed_tools()
+
+
+class _OfEachRun(Toolset):
+    """Has no tools, and compacts each run."""
+
+    name = "compaction"
+
+    def __init__(self, whole: Compaction) -> None:
+        super().__init__()
+        self._whole = whole
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
+        return ()
 
     def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Compacting:  # noqa: ARG002
-        """What compacts the history of one run."""
-        return Compacting(self._shared, reported)
+        return Compacting(self._whole.shared, reported)
 
 
 @dataclass(slots=True)
@@ -126,6 +144,33 @@ class _Measure:
     around: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What is the same in each question of a run.
+
+    Attributes:
+        given: The tools of the request.
+        system: The system message, and nothing else.
+        functions: The tools without the one that reads what is not there to be read.
+        bound: More tokens than system message and tools can have.
+    """
+
+    given: tuple[FunctionSchema, ...] = ()
+    system: tuple[Message, ...] = ()
+    functions: tuple[FunctionSchema, ...] = ()
+    bound: int = 0
+
+    @classmethod
+    def of(cls, request: ChatRequest, counter: RequestCounter) -> _Frame:
+        system = request.messages[: numbered_from(request.messages)]
+        bound = sum(map(counter.at_most, system)) + counter.functions_at_most(request.functions)
+        return cls(request.functions, system, _without_tool(request).functions, bound)
+
+    def is_of(self, request: ChatRequest) -> bool:
+        # Schemas are the same objects in each turn, so that comparing them reads none.
+        return request.functions == self.given and request.messages[: numbered_from(request.messages)] == self.system
+
+
 class Compacting(Processor):
     """Compacts what the model of one run sees; made for each run."""
 
@@ -136,6 +181,7 @@ class Compacting(Processor):
         super().__init__()
         self._shared = shared
         self._reported = reported
+        self._frame = _Frame()
         self._bounds = Sizes()
         self._sizes = Sizes()
         self._view = View()
@@ -149,15 +195,15 @@ class Compacting(Processor):
         if limit is None:
             return self._unknown(request, call_next)
         if not self._view.through and self._surely_fits(request, int(limit * self._shared.config.share)):
-            return call_next(_without_tool(request))
+            return call_next(replace(request, functions=self._frame.functions))
         return self._compacted(request, call_next)
 
     def _surely_fits(self, request: ChatRequest, most: int) -> bool:
         counter = self._shared.countings.roughly(request)
         self._bounds.take(request.messages, counter.at_most)
-        around = sum(map(counter.at_most, request.messages[: numbered_from(request.messages)]))
-        bound = self._bounds.total + around + counter.functions_at_most(request.functions)
-        return bound * max(1.0, counter.factor) <= most
+        if not self._frame.is_of(request):
+            self._frame = _Frame.of(request, counter)
+        return (self._bounds.total + self._frame.bound) * max(1.0, counter.factor) <= most
 
     async def _unknown(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         if not self._shared.said_unknown and request.config.max_input_tokens is None:
