@@ -1058,8 +1058,15 @@ said = [{"role": role, "content": "Long ago. " * 60} for role in ("user", "assis
 model.ask([*said, {"role": "user", "content": "Is that all?"}])
 sent = model.requests[1].messages
 print(len(sent) < 10, "Notes." in sent[0].content, sent[-1].content)
+
+from jackfield import FnCallAgent
+model = ScriptedModel(lambda _: answer("Notes."), processors=[])
+agent = FnCallAgent([{"name": "compaction", "context_tokens": 1500}], model)
+result = agent.ask("Is that all?", history=said)
+sent = model.requests[-1]
+print(len(result.history), len(sent.messages) < 10, sent.functions[0]["name"])
 """,
-        "True True\nTrue True Is that all?",
+        "True True\nTrue True Is that all?\n14 True read_earlier",
     ),
     "jackfield-text": Job(DOCUMENT.format(file="tools.zh.md"), "默认超时是 300 秒"),
 }

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from jackfield import FnCallAgent, tool
+from jackfield import FnCallAgent, Message, tool
 from jackfield.cli.main import main
-from jackfield.testing import ScriptedModel, calls
+from jackfield.testing import ScriptedModel, answer, calls
 
 Run = Callable[..., tuple[int, str, str]]
 MODEL = ("-m", "offline:extractive", "-q")
@@ -62,6 +62,16 @@ def test_a_recorded_run_is_listed_shown_replayed_forked_and_deleted(jackfield: R
     assert jackfield("runs", "resume", fork, *MODEL)[1] == told
     assert jackfield("runs", "delete", run_id[:8], fork[:8])[0] == 0
     assert listed(jackfield) == []
+
+
+def test_what_plugins_reported_in_a_run_is_shown(jackfield: Run) -> None:
+    long_ago = [Message(role, "Long ago. " * 60) for role in ("user", "assistant") * 6]
+    compaction = {"name": "compaction", "context_tokens": 1500}
+    model = ScriptedModel(lambda _: answer("Notes."), processors=[])
+    FnCallAgent([compaction], model, store="sqlite").ask([*long_ago, Message("user", "Is that all?")])
+    shown = jackfield("runs", "show", "last")[1]
+    assert "PluginEvent" in shown
+    assert "jackfield-truncation.compacted: messages 1 to " in shown
 
 
 def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_path: Path) -> None:

@@ -252,6 +252,10 @@ def _said_by(entry: Mapping[str, object]) -> str:
             return ", ".join(f"{call_id}: {_answer(allowed)}" for call_id, allowed in approvals.items())
         case {"event": "HandedOff", "to": str(to)}:
             return f"to {to}"
+        case {"event": "PluginEvent", "name": str(name), "data": {"note": str(note)}}:
+            return f"{name}: {note}"
+        case {"event": "PluginEvent", "name": str(name)}:
+            return name
     messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
     texts = []
     for message in messages if isinstance(messages, list) else ():
