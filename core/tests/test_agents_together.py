@@ -28,7 +28,7 @@ from jackfield.messages import FUNCTION, FunctionCall, Usage, with_system_text
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import ToolContext
+from jackfield.tools import ToolContext, ToolEntry, Toolset
 from jackfield_records.eventjson import run_event_from_json, run_event_to_json
 
 USED = Usage(prompt_tokens=8, completion_tokens=2, cost=Decimal("0.01"), currency="USD")
@@ -614,3 +614,24 @@ def test_what_an_agent_forbids_no_agent_does_for_it(way: str) -> None:
         FnCallAgent(llm=ScriptedModel([answer("Yes.")]), name="boss", forbid=["files"], **named).ask("Hi").text
         == "Yes."
     )
+
+
+class Nothing(Toolset):
+    """Has no tools for a run."""
+
+    async def tools_of_run(self, context: Any) -> Sequence[ToolEntry]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("effects", "answered"), [((), True), (("files",), True), (("network",), False), (None, False)]
+)
+def test_of_tools_that_are_made_for_a_run_an_agent_above_believes_what_their_set_says(
+    effects: Sequence[str] | None, answered: bool
+) -> None:
+    made = Nothing()
+    made.effects = effects
+    below = FnCallAgent([made], ScriptedModel([answer("Here.")]), name="scout", description="Looks.")
+    model = ScriptedModel([calls(("scout", {"request": "look"})), answer("Done.")])
+    result = FnCallAgent([below.as_tool()], model, name="boss", forbid=["network"]).ask("Look.")
+    assert (result.messages[1].content == "Here.") is answered

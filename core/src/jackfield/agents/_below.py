@@ -73,12 +73,11 @@ def _approve(above: RunAbove) -> Approve | None:
 
 
 def effects_of(agent: RunningAgent) -> frozenset[str]:
-    """What an agent may do besides answering: the effects of its tools; all, if its tools follow from the run."""
-    if getattr(agent, "toolsets", ()):
-        return frozenset(EFFECTS)
+    """What an agent may do besides answering: the effects of its tools; all, if nobody says what tools of a run do."""
+    of_sets = [EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
     members: Sequence[RunningAgent] = getattr(agent, "agents", ())
-    return frozenset().union(*(tool.safety().effects for tool in tools.values()), *map(effects_of, members))
+    return frozenset().union(*of_sets, *(one.safety().effects for one in tools.values()), *map(effects_of, members))
 
 
 class AgentTool(BaseTool):

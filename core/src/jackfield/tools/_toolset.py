@@ -7,7 +7,7 @@ The tools of a set are the same for every run, and then the agent has them from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, Union
 
 from jackfield.config import Configured
@@ -37,9 +37,11 @@ class Toolset(Configured, ABC):
     Attributes:
         name: What it is called in errors.
         host: Where to look up other components; None for the default one.
+        effects: What the tools that it makes for a run may do, of `network`, `files`, `processes`; None for anything.
     """
 
     name: str = ""
+    effects: Collection[str] | None = None
     host: PluginHost | None = None
     _settings: SafetySettings = NO_SETTINGS
 

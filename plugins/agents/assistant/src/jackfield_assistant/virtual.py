@@ -34,8 +34,6 @@ class VirtualMemoryAgent(Assistant):
     Args: As for `Assistant`; `rag_cfg` has the settings of the tool. No keywords are made: the model writes the query.
     """
 
-    goes_on: ClassVar[bool] = True
-
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,
@@ -122,6 +120,7 @@ class Paged(Toolset):
     """Puts what moves passages around the model of each run; it has no tools of its own."""
 
     name = "paged_retrieval"
+    effects = ()
 
     def __init__(self, paging: Paging) -> None:
         super().__init__()

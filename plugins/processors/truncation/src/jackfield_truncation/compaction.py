@@ -101,6 +101,7 @@ class _OfEachRun(Toolset):
     """Has no tools, and compacts each run."""
 
     name = "compaction"
+    effects = ()
 
     def __init__(self, whole: Compaction) -> None:
         super().__init__()
