@@ -20,7 +20,6 @@ def test_a_plugin_is_listed(command_line: CommandLine, site: FakeSite) -> None:
 
 from __future__ import annotations
 
-import atexit
 import importlib.metadata
 import os
 import re
@@ -31,13 +30,13 @@ import sysconfig
 import time
 import venv
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from jackfield_testkit.forks import Forks
+from jackfield_testkit.forks import Forks, shared_forks
 from jackfield_testkit.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
@@ -222,19 +221,9 @@ class CommandLine:
         )
 
 
-@cache
-def _forks_of(python: str) -> Forks | None:
-    """What commands run as forks of, where the system can: they need not all import the core."""
-    if not Forks.are_possible:
-        return None
-    forks = Forks(IMPORTED_BY_COMMANDS, python=python)
-    atexit.register(forks.close)
-    return forks
-
-
 @pytest.fixture
 def command_line(bare_python: str, tmp_path: Path, site: FakeSite) -> CommandLine:
     """The command line, beside the fake distributions of `site`."""
     folder = tmp_path / "project"
     folder.mkdir()
-    return CommandLine(bare_python, folder, site.folder, _forks_of(bare_python))
+    return CommandLine(bare_python, folder, site.folder, shared_forks(IMPORTED_BY_COMMANDS, bare_python))

@@ -27,6 +27,7 @@ import tempfile
 import threading
 import types
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import IO, ClassVar
 
@@ -119,6 +120,16 @@ class Forks:
         """Make an executable file that runs a program with the words, the place and the streams that it is given."""
         file.write_text(COMMAND.format(python=sys.executable, program=program, address=self.address), encoding="utf-8")
         file.chmod(0o755)
+
+
+@cache
+def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
+    """The same for all tests of this process, until it ends; None where forks are not possible."""
+    if not Forks.are_possible:
+        return None
+    forks = Forks(before, python=python)
+    atexit.register(forks.close)
+    return forks
 
 
 def _text_of(file: IO[bytes]) -> str:

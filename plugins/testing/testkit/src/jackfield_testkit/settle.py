@@ -15,6 +15,13 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+# All that is the core's, so that what runs at the same time is what a plugin imports.
+import jackfield.agents
+import jackfield.models
+import jackfield.processors
+import jackfield.retrieval
+import jackfield.sandboxes
+import jackfield.tools  # noqa: F401
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import ComponentSpec, PluginHost
 from jackfield.settings import Settings

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from jackfield.plugins import PluginHost, Row
 from jackfield.settings import Settings
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.suites.base import Suite
 
 LIMIT_S = 60.0  # far more than any of these takes
@@ -69,7 +70,8 @@ class CommandSuite(Suite):
         )
         done = self._python(program, [json.dumps([self._row.name, "--help"])], tmp_path)
         imported = set(json.loads(done.stderr.splitlines()[-1]))
-        foreign = {row.module for row in self._host.catalog.rows if row.distribution != self._row.distribution}
+        mine = self._row.distribution
+        foreign = {row.module for row in self._host.catalog.rows if row.distribution != mine}
         own = {row.module.partition(".")[0] for row in self._own_rows()}
         assert {one for one in foreign & imported if one.partition(".")[0] not in own} == set()
 
@@ -168,18 +170,18 @@ class CommandSuite(Suite):
         return Path(next(iter(found.submodule_search_locations)))
 
     def _run(self, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-        return self._start(["-m", "jackfield", *arguments], folder)
+        return self._python("import sys; from jackfield.cli.main import main; sys.exit(main())", arguments, folder)
 
     def _python(self, program: str, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-        return self._start(["-c", program, *arguments], folder)
-
-    def _start(self, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
         work = folder / "work"
         work.mkdir(exist_ok=True)
+        env = self._environment(folder)
+        if forks := shared_forks("import jackfield.cli.main, jackfield.agents, jackfield.plugins"):
+            return forks.run(program, *arguments, cwd=work, env=env, timeout_s=LIMIT_S)
         return subprocess.run(  # noqa: S603 - the command under test
-            [sys.executable, *arguments],
+            [sys.executable, "-c", program, *arguments],
             cwd=work,
-            env=self._environment(folder),
+            env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

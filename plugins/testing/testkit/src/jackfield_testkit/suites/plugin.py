@@ -27,6 +27,7 @@ from jackfield.hookspecs import KINDS, hooks_of
 from jackfield.plugins import ComponentSpec, PluginHost, Row, scan
 from jackfield.settings import Settings
 from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.network import NetworkBlockedError, blocked
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.plugin_descriptors import NAME, faults_of
@@ -34,6 +35,7 @@ from jackfield_testkit.suites.plugin_source import imported_packages, secrets_re
 
 IMPORT_GOAL_MS = 5.0
 IMPORT_BUDGET_MS = 50.0  # ten times the goal is a fault on any machine
+LIMIT_S = 200.0  # of a process of its own
 
 
 class PluginSuite(Suite):
@@ -293,7 +295,7 @@ def _report(dist: str, attempt: int = 0, *, alone: bool = False) -> dict[str, An
     modules = sorted({row.module for row in _rows(dist)})
     unasked = sorted({row.kind for row in _rows(dist) if row.is_source})
     arguments = json.dumps([dist, modules, alone, unasked])
-    return _answer(["jackfield_testkit.probe", arguments], os.environ, str(modules))
+    return _answer("jackfield_testkit.probe", arguments, os.environ, str(modules))
 
 
 @cache
@@ -301,19 +303,24 @@ def _settled(dist: str) -> dict[str, object]:
     # Without its keys: importing must not want them.
     secrets = {name for _, spec in _specs(dist) for name in spec.secrets}
     environment = {name: value for name, value in os.environ.items() if name not in secrets}
-    return _answer(["jackfield_testkit.settle", canonicalize_name(dist)], environment, f"the components of {dist}")
+    return _answer("jackfield_testkit.settle", canonicalize_name(dist), environment, f"the components of {dist}")
 
 
-def _answer(command: Sequence[str], environment: Mapping[str, str], what: str) -> dict[str, object]:
-    done = subprocess.run(  # noqa: S603 - our own module, in our own interpreter
-        [sys.executable, "-B", "-m", *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+def _answer(module: str, argument: str, environment: Mapping[str, str], what: str) -> dict[str, object]:
+    # Shared is what is imported before any plugin is: the module, with the core that it imports.
+    program = f"import sys; sys.dont_write_bytecode = True; from {module} import main; main(sys.argv[1:])"
+    if forks := shared_forks(f"import {module}"):
+        done = forks.run(program, argument, cwd=Path.cwd(), env=environment, timeout_s=LIMIT_S)
+    else:
+        done = subprocess.run(  # noqa: S603 - our own module, in our own interpreter
+            [sys.executable, "-c", program, argument],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     assert done.returncode == 0, f"importing {what} ends the process:\n{done.stderr}"
     report: dict[str, object] = json.loads(done.stdout)
     return report
