@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -29,16 +30,28 @@ _SCHEMA = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, session TEXT NOT NULL,
     parent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, owner TEXT, hold INTEGER NOT NULL,
-    began REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL
+    began REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL,
+    first BLOB, last BLOB, lasts INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX of_a_session ON runs (session, number) WHERE session <> '';
 CREATE TABLE entries (run INTEGER NOT NULL, place INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (run, place))
     WITHOUT ROWID;
 """
-_LAST = "(SELECT max(place) FROM entries WHERE run = number)"
+# The first entry and the last ones stand with the run itself if they are small: a run of one short answer is two
+# statements that change three pages, instead of eight that change five.
+_SMALL = 1500
+_LAST = "lasts + coalesce((SELECT max(place) FROM entries WHERE run = number), first IS NOT NULL)"
 _COLUMNS = f"run_id, agent, session, parent, title, state, owner, began, changed, {_LAST}"
-_ONE_RUN = f"SELECT {_COLUMNS}, number FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
-_PLACE = f"SELECT number, owner, hold, {_LAST}, bytes FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
+_ONE_RUN = f"SELECT {_COLUMNS}, number, first, last FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
+_PLACE = f"SELECT number, owner, hold, {_LAST}, bytes, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
+_BEGIN = (
+    "INSERT INTO runs (run_id, agent, session, parent, title, state, owner, hold, began, changed, bytes, first) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
+)
+_END = (
+    "UPDATE runs SET state = ?, changed = ?, bytes = ?, last = ?, lasts = ?, owner = NULL "
+    "WHERE number = ? AND hold = ? AND owner = ?"
+)
 
 _IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
 
@@ -90,7 +103,7 @@ class SQLiteStore(Store):
         super().__init__(cfg, **settings)
         self.content = self.config.content
         path = Path(self.config.path).expanduser() if self.config.path else _default_path()
-        self._file = OwnFile(path, application_id=0x4A465253, version=1, schema=_SCHEMA, owner="jackfield-sqlite-store")
+        self._file = OwnFile(path, application_id=0x4A465253, version=2, schema=_SCHEMA, owner="jackfield-sqlite-store")
         self._folder = path.with_name(path.name + "-owners")
         self._owners: dict[int, Owner] = {}  # by process: what a parent holds, its child does not
         self._held: dict[str, _Held] = {}
@@ -136,10 +149,14 @@ class SQLiteStore(Store):
             connection.execute("BEGIN")  # both as they were at one time
             try:
                 row = _row(connection, _ONE_RUN, run_id)
-                rows = connection.execute("SELECT entry FROM entries WHERE run = ? ORDER BY place", row[-1:]).fetchall()
+                *columns, number, first, last = row
+                rows = connection.execute(
+                    "SELECT entry FROM entries WHERE run = ? ORDER BY place", (number,)
+                ).fetchall()
             finally:
                 connection.execute("COMMIT")
-            return self._run(row[:-1]), [_text(entry) for (entry,) in rows]
+            kept = [*([first] if first is not None else ()), *(entry for (entry,) in rows), *_unpacked(last)]
+            return self._run(columns), [*map(_text, kept)]
 
         return await self._used(read)
 
@@ -176,30 +193,32 @@ class SQLiteStore(Store):
         size = sum(map(len, written))
         texts = (run.run_id, run.agent, run.session, run.parent, run.title)
         owner = self._owner().name
-        with writing(connection):
+        first = written.pop(0) if len(written) == 1 and size <= _SMALL else None
+        values = (*map(_storable, texts), RUNNING, owner, now, now, size, first)
+        held = _Held(0, 1, owner, 0, size)
+        with writing(connection) if written else nullcontext():  # one statement is a transaction by itself
             try:
-                number = connection.execute(
-                    "INSERT INTO runs (run_id, agent, session, parent, title, state, owner, hold, began, changed, "
-                    "bytes) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
-                    (*map(_storable, texts), RUNNING, owner, now, now, size),
-                ).lastrowid
+                held.number = connection.execute(_BEGIN, values).lastrowid or 0
             except sqlite3.IntegrityError:
                 raise StoreError(f"there is already a run {run.run_id}") from None
-            held = _Held(int(number or 0), 1, owner, 0, size)
-            _insert(connection, held, written)
-        held.place = len(written)
+            if written:
+                _insert(connection, held, written)
+        held.place = len(entries)
         self._held[run.run_id] = held
         return 1
 
     def _hold(self, connection: sqlite3.Connection, run_id: str) -> int:
         with writing(connection):
-            number, owner, hold, place, size = _row(connection, _PLACE, run_id)
+            number, owner, hold, place, size, last = _row(connection, _PLACE, run_id)
             self._check_free(run_id, owner)
-            held = _Held(number, hold + 1, self._owner().name, place or 0, size)
+            lasts = _unpacked(last)
+            held = _Held(number, hold + 1, self._owner().name, place - len(lasts), size)
             connection.execute(
-                "UPDATE runs SET owner = ?, hold = ?, state = ?, changed = ? WHERE number = ?",
+                "UPDATE runs SET owner = ?, hold = ?, state = ?, changed = ?, last = NULL, lasts = 0 WHERE number = ?",
                 (held.owner, held.hold, RUNNING, time.time(), number),
             )
+            _insert(connection, held, lasts)
+            held.place = place
         self._held[run_id] = held
         return held.hold
 
@@ -207,13 +226,24 @@ class SQLiteStore(Store):
         """Whether the run was still held."""
         if state == RUNNING:  # one statement, and so a transaction by itself
             return _insert(connection, held, written)
+        size = sum(map(len, written))
+        last = b"\n".join(written) if size <= _SMALL and not any(b"\n" in one for one in written) else None
+        lasts = 0 if last is None else len(written)
+        end = (
+            state,
+            time.time(),
+            held.size + size,
+            last if written else None,
+            lasts,
+            held.number,
+            held.hold,
+            held.owner,
+        )
+        if last is not None:
+            return connection.execute(_END, end).rowcount > 0
         with writing(connection):
             is_held = _insert(connection, held, written)
-            connection.execute(
-                "UPDATE runs SET state = ?, changed = ?, bytes = ?, owner = NULL "
-                "WHERE number = ? AND hold = ? AND owner = ?",
-                (state, time.time(), held.size + sum(map(len, written)), held.number, held.hold, held.owner),
-            )
+            connection.execute(_END, end)
         return is_held
 
     def _clean(self, connection: sqlite3.Connection) -> None:
@@ -352,6 +382,11 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
 def _storable(text: str) -> str:
     """SQLite's texts are UTF-8, which half of a surrogate pair is not."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _unpacked(last: bytes | None) -> list[bytes]:
+    """The last entries of a run, as they stand with the run itself."""
+    return [] if last is None else last.split(b"\n")
 
 
 def _text(entry: bytes) -> str:
