@@ -160,7 +160,7 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
     history = with_system_text(messages, agent.system_message, first=True)
     made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
     lang = None if run.config is None else run.config.lang
-    return replace(
+    made = replace(
         made,
         asked=tuple(messages),
         id=run.id,
@@ -171,21 +171,30 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
         rules=run.rules_below,
         resume=run.resume,
         answers=run.answers,
-        spent=replace(spent, turns=max(spent.turns, part.turns)),
-        done=part.done,
-        in_doubt=part.in_doubt,
-        handing=part.handing,
+        spent=spent,
         later=run.later,
         ends_at=run.ends_at,
         record=run.record,
         above=run.above,
     )
+    if part is None:
+        return made
+    return replace(
+        made,
+        resume=True,
+        answers=part.answers,
+        spent=replace(spent, turns=max(spent.turns, part.turns)),
+        done=part.done,
+        in_doubt=part.in_doubt,
+        handing=part.handing,
+    )
 
 
-def _part_of(agent: RunningAgent, run: Run) -> Part:
-    """What an agent had done of its part of the run before that was interrupted."""
-    label = agent.name or type(agent).__name__
-    part = run.later.pop(0) if run.later else Part(agent=label, by_tool=False, done=(), turns=0)
+def _part_of(agent: RunningAgent, run: Run) -> Part | None:
+    """What an agent had done of its part of the run before that was interrupted; None for a new part."""
+    if not run.later:
+        return None
+    label, part = agent.name or type(agent).__name__, run.later.pop(0)
     if part.agent != label:
         raise ConfigError(f"the run was interrupted at agent {part.agent!r}, and {label!r} would go on now")
     if part.done and not agent._goes_on():

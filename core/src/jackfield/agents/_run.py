@@ -109,7 +109,7 @@ class Part:
         by_tool: Another agent's model had handed over to it; otherwise it was its turn.
         done: The messages that it made.
         turns: How often its model had answered.
-        in_doubt, handing: As in `Run`; of the last part only.
+        in_doubt, handing, answers: As in `Run`; of the last part only.
     """
 
     agent: str
@@ -118,6 +118,7 @@ class Part:
     turns: int
     in_doubt: frozenset[str] = frozenset()
     handing: str = ""
+    answers: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Recorded(Protocol):
@@ -228,7 +229,7 @@ class Run:
     def was_interrupted(self, *, in_doubt: frozenset[str], handing: str) -> None:
         """What was under way with the agent that had the conversation then."""
         if self.later:
-            self.later[-1] = replace(self.later[-1], in_doubt=in_doubt, handing=handing)
+            self.later[-1] = replace(self.later[-1], in_doubt=in_doubt, handing=handing, answers=self.answers)
         else:
             self.in_doubt, self.handing = in_doubt, handing
 

@@ -242,8 +242,7 @@ class _Chat:
         for message in end.messages:
             self._transcript.add(message)
         self.messages += end.messages
-        if not self._run.later:  # answers are for the calls that the run was interrupted at
-            self._run = replace(self._run, resume=False, answers={})
+        self._run = replace(self._run, resume=False, answers={})
         if end.stop_reason != "finished":
             self.stop(end.stop_reason)
         elif isinstance(agent, UserAgent) or STOP in text_of_answer(end.messages):
