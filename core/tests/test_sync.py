@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -973,3 +974,16 @@ def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_han
         assert told.startswith("no thread for a plain function: the machine cannot start any more (")
         assert "ulimit -u" in told
     assert again == "again"
+
+
+def test_a_thread_that_waits_for_work_keeps_nothing_of_its_last_alive() -> None:
+    class Held:
+        def work(self) -> int:
+            return 1
+
+    held = Held()
+    gone = threading.Event()
+    weakref.finalize(held, gone.set)
+    assert asyncio.run(sync.in_worker(held.work)) == 1
+    del held
+    assert gone.wait(30)  # the thread lets go of it after the result has arrived

@@ -517,6 +517,7 @@ class _Workers:
             with self._handing_out():
                 self._running.discard(job)
                 self._idle += 1
+            job = _here.job = None  # what it was about must not stay alive while this thread waits for the next
 
     def _next(self) -> _Job[Any] | None:
         """A job for an idle thread; None if there is none for some seconds, and the thread ends."""

@@ -226,9 +226,19 @@ def _become(request: dict[str, object]) -> str:
         sys.executable, sys.prefix = executable, str(Path(executable).parent.parent)
         sys.exec_prefix = sys.prefix
         sys.modules.pop("sysconfig", None)  # it has kept the former prefix
-    paths = environment.get("PYTHONPATH", "")
-    sys.path[:0] = [path for path in paths.split(os.pathsep) if path]
+    paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:0] = paths
+    _forget(paths)
     return str(request["program"])
+
+
+def _forget(folders: list[str]) -> None:
+    """Have modules imported from folders that come first, in place of what the server has imported by their names."""
+    there = {
+        entry.name.partition(".")[0] for folder in folders if Path(folder).is_dir() for entry in os.scandir(folder)
+    }
+    for name in [name for name in sys.modules if name.partition(".")[0] in there]:
+        del sys.modules[name]
 
 
 def _use(site: str) -> None:
