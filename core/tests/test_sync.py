@@ -976,7 +976,9 @@ def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_han
     assert again == "again"
 
 
-def test_a_thread_that_waits_for_work_keeps_nothing_of_its_last_alive() -> None:
+def test_a_thread_that_waits_for_work_keeps_nothing_of_its_last_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "IDLE_S", 600.0)  # its end would let go of everything
+
     class Held:
         def work(self) -> int:
             return 1
