@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, **options: Any) -> None:
-        # argparse makes a formatter for every argument, which asks for the terminal's width unless it has one.
+        # argparse makes a formatter for every argument, which loads `shutil` to ask for the width unless it has one.
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
 
     def format_usage(self) -> str:
