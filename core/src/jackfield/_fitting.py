@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin
 _ALSO: Mapping[Any, Any] = {tuple: (tuple, list), frozenset: (set, frozenset), float: (int, float)}
 
 
-def fits(value: Any, hint: Any) -> bool:
+def fits(value: object, hint: object) -> bool:
     """Whether a value is what an annotation says; a list will do as a tuple, and True is not a number."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin is Any:

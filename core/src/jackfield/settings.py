@@ -350,7 +350,7 @@ def _parsed(raw: bytes, path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
 
 
-_KEYS: Mapping[str, tuple[str, Any]] = {
+_KEYS: Mapping[str, tuple[str, object]] = {
     **dict.fromkeys(("allow", "block", "enabled", "local", "order"), ("a list of names", list[str])),
     **dict.fromkeys(("safe", "strict"), ("true or false", bool)),
     "prefer": ("a table of texts", dict[str, str]),
@@ -360,7 +360,7 @@ _KEYS: Mapping[str, tuple[str, Any]] = {
 _USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"]}
 
 
-def _checked(table: object, where: str, keys: Mapping[str, tuple[str, Any]] = _KEYS) -> dict[str, Any]:
+def _checked(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _KEYS) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
     if "secrets" in table and "secrets" not in keys:

@@ -40,7 +40,7 @@ class Loading(Names):
                 settings.project.tell()
         super().__init__(settings, paths)
         self._manager: Any = None
-        self._known: dict[Key, Any] = {}
+        self._known: dict[Key, object] = {}
         self._cells: dict[Key, threading.RLock] = {}
 
     # --- level 1: descriptors ---

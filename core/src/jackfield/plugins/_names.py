@@ -180,26 +180,22 @@ class Names(ABC):
         kind, _, address = name.partition(".")
         if rules.safe or (not self.settings.strict and self._is_left_out(kind, address, rules)):
             return None
-        return self._enabled_row(name, kind, address)
+        try:
+            return self.find(kind, address)
+        except (PluginNotFoundError, PluginBlockedError) as error:
+            remedy = f"jackfield plugins disable {name}"
+            if isinstance(error, PluginBlockedError):
+                remedy = (
+                    f"allow it there, leave it out of this run with --block {kind}.{address.rpartition('/')[2]}, "
+                    f"or for good: {remedy}"
+                )
+            origin = self.settings.origins.get(f"enabled:{name}", "`enabled`")
+            text = f"{name!r} is enabled ({origin}), but {error}. Nothing runs without it; to go on: {remedy}"
+            raise type(error)(text) from None
 
     def _is_left_out(self, kind: str, address: str, rules: Settings) -> bool:
         candidates = self._candidates(kind, address)
         return bool(candidates) and all(is_blocked(row, rules) for row in candidates)
-
-    def _enabled_row(self, name: str, kind: str, address: str) -> Row:
-        origin = self.settings.origins.get(f"enabled:{name}", "`enabled`")
-        try:
-            return self.find(kind, address)
-        except PluginNotFoundError as error:
-            raise PluginNotFoundError(
-                f"{name!r} is enabled ({origin}), but {error}; or: jackfield plugins disable {name}"
-            ) from None
-        except PluginBlockedError as error:
-            raise PluginBlockedError(
-                f"{name!r} is enabled ({origin}), but {error}. Nothing runs without it: allow it there, "
-                f"leave it out of this run with --block {kind}.{address.rpartition('/')[2]}, "
-                f"or for good: jackfield plugins disable {name}"
-            ) from None
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the metadata of installed distributions."""
