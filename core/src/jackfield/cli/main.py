@@ -74,10 +74,8 @@ def _run_own_command(words: Sequence[str]) -> int:
 
 def _is_own(words: Sequence[str]) -> bool:
     """Whether the core has a command itself; of those about plugins it has a plain list, and the manager the rest."""
-    if words[0] != "plugins":
-        return words[0] in _OWN_COMMANDS
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
-    return words[1:2] in ([], ["list"]) and options <= _LIST_OPTIONS
+    return words[0] == "plugins" and words[1:2] in ([], ["list"]) and options <= {"--kind", "--json"}
 
 
 def _apply_policy_flags(given: Sequence[str]) -> list[str]:
@@ -179,7 +177,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
 
     if command in TERMINAL_COMMANDS:
         return f"'jackfield {command}' is not part of the core. Install it: pip install {TERMINAL}"
-    near = closest(command, list(dict.fromkeys([*_OWN_COMMANDS, *TERMINAL_COMMANDS, *names])))
+    near = closest(command, list(dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *names])))
     return f"there is no command {command!r}{near}{install_hint('command', command)}"
 
 
@@ -193,8 +191,6 @@ def _absence_of_manager(command: str, arguments: Sequence[str], host: PluginHost
     )
 
 
-_OWN_COMMANDS = ("plugins",)
-_LIST_OPTIONS = {"--kind", "--json"}
 _NEWS = "news"
 _SWITCHES = {
     "--no-plugins": ("JACKFIELD_SAFE", "1"),
@@ -233,15 +229,9 @@ def _parser(given: Sequence[str]) -> Parser:
 
 
 def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
-    from jackfield.cli._plugins import add_list_options
+    from jackfield.cli._plugins import add_list_options, list_plugins
 
     parser.epilog = f"All other commands about plugins come with {MANAGER}:\n  pip install {MANAGER}"
-    parser.set_defaults(handler=_list_plugins, kind=None, json=False)
+    parser.set_defaults(handler=list_plugins, kind=None, json=False)
     listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="list all plugins")
     add_list_options(listing)
-
-
-def _list_plugins(options: argparse.Namespace) -> int:
-    from jackfield.cli._plugins import list_plugins
-
-    return list_plugins(options)
