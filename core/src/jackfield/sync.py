@@ -193,9 +193,7 @@ class _Pump(Generic[T]):
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
         self._items: deque[T] = deque()
-        self._ready = threading.Semaphore(0)
-        self._signalled = False  # whether the consumer has been told of the items; guarded by _lock
-        self._lock = threading.Lock()
+        self._ready = threading.Event()  # there are items that the consumer has not seen, or the end
         self._room = asyncio.Event()  # clear while the producer may be waiting
         self._room.set()
         self._call: _Call[None] | None = None  # from the first item on
@@ -238,30 +236,27 @@ class _Pump(Generic[T]):
                         await self._room.wait()
 
     def _signal(self) -> None:
-        with self._lock:
-            if self._signalled:
-                return
-            self._signalled = True
-        self._ready.release()
+        if not self._ready.is_set():
+            self._ready.set()
 
     def _take(self, call: _Call[None]) -> list[T]:
         """What has arrived, in the consumer's thread; [] at the end."""
         while True:
-            _patiently(self._ready.acquire)
-            with self._lock:
-                self._signalled = False
-            # Read before draining: an item put after this is signalled again.
+            _patiently(self._ready.wait)
+            # In this order: what comes after it is cleared is either seen below, or signalled again.
+            self._ready.clear()
             done = call.done.is_set()
             batch = [self._items.popleft() for _ in range(len(self._items))]
             if not self._room.is_set():
                 call.background.call(self._room.set)
+            if self._stopped:
+                return []
             if done:
                 self._signal()  # the next call comes through as well
-            if batch and not self._stopped:
+            if batch:
                 return batch
-            if done and not self._stopped:
+            if done:
                 call.result()
-            if done or self._stopped:
                 return []
 
 
