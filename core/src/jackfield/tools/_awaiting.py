@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Generator
-from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,14 +25,9 @@ class NotAwaited(Coroutine[Any, Any, T]):
         """As of any coroutine."""
         return self._call.send(value)
 
-    def throw(
-        self,
-        error: type[BaseException] | BaseException,
-        value: BaseException | object = None,
-        trace: TracebackType | None = None,  # noqa: ARG002 - an exception has its own
-    ) -> object:
+    def throw(self, *error: Any) -> object:
         """As of any coroutine."""
-        return self._call.throw(error if isinstance(error, BaseException) else value or error)  # type: ignore[call-overload]
+        return self._call.throw(*error)
 
     def close(self) -> None:
         """As of any coroutine."""

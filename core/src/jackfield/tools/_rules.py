@@ -72,21 +72,29 @@ def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[Ca
     Raises:
         ConfigError: A rule or an effect is unknown.
     """
-    unknown = sorted({forbid} if isinstance(forbid, str) else set(forbid) - set(EFFECTS))
-    if unknown:
-        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {unknown[0]!r}")
-    given = {"ask": approve} if isinstance(approve, str) else approve if isinstance(approve, Mapping) else {}
-    if set(given) - {"ask", "allow", "by"}:
-        raise ConfigError(
-            f"approve takes 'ask', 'allow' and 'by', not {sorted(set(given) - {'ask', 'allow', 'by'})[0]!r}"
-        )
+    given = {"ask": approve} if isinstance(approve, str) else approve
+    if not isinstance(given, Mapping):
+        given = {"by": approve}
+    by = given.get("by")
+    if by is not None and not callable(by):
+        raise ConfigError(f"approve must be a function or a rule, not {type(by).__name__}")
+    ask, allow = _asked(given)
+    return CallRules(ask, allow, _effects(forbid)), by
+
+
+def _asked(given: Mapping[str, Any]) -> tuple[Ask, tuple[str, ...]]:
+    if unknown := set(given) - {"ask", "allow", "by"}:
+        raise ConfigError(f"approve takes 'ask', 'allow' and 'by', not {min(unknown)!r}")
     allow = given.get("allow")
     ask: Any = given.get("ask", "marked" if allow is None else "allow_listed")
     if ask not in get_args(Ask):
         raise ConfigError(f"approve must be a function or one of {', '.join(get_args(Ask))}, not {ask!r}")
     if (ask == "allow_listed") != (allow is not None) or isinstance(allow, str):
         raise ConfigError("approve='allow_listed' needs the names of tools: write approve={'allow': ['search_*', …]}")
-    by = given.get("by") if isinstance(approve, str | Mapping) else approve
-    if by is not None and not callable(by):
-        raise ConfigError(f"approve must be a function or a rule, not {type(by).__name__}")
-    return CallRules(ask, tuple(allow or ()), frozenset(forbid)), by
+    return ask, tuple(allow or ())
+
+
+def _effects(forbid: Collection[str]) -> frozenset[str]:
+    if unknown := {forbid} if isinstance(forbid, str) else set(forbid) - set(EFFECTS):
+        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {min(unknown)!r}")
+    return frozenset(forbid)
