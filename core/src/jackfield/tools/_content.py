@@ -18,33 +18,32 @@ Content = str | list[ContentItem]
 _MEDIA = "jackfield_backend.media"
 
 
-def as_content(output: Any) -> tuple[Content, dict[str, Any]]:
-    """The content for the model, and the metadata for people."""
-    metadata: dict[str, object] = {}
+async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
+    """The content for the model, with files of this machine inside, and the metadata for people."""
+    metadata: dict[str, Any] = {}
     if isinstance(output, ToolResult):
         output, metadata = output.content, dict(output.metadata)
     if isinstance(output, str):
         return output, metadata
-    if isinstance(output, list) and all(isinstance(item, ContentItem) for item in output):
-        return output, metadata
-    indent = None if output is None or isinstance(output, bool | int | float) else 4
-    text = json.dumps(_plain(output), indent=indent, ensure_ascii=False, default=_plain)
+    if not isinstance(output, list) or not all(isinstance(item, ContentItem) for item in output):
+        return _json_of(output), metadata
+    content: list[ContentItem] = output
+    if any(map(is_local, content)):
+        content = await sync.in_worker(_with_media_inside, content)
+    return content, metadata
+
+
+def _json_of(value: object) -> str:
+    indent = None if isinstance(value, int | float | None) else 4
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, default=_plain)
     if "NaN" in text or "Infinity" in text:  # JSON has no such numbers; perhaps they are only in a text
         text = json.dumps(json.loads(text, parse_constant=str), indent=indent, ensure_ascii=False)
-    return text, metadata
-
-
-async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
-    """As `as_content`, with files of this machine inside."""
-    content, metadata = as_content(output)
-    if has_local_media(content):
-        content = await sync.in_worker(with_media_inside, content)
-    return content, metadata
+    return text
 
 
 def _plain(value: object) -> object:
     """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
-    if isinstance(value, dict | list | tuple | bool | int | float | None):
+    if isinstance(value, dict | list | tuple | int | float | None):
         return value
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
@@ -65,9 +64,8 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
             note = f"[… {len(content) - number} more parts with {rest} characters left out …]"
             return [*fitting, ContentItem(text=note)]
         size = 0 if item.text is not None else _size_of(item.value)
-        media_chars -= size
-        part = _part(item, chars) if media_chars >= 0 else _left_out(item, size)
-        media_chars += 0 if media_chars >= 0 else size
+        part = _part(item, chars) if size <= media_chars else _left_out(item, size)
+        media_chars -= size if size <= media_chars else 0
         fitting.append(part)
         chars -= max(1, len(part.text or ""))
     return fitting
@@ -88,32 +86,17 @@ def _size_of(value: Any) -> int:
     return sum(map(_size_of, parts)) if isinstance(parts, list | tuple) else len(str(value))
 
 
-def is_within(content: Content, *, max_chars: int, max_media_chars: int) -> bool:
-    """Whether nothing has to be cut; a look at the lengths."""
-    if isinstance(content, str):
-        return len(content) <= max_chars
-    texts = sum(max(1, len(item.text or "")) for item in content)
-    return texts <= max_chars and sum(_size_of(item.value) for item in content if item.text is None) <= max_media_chars
-
-
 def writable(text: str) -> str:
     """The text as UTF-8 can hold it: file names and broken escapes bring half characters, which no backend can send."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def has_local_media(content: Content) -> bool:
-    """Whether a medium of the content is a file of this machine."""
-    return not isinstance(content, str) and any(map(is_local, content))
-
-
-def with_media_inside(content: Content) -> Content:
+def _with_media_inside(content: list[ContentItem]) -> list[ContentItem]:
     """The content with the local media of a tool inside of it, as `data:` URIs.
 
     A path in a message proves nothing: whoever can write a history can write one. So a tool's own files are read here,
     in the run that has made them, and never later. What cannot be read becomes a note.
     """
-    if isinstance(content, str):
-        return content
     return [_inside(item) if is_local(item) else item for item in content]
 
 

@@ -23,7 +23,7 @@ from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
 from jackfield.tools._base import BaseTool, StandIn, ToolContext
-from jackfield.tools._content import Content, content_of, cut, is_within, writable
+from jackfield.tools._content import Content, content_of, cut, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
 from jackfield.tools._foreign import Escaped, apart, called, in_worker, output_of, said
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
@@ -275,9 +275,10 @@ class ToolExecutor:
         if arguments is None:
             arguments = ready.tool.parse_arguments(planned.call.arguments)
         content, metadata = await content_of(await output_of(ready.made, arguments, context))
-        fits = is_within(content, max_chars=self._max_result_chars, max_media_chars=self._max_media_chars)
-        # To cut megabytes of JSON takes its time.
-        message = self._message(planned, content) if fits else await sync.in_worker(self._message, planned, content)
+        if isinstance(content, str) and len(content) <= self._max_result_chars:
+            message = self._message(planned, content)
+        else:  # to cut megabytes of JSON, or to count those of images, takes its time
+            message = await sync.in_worker(self._message, planned, content)
         return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
 
     def _failed(self, planned: PlannedCall, problem: BaseException, seconds: float) -> ToolFinished:
