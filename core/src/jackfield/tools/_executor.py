@@ -7,11 +7,10 @@ that was given up before it began is never begun.
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -52,10 +51,11 @@ CUT_OFF = "CutOff"
 NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 
+@dataclass(eq=False)
 class ToolExecutor:
     """Calls tools.
 
-    Args:
+    Attributes:
         tools: The tools by name.
         timeout_s: The time-out for tools that set none themselves.
         max_result_chars: For all texts of a result together; longer ones are cut between lines, or between elements of
@@ -65,28 +65,17 @@ class ToolExecutor:
         rules: Which calls need approval, and which are never made.
     """
 
-    def __init__(
-        self,
-        tools: Mapping[str, BaseTool],
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_result_chars: int = DEFAULT_MAX_RESULT_CHARS,
-        max_media_chars: int = DEFAULT_MAX_MEDIA_CHARS,
-        approve: Approve | None = None,
-        rules: CallRules = NO_RULES,
-    ) -> None:
-        self._tools = tools
-        self.timeout_s = timeout_s
-        self._max_result_chars = max_result_chars
-        self._max_media_chars = max_media_chars
-        self._approve = approve
-        self.rules = rules
+    tools: Mapping[str, BaseTool]
+    _: KW_ONLY
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    max_result_chars: int = DEFAULT_MAX_RESULT_CHARS
+    max_media_chars: int = DEFAULT_MAX_MEDIA_CHARS
+    approve: Approve | None = None
+    rules: CallRules = NO_RULES
 
     def with_tools(self, more: Mapping[str, BaseTool]) -> ToolExecutor:
         """The same with more tools, by name."""
-        other = copy.copy(self)
-        other._tools = {**self._tools, **more}
-        return other
+        return replace(self, tools={**self.tools, **more})
 
     def within(self, outer: CallRules) -> ToolExecutor:
         """The same, under the rules of an agent that this one works for, too."""
@@ -101,7 +90,7 @@ class ToolExecutor:
 
     def must_load(self, calls: Sequence[PlannedCall]) -> bool:
         """Whether a called tool has not been loaded, which takes its time."""
-        tools = (self._tools.get(planned.call.name) for planned in calls)
+        tools = (self.tools.get(planned.call.name) for planned in calls)
         try:
             return any(isinstance(tool, StandIn) and not _is_loaded(tool) for tool in tools)
         except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
@@ -114,8 +103,8 @@ class ToolExecutor:
         its call will fail, and say why.
         """
         found = set()
-        for name in sorted({planned.call.name for planned in calls} & self._tools.keys()):
-            tool = self._tools[name]
+        for name in sorted({planned.call.name for planned in calls} & self.tools.keys()):
+            tool = self.tools[name]
             try:
                 if not self._forbidden(said(tool.safety)):
                     safety = await self._safety(tool)
@@ -134,7 +123,7 @@ class ToolExecutor:
         return frozenset([planned.call_id for planned in calls if not await self._is_repeatable(planned.call.name)])
 
     async def _is_repeatable(self, name: str) -> bool:
-        tool = self._tools.get(name)
+        tool = self.tools.get(name)
         if tool is None:
             return True  # there is nothing that could have been done
         try:
@@ -181,7 +170,7 @@ class ToolExecutor:
             if planned.call_id in in_doubt and answer is not True:
                 yield not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED)
                 continue
-            ready, decision = await self._prepare(planned, context, approve or self._approve, answer)
+            ready, decision = await self._prepare(planned, context, approve or self.approve, answer)
             if decision:
                 yield decision
             if isinstance(ready, ToolFinished):
@@ -203,7 +192,7 @@ class ToolExecutor:
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
         """Run one call to its result; no exception but cancelling leaves it."""
-        ready, _ = await self._prepare(planned, context, approve or self._approve)
+        ready, _ = await self._prepare(planned, context, approve or self.approve)
         if isinstance(ready, ToolFinished):
             return ready
         turn = Turn(self._failed)
@@ -220,9 +209,9 @@ class ToolExecutor:
     ) -> tuple[_Ready | ToolFinished, ApprovalDecided | None]:
         """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
         name = planned.call.name
-        tool = self._tools.get(name)
+        tool = self.tools.get(name)
         if tool is None:
-            missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self._tools))}")
+            missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
             return self._failed(planned, missing, 0.0), None
         started = time.perf_counter()
         try:
@@ -261,7 +250,7 @@ class ToolExecutor:
         files = context.files if ready.safety.file_access else ()
 
         async def ask(arguments: Mapping[str, object]) -> bool:
-            decision = await _decision(planned, arguments, context, approve or self._approve)
+            decision = await _decision(planned, arguments, context, approve or self.approve)
             turn.events.put_nowait(decision)
             return decision.allowed
 
@@ -275,7 +264,7 @@ class ToolExecutor:
         if arguments is None:
             arguments = ready.tool.parse_arguments(planned.call.arguments)
         content, metadata = await content_of(await output_of(ready.made, arguments, context))
-        if isinstance(content, str) and len(content) <= self._max_result_chars:
+        if isinstance(content, str) and len(content) <= self.max_result_chars:
             message = self._message(planned, content)
         else:  # to cut megabytes of JSON, or to count those of images, takes its time
             message = await sync.in_worker(self._message, planned, content)
@@ -300,7 +289,7 @@ class ToolExecutor:
         return ToolFinished(planned.index, planned.call_id, message, seconds, name_of(error), metadata)
 
     def _message(self, planned: PlannedCall, content: Content) -> Message:
-        fitting = cut(content, max_chars=self._max_result_chars, max_media_chars=self._max_media_chars)
+        fitting = cut(content, max_chars=self.max_result_chars, max_media_chars=self.max_media_chars)
         return Message(FUNCTION, fitting, name=planned.call.name, extra={"function_id": planned.call_id})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,10 +19,11 @@ from jackfield.tools._schema import check_tool_name
 from jackfield.tools._toolset import Toolset
 
 
+@dataclass(slots=True, eq=False)
 class Toolbox:
     """The tools of the sets that are made for each run; of one run.
 
-    Args:
+    Attributes:
         sets: The sets.
         taken: The names of the tools that the agent has anyhow.
         context: Of the run.
@@ -29,21 +31,12 @@ class Toolbox:
         timeout_s: How long each set may take; all are asked at the same time.
     """
 
-    def __init__(
-        self,
-        sets: Sequence[Toolset],
-        taken: Container[str],
-        context: ToolContext[Any],
-        *,
-        host: PluginHost,
-        timeout_s: float,
-    ) -> None:
-        self._sets = sets
-        self._taken = taken
-        self._context = context
-        self._host = host
-        self._timeout_s = timeout_s
-        self._found: dict[str, BaseTool] | None = None
+    sets: Sequence[Toolset]
+    taken: Container[str]
+    context: ToolContext[Any]
+    host: PluginHost = field(kw_only=True)
+    timeout_s: float = field(kw_only=True)
+    _found: dict[str, BaseTool] | None = field(default=None, init=False)
 
     async def tools(self) -> dict[str, BaseTool]:
         """The tools by name; the sets are asked once.
@@ -54,39 +47,33 @@ class Toolbox:
             ToolServiceError: A set failed, or took too long.
         """
         if self._found is None:
+            made = await asyncio.gather(*map(self._of_set, self.sets), return_exceptions=True)
             found: dict[str, BaseTool] = {}
-            for one, tools in zip(self._sets, await self._of_all(self._sets), strict=True):
-                for made in tools:
-                    add_tool(made, found, self._taken, f", one of them in the set {one.name!r}")
+            for one, outcome in zip(self.sets, made, strict=True):
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                for tool in outcome:
+                    add_tool(tool, found, self.taken, f", one of them in the set {one.name!r}")
             self._found = found
         return self._found
 
     def processors(self, reported: Sequence[PluginEvent]) -> list[Processor]:
         """What the sets want to act around the model, see `Toolset.processor_of_run`."""
-        made = (one.processor_of_run(self._context, reported) for one in self._sets)
+        made = (one.processor_of_run(self.context, reported) for one in self.sets)
         return [processor for processor in made if processor is not None]
-
-    async def _of_all(self, sets: Sequence[Toolset]) -> list[list[BaseTool]]:
-        made = await asyncio.gather(*map(self._of_set, sets), return_exceptions=True)
-        tools: list[list[BaseTool]] = []
-        for outcome in made:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            tools.append(outcome)
-        return tools
 
     async def _of_set(self, one: Toolset) -> list[BaseTool]:
         try:
-            entries = await apart(partial(one.tools_of_run, self._context), name=one.name, timeout_s=self._timeout_s)
+            entries = await apart(partial(one.tools_of_run, self.context), name=one.name, timeout_s=self.timeout_s)
         except ToolTimeoutError as error:
-            raise ToolServiceError(f"the set of tools {one.name!r} was not ready in {self._timeout_s:g} s") from error
+            raise ToolServiceError(f"the set of tools {one.name!r} was not ready in {self.timeout_s:g} s") from error
         except JackfieldError:
             raise
         except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
             cause = error.error if isinstance(error, Escaped) else error
             raise set_failed(one, cause) from cause
         tools: list[BaseTool] = []
-        for part in parts_of(one, entries, self._host):
+        for part in parts_of(one, entries, self.host):
             tools += [part] if isinstance(part, BaseTool) else await self._of_set(part)
         return tools
 
