@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
@@ -163,10 +163,10 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
     Raises:
         ConfigError: One of the core's does not fit.
     """
-    given = {key: value for key, value in cfg.items() if key in CORE_SETTINGS}
+    own = dict(cfg)
+    given = {key: own.pop(key) for key in cfg if key in CORE_SETTINGS}
     if not given:
-        return NO_SETTINGS, dict(cfg)
-    own = {key: value for key, value in cfg.items() if key not in CORE_SETTINGS}
+        return NO_SETTINGS, own
     approval = given.pop("approval", None)
     if approval is not None and approval not in get_args(Approval):
         raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', not {approval!r}")
@@ -175,16 +175,16 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
     return SafetySettings(Safety(**{key: _read(key, value, name) for key, value in given.items()}), approval), own
 
 
+_READERS: Mapping[str, Callable[[object, str], object]] = {"effects": _effects, "timeout_s": _seconds}
+
+
 def _read(key: str, value: object, name: str) -> Any:
     """A value of a setting that makes calls stricter."""
-    try:
-        match key:
-            case "effects":
-                return _effects(value, name)
-            case "timeout_s":
-                return _seconds(value, name)
-    except BrokenPluginError as error:
-        raise ConfigError(str(error)) from None
+    if read := _READERS.get(key):
+        try:
+            return read(value, name)
+        except BrokenPluginError as error:
+            raise ConfigError(str(error)) from None
     if not isinstance(value, bool):
         raise ConfigError(f"tool {name!r}: {key!r} must be true or false, not {value!r}")
     return value

@@ -31,15 +31,8 @@ class Workspace:
         decoded = unquote(name)
         if "\0" in decoded or not decoded.strip():
             raise ToolArgumentError(f"{name!r} is not a valid file name")
-        for candidate in {name, decoded}:
-            if (
-                candidate.startswith(("/", "\\", "~"))
-                or Path(candidate).drive
-                or ".." in Path(candidate.replace("\\", "/")).parts
-            ):
-                raise ToolArgumentError(
-                    f"{name!r} is outside of the workspace: use a path relative to it, without '..'"
-                )
+        if _leads_outside(name) or _leads_outside(decoded):
+            raise ToolArgumentError(f"{name!r} is outside of the workspace: use a path relative to it, without '..'")
         try:
             root = self.root.resolve()
             path = (root / name).resolve()
@@ -51,6 +44,11 @@ class Workspace:
         if path != root and root not in path.parents:
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path
+
+
+def _leads_outside(name: str) -> bool:
+    is_absolute = name.startswith(("/", "\\", "~")) or Path(name).drive
+    return bool(is_absolute) or ".." in Path(name.replace("\\", "/")).parts
 
 
 def _is_link(path: Path) -> bool:
