@@ -163,9 +163,3 @@ def test_input_that_is_not_read_is_no_error(tmp_path: Path) -> None:
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     done = run("import time; time.sleep(600)", tmp_path, wall_s=0.1)
     assert (done.timed_out, done.exit_code) == (True, 128 + 15)
-
-
-def test_what_was_public_in_the_core_is_found_there_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="has moved to jackfield_confine.choosing.choose_sandbox"):
-        from jackfield.sandboxes import choose_sandbox as by_its_old_name
-    assert by_its_old_name is choose_sandbox
