@@ -1,4 +1,4 @@
-"""Tools and histories as people bring them along: lists of parameters, arguments as text, OpenAI's messages."""
+"""Tools as people bring them along: lists of parameters, arguments as text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from jackfield import BaseTool, FnCallAgent, Message, sync
+from jackfield import BaseTool, FnCallAgent, sync
 from jackfield.errors import ConfigError
-from jackfield.messages import ContentItem, FunctionCall, as_messages
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, output_of, says_if_not_awaited
 
@@ -162,86 +161,3 @@ def test_an_error_and_a_cancellation_reach_who_awaits_it() -> None:
         asyncio.run(Fails().call("{}"))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
-
-
-# --- OpenAI's messages ---
-
-PICTURE = "data:image/png;base64,AAAA"
-PARTS: list[tuple[dict[str, Any], ContentItem]] = [
-    ({"type": "text", "text": "hi"}, ContentItem(text="hi")),
-    ({"type": "input_text", "text": ""}, ContentItem(text="")),
-    ({"type": "image_url", "image_url": {"url": PICTURE, "detail": "low"}}, ContentItem(image=PICTURE)),
-    ({"type": "image_url", "image_url": PICTURE}, ContentItem(image=PICTURE)),
-    (
-        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
-        ContentItem(audio={"data": "AAAA", "format": "wav"}),
-    ),
-    ({"type": "file", "file": {"file_data": "data:x", "filename": "a.pdf"}}, ContentItem(file="data:x")),
-    ({"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}}, ContentItem(video="https://x.test/a.mp4")),
-]
-
-
-@pytest.mark.parametrize(("part", "item"), PARTS)
-def test_a_part_of_openais_is_a_content_item_wherever_messages_are(part: dict[str, Any], item: ContentItem) -> None:
-    assert Message("user", [part]).content == [item]
-    assert as_messages([{"role": "user", "content": [part, {"text": "ours"}]}])[0].content == [
-        item,
-        ContentItem(text="ours"),
-    ]
-    message = Message("user", "x")
-    message.content = [part]  # type: ignore[list-item]
-    assert message.content == [item]
-
-
-@pytest.mark.parametrize(
-    ("part", "told"),
-    [({"type": "hologram", "hologram": 1}, "'hologram'"), ({"type": "file", "file": {"file_id": "f"}}, "file_id")],
-)
-def test_a_part_without_a_counterpart_is_refused_by_its_name(part: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        Message("user", [part])
-
-
-def test_a_history_of_openais_is_understood_by_an_agent_and_a_model() -> None:
-    call = {"id": "c1", "type": "function", "function": {"name": "paint", "arguments": '{"prompt": "x"}'}}
-    history: list[dict[str, Any]] = [
-        {"role": "developer", "content": "Be brief."},
-        {"role": "user", "content": [{"type": "text", "text": "Paint."}]},
-        {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None},
-        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "painted"}]},
-        {"role": "assistant", "content": "There.", "tool_calls": None},
-        {"role": "user", "content": "Thanks."},
-    ]
-    expected = (
-        Message("system", "Be brief."),
-        Message("user", [ContentItem(text="Paint.")]),
-        Message("assistant", "", function_call=FunctionCall("paint", '{"prompt": "x"}'), extra={"function_id": "c1"}),
-        Message("function", [ContentItem(text="painted")], name="paint", extra={"function_id": "c1"}),
-        Message("assistant", "There."),
-        Message("user", "Thanks."),
-    )
-    assert as_messages(history) == expected
-    model = ScriptedModel([answer("You are welcome.")] * 2)
-    assert FnCallAgent([Paint], model).run_nonstream(history)[-1]["content"] == "You are welcome."
-    assert model.requests[-1].messages == expected
-    assert model.chat(history, stream=False)[-1]["content"] == "You are welcome."
-
-
-def test_our_own_messages_are_as_strict_as_before() -> None:
-    with pytest.raises(ValueError, match="no key 'contnet'"):
-        as_messages([{"role": "user", "contnet": "x"}])
-
-
-# --- an empty answer ---
-
-
-def test_an_empty_answer_is_a_message_with_empty_content_however_it_is_asked_for() -> None:
-    model = ScriptedModel(lambda _: answer(""))
-    empty = Message("assistant", "")
-    asked = [Message("user", "go")]
-    assert model.chat(asked, stream=False) == [empty]
-    assert list(model.chat(asked))[-1] == [empty]
-    assert list(model.chat(asked, delta_stream=True)) == [[empty]]
-    assert sync.run(model.acomplete(asked)).messages == [empty]
-    assert model.quick_chat("go") == ""
-    assert FnCallAgent(llm=model).run_nonstream(asked) == [empty]

@@ -111,6 +111,6 @@ def test_a_fault_in_the_program_is_raised_and_stops_the_rest() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         model.batch(["a"], concurrency=0)
     with pytest.raises(TypeError):
-        model.batch([3])  # type: ignore[list-item]
+        model.batch([3])
     assert model.running == 0
     assert model.batch([]) == []

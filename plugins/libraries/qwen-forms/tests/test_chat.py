@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield import FnCallAgent, sync
 from jackfield.config import LLMConfig
 from jackfield.events import (
     FunctionCallDelta,
@@ -124,7 +125,7 @@ def test_no_messages_are_an_error_before_anything_is_asked() -> None:
     model = scripted(answer("x"))
     for stream in (True, False):
         with pytest.raises(ValueError, match="Messages can not be empty"):
-            model.chat([], stream=stream)  # type: ignore[call-overload]
+            model.chat([], stream=stream)
     assert model.requests == []
 
 
@@ -209,7 +210,7 @@ def test_raw_chat_uses_native_calls_whatever_format_is_configured() -> None:
     for stream in (True, False):
         answered = model.raw_chat(ASK, [ADD], stream=stream)
         last = list(answered)[-1] if stream else answered
-        assert last[-1]["function_call"] == {"name": "add", "arguments": '{"a": 1}'}  # type: ignore[index]
+        assert last[-1]["function_call"] == {"name": "add", "arguments": '{"a": 1}'}
     assert all(request.config.use_raw_api and request.functions == (ADD,) for request in model.requests)
 
 
@@ -217,3 +218,15 @@ def test_raw_chat_takes_functions_that_are_wrapped_as_openai_does() -> None:
     model = scripted(answer("x"))
     model.raw_chat(ASK, [{"type": "function", "function": ADD}], stream=False)
     assert model.requests[0].functions == (ADD,)
+
+
+def test_an_empty_answer_is_a_message_with_empty_content_however_it_is_asked_for() -> None:
+    model = ScriptedModel(lambda _: answer(""))
+    empty = Message("assistant", "")
+    asked = [Message("user", "go")]
+    assert model.chat(asked, stream=False) == [empty]
+    assert list(model.chat(asked))[-1] == [empty]
+    assert list(model.chat(asked, delta_stream=True)) == [[empty]]
+    assert sync.run(model.acomplete(asked)).messages == [empty]
+    assert model.quick_chat("go") == ""
+    assert FnCallAgent(llm=model).run_nonstream(asked) == [empty]
