@@ -11,7 +11,6 @@ from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, processors_of
-from jackfield.models._elsewhere import hint_for_backend, is_server
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.processors import Processor
@@ -86,9 +85,18 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
     backend = values.get("model_type") or _implied_backend(values, names)
     if not isinstance(backend, str):
         raise ConfigError(f"model_type must be the name of a backend, not {type(backend).__name__}")
-    if hint := hint_for_backend(backend, str(values.get("model") or ""), names):
-        raise ConfigError(hint)
+    if backend not in names and (hint := _said_elsewhere().get(backend)):
+        raise ConfigError(hint.replace("MODEL", str(values.get("model") or "MODEL")))
     return backend, values
+
+
+def _said_elsewhere() -> dict[str, str]:
+    """What backends and servers are called elsewhere, and what to type here."""
+    import json
+    import pkgutil  # for errors only
+
+    texts: dict[str, str] = json.loads(pkgutil.get_data("jackfield.models", "elsewhere.json") or b"{}")
+    return texts
 
 
 def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
         return claimed
     if named:
         asked = f"in a dict, name the backend separately: model_type={named!r}"
-    elif is_server(server := values.get("model_server")):
+    elif (server := str(values.get("model_server"))) in _said_elsewhere():
         raise ConfigError(f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too")
     else:
         asked = f"which backend has the model {model!r}? Write backend:model, or set model_type"
