@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -90,13 +91,14 @@ class Retry(Processor):
         return self._repeat(request, call_next)
 
     async def _repeat(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        deadline = _Deadline(request)
+        now = asyncio.get_running_loop().time
+        ends_at = math.inf if request.config.deadline is None else now() + request.config.deadline
         attempt = 1
         while True:
             produced = False
             last: ModelEvent | None = None
             try:
-                async with closing(deadline.over(call_next(request))) as events:
+                async with closing(_until(ends_at, call_next(request))) as events:
                     async for event in events:
                         if not produced:
                             produced = not isinstance(event, _NOT_THE_ANSWER)
@@ -106,10 +108,10 @@ class Retry(Processor):
                     return
                 raise ModelResponseError(f"{request.model} ended its answer in the middle")
             except Interrupted as error:
-                raise deadline.passed() from error
+                raise _too_late(request) from error
             except ModelServiceError as error:
                 wait_s = self._wait_s(request, error, attempt, produced=produced)
-                if wait_s is None or not deadline.is_after(wait_s):
+                if wait_s is None or now() + wait_s >= ends_at:
                     raise
                 yield RetryScheduled(attempt, wait_s, str(error))
                 if produced:
@@ -131,26 +133,13 @@ class Retry(Processor):
         )
 
 
-class _Deadline:
-    """When the answer to a request must be complete, if anybody has said so."""
+def _until(ends_at: float, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+    """The events up to a time, where `Interrupted` is raised."""
+    # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
+    return events if ends_at == math.inf else interruptible(events, ends_at=ends_at)
 
-    def __init__(self, request: ChatRequest) -> None:
-        self._request = request
-        self._now = asyncio.get_running_loop().time
-        self._at = None if request.config.deadline is None else self._now() + request.config.deadline
 
-    def over(self, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-        """The events up to the deadline, where `Interrupted` is raised."""
-        # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
-        return events if self._at is None else interruptible(events, ends_at=self._at)
-
-    def is_after(self, wait_s: float) -> bool:
-        """Whether there is time left after a wait."""
-        return self._at is None or self._now() + wait_s < self._at
-
-    def passed(self) -> ModelTimeoutError:
-        """What is raised when it has passed."""
-        return ModelTimeoutError(
-            f"{self._request.model}: no complete answer in {self._request.config.deadline:g} s; "
-            f"raise `deadline` or ask for less"
-        )
+def _too_late(request: ChatRequest) -> ModelTimeoutError:
+    return ModelTimeoutError(
+        f"{request.model}: no complete answer in {request.config.deadline:g} s; raise `deadline` or ask for less"
+    )
