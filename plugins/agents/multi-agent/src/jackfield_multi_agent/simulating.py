@@ -139,7 +139,8 @@ class DialogueSimulator(MultiAgentHub, Agent):
                     else:
                         spent = spent.plus(event)
                         yield event
-            run = replace(run, resume=False, answers={})
+            if not run.later:  # answers are for the calls that the run was interrupted at
+                run = replace(run, resume=False, answers={})
             text = text_of_answer(end.messages)
             said += [Message(USER, text, name=agent.name)] if asks else end.messages
             yield ResponseReplaced(tuple(said))
