@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,21 @@ from jackfield.runs import RUNNING, Store, StoredRun
 
 class KilledError(BaseException):
     """The process ended here."""
+
+
+def interrupted(run: Callable[[MemoryStore], object]) -> Iterator[MemoryStore]:
+    """The stores of a run whose process ended at one of its writes: once after each write, and once before each."""
+    for early in (False, True):
+        for writes in itertools.count(1):
+            store = MemoryStore()
+            store.writes_left, store.early = writes, early
+            try:
+                run(store)
+            except KilledError:
+                store.restarted()
+                yield store
+            else:
+                break
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """How the tests of agents make one, run it, and look at what happened."""
 
-# ruff: noqa: S101, ARG002 - these are tests: they assert, and a store takes what stores take
+# ruff: noqa: S101 - these are tests: they assert
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from jackfield.errors import ToolServiceError
 from jackfield.events import ModelEvent, RunEvent, RunFinished, TurnFinished
 from jackfield.messages import FUNCTION, Message
 from jackfield.request import ChatRequest
-from jackfield.runs import Store, StoredRun
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, ToolEntry, tool
@@ -122,46 +121,6 @@ class Meeting:
             return f"{'met' if self._here == self._guests else 'alone'} {text}"
 
         return meet
-
-
-class Records(Store):
-    """Keeps one run in memory, and what was written at a time."""
-
-    name = "records"
-
-    def __init__(self, written: Sequence[Sequence[str]] = (), run: StoredRun | None = None) -> None:
-        super().__init__()
-        self.written = [list(entries) for entries in written]
-        self.run = run
-
-    def cut_after(self, count: int) -> Records:
-        """What is left where the process ended after so many writes."""
-        return Records(self.written[:count], self.run)
-
-    def entries_of(self, count: int) -> list[str]:
-        """The entries of so many writes."""
-        return [entry for entries in self.written[:count] for entry in entries]
-
-    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        self.run = run
-        self.written.append(list(entries))
-        return 1
-
-    async def hold(self, run_id: str) -> int:
-        return 2
-
-    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = "running") -> None:
-        self.written.append(list(entries))
-
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
-        assert self.run is not None
-        return self.run, self.entries_of(len(self.written))
-
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
-        return [] if self.run is None else [self.run]
-
-    async def delete(self, run_id: str) -> None:
-        self.run = None
 
 
 # --- looking at what happened ---

@@ -17,10 +17,10 @@ from jackfield.request import ChatRequest
 from jackfield.testing import answer, calls
 from jackfield.tools import ToolContext, tool
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.records import MemoryStore, interrupted
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     AgentTests,
-    Records,
     Waiting,
     asking,
     assert_calls_are_answered,
@@ -189,19 +189,21 @@ class AgentTreeTests(AgentTests):
         def script(request: ChatRequest) -> Sequence[ModelEvent]:
             return answer("Done.") if "paid" in request.messages[-1].get_text_content() else calls(("pay", {}))
 
-        records = Records()
-        result = self.make_agent(script, [pay], store=records).ask(QUESTION)
-        assert [run.run_id for run in sync.run(records.runs())] == [result.run_id]
-        for count in range(1, len(records.written)):
-            paid.clear()
-            agent = self.make_agent(script, [pay], store=records.cut_after(count))
-            try:
-                resumed = agent.resume(result.run_id)
-            except ConfigError as error:
-                if "cannot resume" in str(error):  # it says so, and repeats nothing
-                    continue
-                raise
-            assert (resumed.text, resumed.run_id) == ("Done.", result.run_id)
-            assert_calls_are_answered(resumed.history)
-            was_paid = any("paid" in entry for entry in records.entries_of(count))
-            assert len(paid) == (0 if was_paid else 1), "what was done is done again"
+        def fresh(store: MemoryStore) -> Agent:
+            return self.make_agent(script, [pay], store=store)
+
+        whole = MemoryStore()
+        assert [fresh(whole).ask(QUESTION).run_id] == list(whole.kept)
+        for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
+            for run_id in store.kept:
+                paid.clear()
+                is_paid = bool(store.events("ToolFinished"))
+                try:
+                    resumed = fresh(store).resume(run_id)
+                except ConfigError as error:
+                    if "cannot resume" in str(error):  # it says so, and repeats nothing
+                        continue
+                    raise
+                assert (resumed.text, resumed.run_id) == ("Done.", run_id)
+                assert_calls_are_answered(resumed.history)
+                assert len(paid) == (0 if is_paid else 1), "what was done is done again"

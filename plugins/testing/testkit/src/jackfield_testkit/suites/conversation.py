@@ -18,10 +18,10 @@ from jackfield.request import ChatRequest
 from jackfield.testing import Script, answer, calls
 from jackfield.tools import ToolEntry, tool
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.records import MemoryStore, interrupted
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     AgentTests,
-    Records,
     Waiting,
     assert_calls_are_answered,
     end_of,
@@ -146,24 +146,23 @@ class ConversationSuite(AgentTests):
         def ben(request: ChatRequest) -> Sequence[ModelEvent]:
             return answer("I am ben.") if request.messages[-1].role == FUNCTION else calls(("note", {}))
 
-        def conversation(records: Records) -> Agent:
-            return self.make_conversation([_speaker("anna"), _speaker("ben", ben, [note])], store=records)
+        def fresh(store: MemoryStore) -> Agent:
+            return self.make_conversation([_speaker("anna"), _speaker("ben", ben, [note])], store=store)
 
-        records = Records()
-        whole = conversation(records).ask(QUESTION)
-        assert whole.run_id == records.run.run_id if records.run else False
-        for count in range(1, len(records.written)):
-            repeated.clear()
-            try:
-                resumed = conversation(records.cut_after(count)).resume(whole.run_id)
-            except ConfigError as error:
-                if "cannot resume" in str(error):  # it says so, and repeats nothing
-                    continue
-                raise
-            assert (resumed.messages, resumed.path) == (whole.messages, whole.path)
-            was_noted = sum("noted" in entry for entry in records.entries_of(count))
-            notes = sum(message.content == "noted" for message in whole.messages)
-            assert len(repeated) == notes - was_noted, "what was done is done again"
+        recorded = MemoryStore()
+        whole = fresh(recorded).ask(QUESTION)
+        for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
+            for run_id in store.kept:
+                repeated.clear()
+                to_do = len(recorded.events("ToolFinished")) - len(store.events("ToolFinished"))
+                try:
+                    resumed = fresh(store).resume(run_id)
+                except ConfigError as error:
+                    if "cannot resume" in str(error):  # it says so, and repeats nothing
+                        continue
+                    raise
+                assert (resumed.messages, resumed.path) == (whole.messages, whole.path)
+                assert len(repeated) == to_do, "what was done is done again"
 
     def test_a_member_that_fails_ends_it_with_the_error(self) -> None:
         failing = _speaker("ben", lambda _: [ModelRequestError("refused", backend="scripted")])
