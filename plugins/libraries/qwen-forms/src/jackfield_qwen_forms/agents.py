@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from jackfield import sync
@@ -24,13 +25,22 @@ def run_of_events(agent: Agent, messages: list[Message], lang: Lang = "en", **op
             yield view.messages()
 
 
+_RUN: ContextVar[Run | None] = ContextVar("run", default=None)
+"""The run whose `_run` is being executed, in the context of the worker thread that does so."""
+
+
+def _next_in(run: Run, lists: Iterator[Any], end: list[Message]) -> Any:
+    _RUN.set(run)  # in a context of its own: each call in a worker has one
+    return next(lists, end)
+
+
 async def events_of_run(agent: Agent, run: Run) -> AsyncIterator[Event]:
     """The run of a subclass that writes `_run`: its lists, as events."""
     lists = agent._run(list(run.messages), lang=run.lang, **run.options)
     last: tuple[Message, ...] = ()
     end: list[Message] = []
     try:
-        while (now := await sync.in_worker(next, lists, end)) is not end:
+        while (now := await sync.in_worker(_next_in, run, lists, end)) is not end:
             last = as_messages(now)
             yield ResponseReplaced(last)
     finally:
@@ -58,10 +68,18 @@ def call_llm(
 def call_tool(
     agent: Agent, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
 ) -> str | list[ContentItem]:
-    """Call one of the agent's tools and wait for its result, in the form a model reads."""
+    """Call one of the agent's tools and wait for its result, in the form a model reads.
+
+    In a run of the agent, the tool gets what belongs to the run (files, deps, what it keeps open), and the rules of
+    agents above hold.
+    """
     text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
     planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
-    return sync.run(agent.executor.finish(planned, ToolContext(workspace=agent.workspace))).message.content
+    run = _RUN.get()
+    if run is None or run.agent is not agent:
+        return sync.run(agent.executor.finish(planned, ToolContext(workspace=agent.workspace))).message.content
+    executor = agent.executor.within(run.rules)
+    return sync.run(executor.finish(planned, run.context, approve=run.approve or agent.approve)).message.content
 
 
 def detect_tool(_agent: Agent, message: Message) -> tuple[bool, str | None, str | None, str]:

@@ -1,0 +1,49 @@
+"""Agents that write `_run`: their tools belong to the run, and agents above them decide as about all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import Agent, FnCallAgent, Message, ToolContext, tool
+from jackfield.messages import ContentItem
+from jackfield.testing import ScriptedModel, answer, calls
+
+
+class InQwensWay(Agent):
+    def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+        yield [Message("assistant", str(self._call_tool("look", "{}")))]
+
+
+@tool(name="look", description="Looks.", effects={"files"})
+def look(context: ToolContext[str]) -> str:
+    return f"{context.deps}: {[Path(file).name for file in context.files]}"
+
+
+def below() -> InQwensWay:
+    return InQwensWay([look], name="below", description="Looks.")
+
+
+def test_a_tool_gets_what_belongs_to_the_run() -> None:
+    question = Message("user", [ContentItem(text="What is it?"), ContentItem(file="a.txt")])
+    assert below().ask(question, deps="Anna").text == "Anna: ['a.txt']"
+    assert str(below()._call_tool("look", "{}")) == "None: []", "outside of a run there is nothing of one"
+
+
+@pytest.mark.parametrize("way", ["tool", "handoff"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({}, ": []"), ({"approve": {"ask": "ask", "by": lambda call, _: call.name != "look"}}, "did not allow")],
+)
+def test_the_rules_of_an_agent_above_hold(way: str, options: dict[str, Any], said: str) -> None:
+    if way == "tool":
+        model = ScriptedModel([calls(("below", {"request": "Look."})), answer("Done.")])
+        result = FnCallAgent([below().as_tool()], model, **options).ask("Look.")
+    else:
+        result = FnCallAgent(llm=ScriptedModel([calls(("transfer_to_below", {}))]), handoffs=[below()], **options).ask(
+            "Look."
+        )
+    assert said in " ".join(message.get_text_content() for message in result.messages)
