@@ -2,6 +2,7 @@
 
 - `models`: `chat`, `raw_chat` and `quick_chat_oai`, which every model has as methods.
 - `agents`: `_run`, `_call_llm`, `_call_tool` and `_detect_tool`, which every agent has as methods.
+- `dates`: `get_current_date_str`, for system messages.
 
 Import the module you need.
 """
