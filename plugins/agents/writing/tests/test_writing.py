@@ -21,7 +21,7 @@ from jackfield_writing import (
     sections_of,
 )
 
-KINDS = ["outline_writing", "expand_writing", "continue_writing", "write_from_scratch", "article"]
+KINDS = ["write_from_scratch", "article"]  # the others pass the suite
 
 
 def system_of(agent: Any, number: int = 0) -> str:
