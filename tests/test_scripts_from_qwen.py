@@ -132,16 +132,15 @@ def test_riddles_is_one_conversation_that_ends_when_it_is_won(run: Run, server: 
 
 
 def test_a_custom_tool_works_beside_an_installed_one(run: Run, server: FakeOpenAI) -> None:
-    code = "print('pictures.example' in 'https://pictures.example/lighthouse')"
     answers = [
-        tool_call("draw", {"description": "a red lighthouse"}),
-        tool_call("code_interpreter", {"code": code}),
-        text("Here it is."),
+        tool_call("tides", {"harbour": "Husum"}),
+        tool_call("code_interpreter", {"code": "print(round(max(3.9 - 0.4, 3.7 - 0.5), 1))"}),
+        text("By 3.5 metres."),
     ]
-    printed = run("assistant_add_custom_tool", answers=answers)
-    assert "https://pictures.example/a%20red%20lighthouse" in printed
-    assert offered(server, 0) == ["draw", "code_interpreter"]
-    assert "True" in last_message(server, 2)
+    assert run("assistant_add_custom_tool", answers=answers).splitlines()[-1] == "By 3.5 metres."
+    assert offered(server, 0) == ["tides", "code_interpreter"]
+    assert json.loads(last_message(server, 1)) == {"metres": [0.4, 3.9, 0.5, 3.7]}
+    assert "3.5" in last_message(server, 2)
 
 
 def test_the_weather_bot_asks_amap_and_reads_the_rules(

@@ -1,38 +1,38 @@
-"""A tool of your own beside one that is installed: the model paints by an address, and the code interpreter looks at it.
+"""A tool of your own beside one that is installed: yours knows the tides, and the code interpreter computes with them.
 
-    python assistant_add_custom_tool.py "Draw a lighthouse, and tell me how wide the picture is."
+    python assistant_add_custom_tool.py "By how much does the water rise in Husum today?"
 
-The tool only makes an address; a real one would ask a service, as `image_gen` of jackfield-image-gen does.
+The heights are made up; a real tool would ask a service.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from urllib.parse import quote
 
 from jackfield import create_agent
 
 MODEL = os.environ.get("JACKFIELD_MODEL", "openai:gpt-4.1-mini")
-STEPS = "First draw what is asked for, and then use the address of the picture in your answer."
+STEPS = "First look the tides up, then compute with the code interpreter. Never compute in your head."
+HEIGHTS = {"Husum": [0.4, 3.9, 0.5, 3.7], "Emden": [0.2, 3.4, 0.3, 3.3]}
 
 
-def draw(description: str) -> dict[str, str]:
-    """Draw a picture.
+def tides(harbour: str) -> dict[str, list[float]]:
+    """Look up today's low and high water.
 
     Args:
-        description: What it shows, in detail and in English.
+        harbour: Its name, such as Husum.
     """
-    return {"image_url": f"https://pictures.example/{quote(description)}"}
+    return {"metres": HEIGHTS[harbour]}
 
 
-def main(question: str = "Draw a lighthouse, and tell me how wide the picture is.") -> None:
+def main(question: str = "By how much does the water rise in Husum today, at most?") -> None:
     """Ask an assistant that has both tools."""
     agent = create_agent(
         "assistant",
         llm=MODEL,
         system_message=STEPS,
-        function_list=[draw, "code_interpreter"],
+        function_list=[tides, "code_interpreter"],
     )
     result = agent.ask(question)
     for message in result.messages:

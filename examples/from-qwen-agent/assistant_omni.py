@@ -1,8 +1,8 @@
 """Qwen-Omni: it takes text, pictures and sound in one question, and its answer is text and speech.
 
-    JACKFIELD_MODEL=openai:qwen3-omni-flash python assistant_omni.py "What do you see and hear?" answer.wav
+    OPENAI_BASE_URL=https://dashscope-intl.aliyuncs.com/compatible-mode/v1 python assistant_omni.py "What do you see and hear?" answer.wav
 
-The server speaks Chat Completions, as DashScope does at its address for that protocol.
+The server is DashScope, at its address for Chat Completions. OpenAI's models that speak have other voices, such as `alloy`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 
 from jackfield import BasicAgent, ContentItem, Message
 
-MODEL = os.environ.get("JACKFIELD_MODEL", "openai:gpt-4o-audio-preview")
+MODEL = os.environ.get("JACKFIELD_MODEL", "openai:qwen3-omni-flash")
 FILES = Path(__file__).parent / "files"
 
 
 def main(question: str = "What do you see and hear?", save_as: str = "answer.wav") -> None:
     """Ask about a picture and a recording, and save what is said."""
     backend, _, name = MODEL.partition(":")
-    speech = {"modalities": ["text", "audio"], "audio_output": {"voice": "alloy", "format": "pcm16"}}
+    speech = {"modalities": ["text", "audio"], "audio_output": {"voice": "Cherry", "format": "wav"}}
     agent = BasicAgent(llm={"model_type": backend, "model": name, "audio": True, **speech})
     shown = [
         ContentItem(image=str(FILES / "harbour.png")),

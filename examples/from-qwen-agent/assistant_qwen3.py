@@ -1,8 +1,8 @@
 """Qwen3: thinking on or off by an option of the server's template, tools, and the thoughts shown apart from the answer.
 
-    JACKFIELD_MODEL=openai:Qwen/Qwen3-8B python assistant_qwen3.py "How much is 17% of 2349?" think
+    OPENAI_BASE_URL=http://localhost:8000/v1 python assistant_qwen3.py "How much is 17% of 2349?" think
 
-The server is vLLM or SGLang, at `OPENAI_BASE_URL`; DashScope takes `enable_thinking` without `chat_template_kwargs`.
+The server is vLLM or SGLang; DashScope takes `enable_thinking` without `chat_template_kwargs`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from jackfield import create_agent
 from jackfield.events import ReasoningDelta, TextDelta, ToolFinished, ToolStarted
 
-MODEL = os.environ.get("JACKFIELD_MODEL", "openai:gpt-4.1-mini")
+MODEL = os.environ.get("JACKFIELD_MODEL", "openai:Qwen/Qwen3-8B")
 
 
 def main(question: str = "How much is 17% of 2349?", thinking: str = "think") -> None:

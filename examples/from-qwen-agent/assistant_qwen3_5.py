@@ -1,6 +1,6 @@
 """Qwen3.5: one model that sees, thinks and calls tools, over the server's own tool calls.
 
-JACKFIELD_MODEL=openai:Qwen/Qwen3.5-35B-A3B python assistant_qwen3_5.py "How many sides has the roof?" harbour.png
+OPENAI_BASE_URL=http://localhost:8000/v1 python assistant_qwen3_5.py "How many sides has the roof?" harbour.png
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jackfield import ContentItem, FnCallAgent, Message
 
-MODEL = os.environ.get("JACKFIELD_MODEL", "openai:gpt-4.1-mini")
+MODEL = os.environ.get("JACKFIELD_MODEL", "openai:Qwen/Qwen3.5-35B-A3B")
 HARBOUR = Path(__file__).parent / "files" / "harbour.png"
 NOTES: list[str] = []
 

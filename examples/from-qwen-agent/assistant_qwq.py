@@ -1,6 +1,6 @@
 """QwQ: a model that thinks inside its text. The thoughts become reasoning, and are not part of the answer.
 
-JACKFIELD_MODEL=openai:Qwen/QwQ-32B python assistant_qwq.py "How many r are in strawberry?"
+OPENAI_BASE_URL=http://localhost:8000/v1 python assistant_qwq.py "How many r are in strawberry?"
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 from jackfield import FnCallAgent
 
-MODEL = os.environ.get("JACKFIELD_MODEL", "openai:gpt-4.1-mini")
+MODEL = os.environ.get("JACKFIELD_MODEL", "openai:Qwen/QwQ-32B")
 
 
 def count(text: str, letter: str) -> int:
