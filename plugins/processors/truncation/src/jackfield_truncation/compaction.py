@@ -146,6 +146,21 @@ class _Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look at a request gave.
+
+    Attributes:
+        measure: How long it is.
+        found: Reports the summary of an earlier run, if that is used from now on.
+        decided: What is sent, or what a summary shall stand for before that can be said.
+    """
+
+    measure: _Measure
+    found: PluginEvent | None
+    decided: Decided | View
+
+
+@dataclass(frozen=True, slots=True)
 class _Frame:
     """What is the same in each question of a run.
 
@@ -215,24 +230,31 @@ class Compacting(Processor):
                 yield event
 
     async def _compacted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        measure = await self._in_place(request, lambda: self._measured(request))
-        if not self._looked and await self._in_place(request, lambda: self._finds(measure)):
-            yield self._told(measure)
         spent = Spent()
-        wanted = await self._in_place(request, lambda: self._wanted(measure))
-        if wanted is not None:
+        look = await self._in_place(request, lambda: self._look(request))
+        if look.found:
+            yield look.found
+        decided = look.decided
+        if isinstance(decided, View):
+            measure = look.measure
             try:
-                view = await self._summarised(measure, wanted, call_next, spent)
+                view = await self._summarised(measure, decided, call_next, spent)
             except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
                 self._wait(measure, _WORTH)
                 yield failed(error, request.lang)
             else:
                 self._use(view, measure)
                 yield self._told(measure, note=_NOTED[request.lang])
-        decided = await self._in_place(request, lambda: self._decided(measure))
+            decided = await self._in_place(request, lambda: self._decided(measure))
         async with closing(answered(decided, call_next, spent=spent.usage)) as events:
             async for event in events:
                 yield event
+
+    def _look(self, request: ChatRequest) -> _Look:
+        # In one go: with a vocabulary, each is a way into a thread and back.
+        measure = self._measured(request)
+        found = self._told(measure) if not self._looked and self._finds(measure) else None
+        return _Look(measure, found, self._wanted(measure) or self._decided(measure))
 
     async def _in_place(self, request: ChatRequest, work: Callable[[], T]) -> T:
         """Count here, or in a thread if that may take long."""
