@@ -91,6 +91,22 @@ def test_given_knowledge_stands_beside_what_is_looked_up(books: list[str]) -> No
     assert "48 sockets" in system_of(model, 1)
 
 
+def test_where_there_is_nothing_to_know_the_model_is_told_nothing_and_reads_why(tmp_path: Path) -> None:
+    (tmp_path / "empty.md").write_text("", encoding="utf-8")
+    model = ScriptedModel(
+        [answer("Hello."), looks_up("empty.md"), answer("Nothing."), calls(("retrieval", {"query": "?"})), answer("?")]
+    )
+    alone = create_agent("virtual_memory", llm=model)
+    alone.run_nonstream([Message("user", "Hello")], knowledge="")
+    assert [message.role for message in model.requests[0].messages] == ["user"]
+    create_agent("virtual_memory", llm=model, files=[str(tmp_path / "empty.md")]).ask("What is in it?")
+    assert "Knowledge Base" not in system_of(model, 2)
+    [result] = results_of(model, 2)
+    assert "knowledge base" not in result, "nothing was moved"
+    alone.ask("And without files?")
+    assert "knowledge base" not in results_of(model, 4)[0]
+
+
 RESULTS = st.one_of(
     st.text(max_size=20),
     st.recursive(

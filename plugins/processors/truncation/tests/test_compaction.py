@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield import Agent, FnCallAgent, Message, create_agent, tool
-from jackfield.agents import events_of
+from jackfield.agents import CancelToken
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, ModelOverloadedError
 from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent
@@ -23,6 +24,7 @@ from jackfield.sync import run as wait_for
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tokens import estimate_tokens
 from jackfield_metering.counting import RequestCounter
+from jackfield_records import events_of
 from jackfield_sqlite_store.store import SQLiteStore
 from jackfield_truncation.compaction import COMPACTED_EVENT, UNKNOWN_EVENT, Compaction
 from jackfield_truncation.earlier import NAME
@@ -51,6 +53,9 @@ def turns(count: int) -> list[Message]:
             Message("assistant", f"answer {number} " + "in short " * 15),
         ]
     return history
+
+
+ASK = [Message("user", "Go on.")]
 
 
 def is_for_summary(request: ChatRequest) -> bool:
@@ -288,6 +293,27 @@ def test_the_next_question_of_a_conversation_goes_on_with_the_summary() -> None:
     assert [event.data.get("note") for event in named(events, COMPACTED_EVENT)] == [None], "it is in the record, too"
     agent.ask([Message("user", "Another one"), *first.history[1:], Message("user", "And?")])
     assert len(model.summaries) == 2, "a conversation that was another one has its own"
+
+
+def test_a_run_that_is_cancelled_while_somebody_summarises_ends_with_its_history() -> None:
+    async def ask() -> Any:
+        asked, cancel = asyncio.Event(), CancelToken()
+
+        class Slow(ScriptedModel):
+            async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+                asked.set()
+                await asyncio.Event().wait()
+                yield answer("")[0]
+
+        compaction = Compaction(**PLAIN, llm=Slow([]))
+        run = asyncio.create_task(agent_of(Talker(), compaction=compaction).aask([*turns(40), *ASK], cancel=cancel))
+        await asked.wait()
+        cancel.cancel()
+        return await run
+
+    result = asyncio.run(asyncio.wait_for(ask(), 60))
+    assert result.stop_reason == "cancelled"
+    assert len(result.history) == 161
 
 
 class KilledError(BaseException):
