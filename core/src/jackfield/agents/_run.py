@@ -174,7 +174,7 @@ class Run:
         spent: What it has already used, if it continues another run.
         done: The messages that it made before it was interrupted, and before another agent got the conversation.
         in_doubt: The ids of calls that were under way then: whether they were made is not known.
-        reported: What plugins have reported in it until then.
+        reported: What plugins have reported in it until then, or in the last run of its session.
         recorded: What is known of it, if it goes on; for what records it.
         session: The conversation that it belongs to in the agent's store.
         record: What writes its steps into a store.

@@ -74,7 +74,8 @@ class Toolset(Configured, ABC):
 
         Args:
             context: As for `tools_of_run`.
-            reported: What plugins have reported in the run before it was interrupted, if it goes on.
+            reported: What plugins have reported in the run before it was interrupted, if it goes on; else what they
+                reported in the last run of its session.
         """
         return None
 

@@ -356,6 +356,20 @@ def test_a_run_that_was_killed_goes_on_with_its_summary_in_another_process(tmp_p
     assert told[0].data["summary"] == "notes 1 [3]"
 
 
+def test_a_conversation_that_is_kept_goes_on_with_its_summary_in_another_process(tmp_path: Path) -> None:
+    history = [*turns(30), *ASK]
+    models = [Talker() for _ in range(3)]
+    path = tmp_path / "runs.sqlite"
+    for model in models:
+        store = SQLiteStore(path=path)
+        history = [*agent_of(model, store=store).ask(history, session="s").history, Message("user", "And then?")]
+    assert [len(model.summaries) for model in models] == [1, 0, 0]
+    assert all("notes 1 [3]" in texts(model.asked[0]) for model in models)
+    other = Talker()
+    agent_of(other, store=SQLiteStore(path=path)).ask([Message("user", "Not this one."), *turns(30), *ASK], session="s")
+    assert other.summaries, "what was said is another thing: it has a summary of its own"
+
+
 def test_it_is_an_entry_of_an_agents_tools_in_a_file_too() -> None:
     model = Talker()
     entry = {"name": "compaction", **PLAIN, "share": 0.5, "llm": None}

@@ -33,6 +33,7 @@ Step: TypeAlias = ModelEvent | AgentEvent
 """An event of the run itself; those of agents that it asks are theirs."""
 
 RESUMED, ADDED = "Resumed", "Added"
+_REPORTED = '{"event": "PluginEvent"'
 
 
 def entry_of(event: Step, *, whole: bool) -> str:
@@ -71,6 +72,13 @@ def read_entry(entry: str) -> dict[str, Any]:
     if not isinstance(told, dict):
         raise StoreError("the record cannot be read: an entry is not an object")
     return told
+
+
+def reported_in(entries: Iterable[str]) -> tuple[PluginEvent, ...]:
+    """What plugins have reported; no other entry is read."""
+    told = [read_entry(entry) for entry in entries if entry.startswith(_REPORTED)]
+    events = (event_in(one.pop("event"), one) for one in told if not one.get("bare"))
+    return tuple(event for event in events if isinstance(event, PluginEvent))
 
 
 def event_in(name: object, told: Mapping[str, Any]) -> Step:

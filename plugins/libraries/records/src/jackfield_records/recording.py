@@ -31,7 +31,7 @@ from jackfield.events import (
 from jackfield.messages import USER, Message
 from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield.streams import closing
-from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, listed
+from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, listed, reported_in
 from jackfield_records.hiding import Hide
 from jackfield_records.progress import Progress, key_of, progress_of
 
@@ -88,11 +88,18 @@ class Recording:
         if isinstance(run.recorded, Progress):
             return await self._going_on(run, run.recorded)
         whole = self.store.content
+        if run.session and run.toolbox is not None:
+            run.reported = await self._reported_before(run.session)
         title = self.hide(_title(run.messages)) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
         first = self.hide(entry_of(RunStarted(run.messages), whole=whole))
         hold = await self.store.create(stored, [first])
         return Recorder(_Writer(self.store, run.id, hold, self.hide), Progress(messages=run.messages))
+
+    async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
+        """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
+        last = await self.store.runs(session=session, limit=1)
+        return reported_in((await self.store.read(last[0].run_id))[1]) if last else ()
 
     async def _going_on(self, run: Run, progress: Progress) -> Recorder:
         hold = await self.store.hold(run.id)

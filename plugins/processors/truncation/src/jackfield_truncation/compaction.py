@@ -151,7 +151,7 @@ class _Look:
 
     Attributes:
         measure: How long it is.
-        found: Reports the summary of an earlier run, if that is used from now on.
+        found: Reports the summary that was there before, if it is used from now on: in each record of a conversation.
         decided: What is sent, or what a summary shall stand for before that can be said.
     """
 
@@ -311,21 +311,15 @@ class Compacting(Processor):
         self._note = note_of(view.text, measure.limit, measure.counter, measure.request.lang, more=more)
 
     def _finds(self, measure: _Measure) -> bool:
-        """Go on with what the run had before it was interrupted, or with what an earlier run of the same conversation
-        had; says whether it is the latter, which this run has not reported yet."""
+        """Go on with what the run had before it was interrupted, or an earlier run of the same conversation; says
+        whether there is such a thing."""
         self._looked = True
         said = _said(measure.request)
-        for event in reversed(self._reported):
-            if event.name == COMPACTED_EVENT and (view := _view_from(event.data, said)):
-                self._use(view, measure)
-                return False
-        found = self._shared.summaries.find(said)
-        if found is None:
-            return False
-        covered = {place + 1 for place in found.covered}
-        through = max(covered)
-        self._use(View(through, frozenset(range(1, through + 1)) - covered, found.text), measure)
-        return True
+        of_record = (_view_from(one.data, said) for one in reversed(self._reported) if one.name == COMPACTED_EVENT)
+        view = next((view for view in of_record if view), None) or _view_of(self._shared.summaries.find(said))
+        if view is not None:
+            self._use(view, measure)
+        return view is not None
 
     # --- what it shall see from now on ---
 
@@ -420,6 +414,14 @@ def _view_from(data: Mapping[str, Any], said: Sequence[Message]) -> View | None:
             if 0 < through <= len(said) and digest_of(said[:through]) == digest:
                 return View(through, frozenset(kept), text)
     return None
+
+
+def _view_of(summary: Summary | None) -> View | None:
+    if summary is None:
+        return None
+    covered = {place + 1 for place in summary.covered}
+    through = max(covered)
+    return View(through, frozenset(range(1, through + 1)) - covered, summary.text)
 
 
 def _without_tool(request: ChatRequest) -> ChatRequest:
