@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jackfield import Agent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError, ModelOverloadedError
+from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError
 from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.request import ChatRequest, ModelFacts
@@ -270,6 +270,24 @@ def test_a_context_that_nobody_knows_is_said_once() -> None:
     assert len(model.asked[0].messages) == 121
     off = agent_of(model, compaction=Compaction(), extra_generate_cfg=GenerateConfig(max_input_tokens=0))
     assert named(events_in(off, "Hello"), UNKNOWN_EVENT) == [], "who asks for no limit knows that there is none"
+
+
+def test_where_nobody_knows_the_context_a_refused_request_is_compacted_and_sent_again() -> None:
+    def talk(request: ChatRequest) -> Any:
+        too_long = RequestCounter(estimate_tokens, 0).request(request) > CONTEXT
+        return [ContextLengthError("too long", backend="scripted")] if too_long else answer("Fine.")
+
+    model = Talker(talk)
+    agent = agent_of(model, compaction=Compaction(summary_tokens=100))
+    result = agent.ask([*turns(40), *ASK])
+    assert result.text == "Fine."
+    assert len(model.asked) == 2
+    assert shown(model.asked[1]) == [NAME]
+    agent.ask("And now?", history=result.history)
+    assert len(model.asked) == 3, "the next one is not refused first"
+    off = agent_of(model, compaction=Compaction(), extra_generate_cfg=GenerateConfig(max_input_tokens=0))
+    with pytest.raises(ContextLengthError):
+        off.ask([*turns(40), *ASK])
 
 
 def test_a_history_much_longer_than_the_context_is_summarised_part_by_part() -> None:

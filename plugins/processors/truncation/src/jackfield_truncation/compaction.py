@@ -33,10 +33,11 @@ UNKNOWN_EVENT = "jackfield-truncation.context_unknown"
 
 _WORTH, _SOON = 8, 32  # parts of what starts a compaction: for less, no model is asked while the request still fits
 _LEAST = 256  # tokens: the words around a summary take some, too
+_REFUSED = 0.75  # of a request that was too long: there must be room for an answer, too
 _FULL = 0.8  # of a question for a summary: what is around each message counts, too
 _UNKNOWN = {
-    "en": "nothing is compacted: the context of {model} is not known; set context_tokens",
-    "zh": "对话不会被压缩：{model} 的上下文长度未知，请设置 context_tokens",
+    "en": "the context of {model} is not known: nothing is compacted before a request is refused; set context_tokens",
+    "zh": "{model} 的上下文长度未知：在请求被拒绝之前不会压缩对话，请设置 context_tokens",
 }
 _NOTED = {
     "en": "messages 1 to {through} were replaced by a summary ({before} → {after} tokens)",
@@ -123,6 +124,12 @@ class _Shared:
     countings: Countings
     summaries: Summaries
     said_unknown: bool = False
+    learned: int | None = None  # how long a request may be, where nobody knows but the server has refused one
+
+    def limit(self, request: ChatRequest, *, exact: bool) -> int | None:
+        """How long a request may be; None if nobody knows, or if it shall have no limit."""
+        known = tokens_allowed(request, self.config, exact=exact)
+        return self.learned if known is None and request.config.max_input_tokens is None else known
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +214,7 @@ class Compacting(Processor):
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Ask with what the model shall see. A request that surely fits is not counted."""
-        limit = tokens_allowed(request, self._shared.config, exact=False)
+        limit = self._shared.limit(request, exact=False)
         if limit is None:
             return self._unknown(request, call_next)
         if not self._view.through and self._surely_fits(request, int(limit * self._shared.config.share)):
@@ -222,12 +229,28 @@ class Compacting(Processor):
         return (self._bounds.total + self._frame.bound) * max(1.0, counter.factor) <= most
 
     async def _unknown(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        if not self._shared.said_unknown and request.config.max_input_tokens is None:
+        may_learn = request.config.max_input_tokens is None
+        if may_learn and not self._shared.said_unknown:
             self._shared.said_unknown = True
             yield PluginEvent(UNKNOWN_EVENT, {"note": _UNKNOWN[request.lang].format(model=request.model)})
-        async with closing(call_next(_without_tool(request))) as events:
+        try:
+            async with closing(call_next(_without_tool(request))) as events:
+                async for event in events:
+                    may_learn = False
+                    yield event
+        except ContextLengthError:
+            if not may_learn:
+                raise
+        else:
+            return
+        self._shared.learned = await self._in_place(request, lambda: self._less_than(request))
+        async with closing(self._compacted(request, call_next)) as events:
             async for event in events:
                 yield event
+
+    def _less_than(self, request: ChatRequest) -> int:
+        """How long requests may be from now on, after this one was too long."""
+        return int(self._shared.countings.of(request).counter().request(request) * _REFUSED)
 
     async def _compacted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         spent = Spent()
@@ -266,7 +289,7 @@ class Compacting(Processor):
         shared = self._shared
         counting = shared.countings.of(request)
         counter = counting.counter()
-        limit = tokens_allowed(request, shared.config, exact=counting.exact)
+        limit = shared.limit(request, exact=counting.exact)
         assert limit is not None  # noqa: S101 - that does not depend on how it is counted
         self._sizes.take(request.messages, counter.message)
         system = request.messages[: numbered_from(request.messages)]
