@@ -12,8 +12,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from jackfield_testkit.forks import Forks
 from jackfield_testkit.server import FakeOpenAI
 
 
@@ -183,23 +182,36 @@ class Outcomes:
         return self._ends.get((suite, outcome), set())
 
 
+# What suites and the tests in them need, and what pytest imports to begin with. Not the suites themselves: their
+# asserts are rewritten where they are imported.
+COMMON = """
+import importlib, sqlite3
+import hypothesis, hypothesis.strategies, jsonschema, pytest, yaml
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.processors
+import jackfield.retrieval, jackfield.sandboxes, jackfield.testing, jackfield.tools
+import jackfield_testkit.server
+from _pytest.config import default_plugins
+for name in default_plugins:
+    importlib.import_module(f"_pytest.{name}")
+"""
+
+
 @pytest.fixture(scope="session")
-def run_suites(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcomes]:
+def forks() -> Iterator[Forks]:
+    """Runs programs as forks of a process that has imported pytest and the core."""
+    with Forks(COMMON) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def run_suites(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Callable[..., Outcomes]:
     """Runs tests of a module's text in a process of their own, with folders before everything else on the path."""
 
     def run(text: str, selected: Sequence[str], *paths: Path) -> Outcomes:
         folder = tmp_path_factory.mktemp("suites")
         (folder / "test_them.py").write_text(text, encoding="utf-8")
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "--tb=short",
-            "-p",
-            "no:cacheprovider",
-            "--junitxml=report.xml",
-        ]
+        program = "import sys; sys.path.insert(0, ''); import pytest; sys.exit(pytest.console_main())"
+        options = ["-q", "--tb=short", "-p", "no:cacheprovider", "--junitxml=report.xml"]
         chosen = [f"test_them.py::{one}" for one in selected]
         # Without the other plugins of pytest that are installed here: the suites must do without.
         environment = {
@@ -207,9 +219,7 @@ def run_suites(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcom
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
-        done = subprocess.run(
-            [*command, *chosen], cwd=folder, env=environment, capture_output=True, text=True, timeout=170, check=False
-        )
+        done = forks.run(program, *options, *chosen, cwd=folder, env=environment, timeout_s=170)
         assert done.returncode in (0, 1), done.stdout + done.stderr
         return Outcomes(folder / "report.xml")
 
