@@ -25,13 +25,23 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from jackfield_testkit.forks import Forks
+from jackfield_testkit.forks import Forks, shared_forks
 from jackfield_testkit.site import site
 
 __all__ = ["site"]
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUP = "jackfield.v1"
+
+
+# What most programs that use the core import first, and nothing but what every environment with it has.
+CORE = """
+import asyncio, base64, email.message, html, http.server, importlib.metadata, json, sqlite3, threading, urllib.request
+import jsonschema, yaml
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval
+import jackfield.sandboxes, jackfield.testing, jackfield.tools
+"""
+JACKFIELD = "import sys; from jackfield.cli.main import main; sys.exit(main())"
 
 
 @dataclass(frozen=True)
@@ -118,19 +128,9 @@ class Environment:
             env: More variables.
         """
         variables = {**plain_environment(cwd), **({"PYTHONPATH": str(path)} if path else {}), **env}
-        done = subprocess.run(
-            [self.script("jackfield"), *words],
-            cwd=cwd,
-            env=variables,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-        return (
-            done.returncode,
-            done.stdout.decode(errors="surrogateescape"),
-            done.stderr.decode(errors="surrogateescape"),
-        )
+        forks = shared_forks(CORE, str(self.python))
+        done = forks.run(JACKFIELD, *words, cwd=cwd, env=variables, timeout_s=timeout_s)
+        return done.returncode, done.stdout, done.stderr
 
     def installed(self) -> dict[str, list[str]]:
         """What is installed, by normalised names, with what each requires."""
@@ -456,15 +456,6 @@ def view_in(uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPa
 def make_view(tmp_path: Path, view_in: Callable[..., View]) -> Callable[..., View]:
     """Makes an environment of links with some distributions, and with what they require."""
     return lambda *names: view_in(tmp_path / "view", *names)
-
-
-# What most programs that use the core import first, and nothing but what every environment with it has.
-CORE = """
-import asyncio, base64, email.message, html, http.server, importlib.metadata, json, sqlite3, threading, urllib.request
-import jsonschema, yaml
-import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval
-import jackfield.sandboxes, jackfield.testing, jackfield.tools
-"""
 
 
 @pytest.fixture(scope="session")

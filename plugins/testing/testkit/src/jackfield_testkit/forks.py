@@ -134,8 +134,7 @@ def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
 
 def _text_of(file: IO[bytes]) -> str:
     file.seek(0)
-    text = file.read().decode(errors="surrogateescape")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return file.read().decode(errors="surrogateescape")
 
 
 # --- what follows runs in the process that forks ---
