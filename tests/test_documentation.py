@@ -556,39 +556,36 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory, execute: Callable[..., Any]) -> Path:
+def reference(tmp_path_factory: pytest.TempPathFactory, execute: Callable[..., Any], once: Callable[..., Any]) -> Path:
     """The reference, as it is made from the code now."""
-    folder = tmp_path_factory.mktemp("reference")
-    execute([sys.executable, ROOT / "scripts/reference.py", folder], cwd=ROOT)
-    return folder
+
+    def make() -> str:
+        folder = tmp_path_factory.mktemp("reference")
+        execute([sys.executable, ROOT / "scripts/reference.py", folder], cwd=ROOT)
+        return str(folder)
+
+    return Path(once("reference", make))
 
 
-@pytest.fixture(scope="module")
-def site_of(
-    tmp_path_factory: pytest.TempPathFactory, reference: Path, execute: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Builds the site from a copy, in which some texts of a page are replaced; gives the process and the folder."""
+@pytest.fixture
+def build_site(tmp_path: Path, execute: Callable[..., Any]) -> Callable[[str], tuple[Any, Path]]:
+    """Builds the site of the pages in `docs`, by the text of its settings; gives the process and the folder."""
 
-    def build(page: str = "index.md", **changes: str) -> tuple[Any, Path]:
-        folder = tmp_path_factory.mktemp("site")
-        shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("reference"))
-        shutil.copytree(reference, folder / "docs/reference")
-        shutil.copy(ROOT / "mkdocs.yml", folder)
-        text = (folder / "docs" / page).read_text(encoding="utf-8")
-        for before, after in changes.items():
-            assert before in text
-            text = text.replace(before, after)
-        (folder / "docs" / page).write_text(text, encoding="utf-8")
-        return execute(
-            [sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, check=False
-        ), folder / "site"
+    def build(settings: str) -> tuple[Any, Path]:
+        (tmp_path / "mkdocs.yml").write_text(settings, encoding="utf-8")
+        done = execute([sys.executable, "-m", "zensical", "build", "--strict"], cwd=tmp_path, check=False)
+        return done, tmp_path / "site"
 
     return build
 
 
 @pytest.mark.slow
-def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(site_of: Callable[..., Any]) -> None:
-    done, site = site_of()
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
+    build_site: Callable[..., Any], reference: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("reference"))
+    shutil.copytree(reference, tmp_path / "docs/reference")
+    done, site = build_site((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert done.returncode == 0, done.stdout + done.stderr
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
@@ -599,13 +596,23 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(si
         assert not [url for url in loaded if "//" in url], page
 
 
-@pytest.mark.slow
-def test_links_that_lead_nowhere_are_noticed(site_of: Callable[..., Any]) -> None:
-    done, _ = site_of(**{"trust.md": "lost.md", "guides/plugins.md": "guides/plugins.md#gone"})
-    assert done.returncode != 0
+@pytest.mark.parametrize(
+    ("link", "lost"), [("two.md", ""), ("two.md#here", ""), ("lost.md", "lost.md"), ("two.md#gone", "#gone")]
+)
+def test_a_link_that_leads_nowhere_is_noticed(
+    build_site: Callable[..., Any], tmp_path: Path, link: str, lost: str
+) -> None:
+    # Two pages by the settings of all.
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings |= {"nav": ["index.md", "two.md"], "not_in_nav": ""}
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "index.md").write_text(f"# One\n\n[Two]({link})\n", encoding="utf-8")
+    (folder / "two.md").write_text("# Two\n\n## Here\n", encoding="utf-8")
+    done, _ = build_site(yaml.safe_dump(settings))
     said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
-    assert "lost.md" in said, "whoever made the link sees which it is"
-    assert "#gone" in said
+    assert (done.returncode != 0) == bool(lost), said
+    assert lost in said, "whoever made the link sees which it is"
 
 
 def pages_of(navigation: Any) -> Iterator[str]:
