@@ -108,3 +108,25 @@ os.kill(os.getpid(), 9)
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
     assert done.returncode == -9
     assert not Path(done.stdout.decode().strip()).parent.exists()
+
+
+def test_a_program_on_a_terminal_has_it_as_its_own_and_hears_its_keys(
+    forks: Forks, env: dict[str, str], tmp_path: Path
+) -> None:
+    program = """
+import sys
+try:
+    print(sys.stdin.isatty(), input("name? "))
+    open("/dev/tty").read()
+except KeyboardInterrupt:
+    print("heard")
+"""
+    ours, theirs = os.openpty()
+    with forks.start_on(theirs, program, cwd=tmp_path, env=env) as fork, os.fdopen(ours, "r+b", buffering=0) as keys:
+        os.close(theirs)
+        said = b""
+        for awaited, typed in ((b"name? ", b"Ada\n"), (b"True Ada\r\n", b"\x03"), (b"heard\r\n", b"")):
+            while awaited not in said:
+                said += keys.read(1024)
+            keys.write(typed)
+        assert fork.wait(60) == 0

@@ -115,16 +115,18 @@ class Terminal:
     """
 
     def __init__(self, python: str, arguments: list[str], cwd: Path, env: dict[str, str]) -> None:
-        import pty  # which only some systems have
-
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of tests in the background ignores it
-            os.chdir(cwd)
-            os.execve(  # noqa: S606 - it becomes the program
-                python, [python, "-m", "jackfield", *arguments], {**env, "TERM": env.get("TEST_TERM", "dumb")}
-            )
-        _set_size(self._file, rows=24, columns=100)
+        env = {**env, "TERM": env.get("TEST_TERM", "dumb")}
+        forks = shared_forks(IMPORTED_BY_COMMANDS, python)
+        self._fork = None
+        if forks:
+            self._file, terminal = os.openpty()
+            _set_size(self._file, rows=24, columns=100)
+            self._fork = forks.start_on(terminal, _AS_A_MODULE, *arguments, cwd=cwd, env=env)
+            os.close(terminal)
+            self.pid = self._fork.pid
+        else:
+            self.pid, self._file = _execute(python, arguments, cwd, env)
+            _set_size(self._file, rows=24, columns=100)
         self.seen = self.before = ""
 
     def type(self, text: str) -> None:
@@ -154,9 +156,22 @@ class Terminal:
                 break
             rest += piece
         self.seen += rest.decode(errors="replace")
-        _, status = os.waitpid(self.pid, 0)
         os.close(self._file)
-        return os.waitstatus_to_exitcode(status)
+        if self._fork:
+            with self._fork:
+                return self._fork.wait()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _execute(python: str, arguments: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, int]:
+    import pty  # which only some systems have
+
+    pid, file = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of tests in the background ignores it
+        os.chdir(cwd)
+        os.execve(python, [python, "-m", "jackfield", *arguments], env)  # noqa: S606 - it becomes the program
+    return pid, file
 
 
 def _set_size(file: int, *, rows: int, columns: int) -> None:

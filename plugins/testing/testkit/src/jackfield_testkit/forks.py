@@ -7,23 +7,26 @@ itself. A program has a process, a folder, an environment and an end of its own,
     with Forks("import jackfield.agents") as forks:
         done = forks.run("import sys; print(sys.argv)", "a word", cwd=folder, env=environment)
 
-`Forks.write_command` makes a command for shells of it. Not for programs that are sent signals, and not for those whose
-imports are what a test is about.
+`Forks.write_command` makes a command for shells of it, and `Forks.start_on` starts a program on a terminal. Not for
+programs whose imports are what a test is about.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import selectors
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import types
 from collections.abc import Mapping
@@ -41,9 +44,33 @@ with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [struct.pack("!I", len(body))], [0, 1, 2])
     server.sendall(body)
+    server.recv(4)  # its process
     status = server.recv(4)
 sys.exit(int(status or 1))
 """
+
+
+class Fork:
+    """A program that runs. It is ended if nobody waits for it any more.
+
+    Attributes:
+        pid: Its process.
+    """
+
+    def __init__(self, pid: int, server: socket.socket) -> None:
+        self.pid = pid
+        self._server = server
+
+    def __enter__(self) -> Fork:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Its status, as `subprocess` gives it: below 0 for a signal."""
+        self._server.settimeout(timeout_s)
+        return int(self._server.recv(4))
 
 
 class Forks:
@@ -103,18 +130,30 @@ class Forks:
         request = {"program": program, "words": arguments, "cwd": str(cwd), "env": dict(env)}
         request |= {"site": str(site or ""), "executable": str(executable)}
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
-            files = [nothing.fileno(), out.fileno(), err.fileno()]
-            with socket.socket(socket.AF_UNIX) as server:
-                server.settimeout(timeout_s)
-                server.connect(self.address)
-                body = json.dumps(request).encode()
-                socket.send_fds(server, [SIZE.pack(len(body))], files)
-                server.sendall(body)
+            with self._start(request, nothing.fileno(), out.fileno(), err.fileno()) as fork:
                 try:
-                    status = int(server.recv(4))
+                    status = fork.wait(timeout_s)
                 except TimeoutError as error:
                     raise subprocess.TimeoutExpired(arguments, timeout_s, _text_of(out), _text_of(err)) from error
             return subprocess.CompletedProcess(arguments, status, _text_of(out), _text_of(err))
+
+    def start_on(self, terminal: int, program: str, *words: str, cwd: Path, env: Mapping[str, str]) -> Fork:
+        """Start a program on a terminal, which becomes its controlling one; the arguments are those of `run`.
+
+        Args:
+            terminal: The file descriptor of the terminal's side for programs.
+        """
+        request = {"program": program, "words": ["-c", *words], "cwd": str(cwd), "env": dict(env), "on_terminal": True}
+        return self._start(request, terminal, terminal, terminal)
+
+    def _start(self, request: Mapping[str, object], *files: int) -> Fork:
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self.address)
+        body = json.dumps(request).encode()
+        socket.send_fds(server, [SIZE.pack(len(body))], files)
+        server.sendall(body)
+        (pid,) = SIZE.unpack(server.recv(SIZE.size))
+        return Fork(pid, server)
 
     def write_command(self, file: Path, program: str) -> None:
         """Make an executable file that runs a program with the words, the place and the streams that it is given."""
@@ -177,6 +216,7 @@ def _accept(listener: socket.socket, events: selectors.BaseSelector) -> dict[str
     if pid:
         for file in files:
             os.close(file)
+        asker.sendall(SIZE.pack(pid))
         # Of what the asker sends, only its end is waited for: it may have been ended itself.
         events.register(asker, selectors.EVENT_READ, pid)
         events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asker))
@@ -218,6 +258,11 @@ def _become(request: dict[str, object]) -> str:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(str(request["cwd"]))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
+    if request.get("on_terminal"):
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.argv = list(map(str, request["words"]))  # type: ignore[call-overload]
     if request.get("site"):
         _use(str(request["site"]))
