@@ -5,11 +5,9 @@ from __future__ import annotations
 from jackfield._lazy import fetching
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
-from jackfield.agents._below import AgentTool, run_below
 from jackfield.agents._create import create_agent
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.agents._handoffs import run_as
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView
 from jackfield.agents._spec import load_agent_config, text_of
@@ -19,7 +17,6 @@ from jackfield.tools._toolset import ToolEntry
 __all__ = [
     "Agent",
     "AgentOptions",
-    "AgentTool",
     "BasicAgent",
     "CancelToken",
     "Event",
@@ -35,10 +32,12 @@ __all__ = [
     "create_agent",
     "load_agent_config",
     "open_calls",
-    "run_as",
-    "run_below",
     "text_of",
     "with_calls_closed",
 ]
 
-__getattr__, _ = fetching(__name__, {}, moved=dict.fromkeys(("events_of", "fork", "replay"), "jackfield_records"))
+_MOVED = {
+    **dict.fromkeys(("events_of", "fork", "replay"), "jackfield_records"),
+    **dict.fromkeys(("AgentTool", "run_as", "run_below"), "jackfield_agent_parts"),
+}
+__getattr__, _ = fetching(__name__, {}, moved=_MOVED)

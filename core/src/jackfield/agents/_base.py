@@ -12,8 +12,6 @@ from jackfield import runs, sync
 from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
-from jackfield.agents._below import AgentTool
-from jackfield.agents._handoffs import checked_handoffs, transfer_tools
 from jackfield.agents._loop import Loop
 from jackfield.agents._recording import recording_in
 from jackfield.agents._run import Event, Handoff, Recorded, Recording, Response, Run, RunAbove, RunView, new_run_id
@@ -50,6 +48,9 @@ from jackfield.tracebacks import LocalsForgotten
 if TYPE_CHECKING:
     from jackfield.runs._records import Store
 
+_agent_tool = method_of("jackfield_agent_parts.below", "AgentTool")
+_checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs")
+_transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools")
 _QWEN_FORMS = "jackfield_qwen_forms.agents"
 _ending_in = method_of("jackfield_answers.runs", "ending_in")
 _events_of_run = method_of(_QWEN_FORMS, "events_of_run")
@@ -153,8 +154,9 @@ class Agent:
             self.store = None if store is None else runs.load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
-            self.handoffs = checked_handoffs(handoffs, self)
-            for entry in [*checked_list(function_list or (), "function_list", "tools"), *transfer_tools(self.handoffs)]:
+            self.handoffs: tuple[Handoff, ...] = _checked_handoffs(handoffs, self) if handoffs else ()
+            given = checked_list(function_list or (), "function_list", "tools")
+            for entry in [*given, *(_transfer_tools(self.handoffs) if handoffs else ())]:
                 self._init_tool(entry)
             self._check_kind()
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
@@ -379,7 +381,7 @@ class Agent:
 
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
-    ) -> AgentTool:
+    ) -> BaseTool:
         """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
 
         Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
@@ -393,7 +395,8 @@ class Agent:
         Raises:
             ConfigError: It has no name or no description, or one that a tool cannot have.
         """
-        return AgentTool(self, name=name, description=description, timeout_s=timeout_s)
+        made: BaseTool = _agent_tool(self, name=name, description=description, timeout_s=timeout_s)
+        return made
 
     # --- parts ---
 

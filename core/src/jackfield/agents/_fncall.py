@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import ClassVar
 
+from jackfield._lazy import method_of
 from jackfield.agents._base import Agent
-from jackfield.agents._handoffs import handed_on
 from jackfield.agents._run import Event, Run
+
+_handed_on = method_of("jackfield_agent_parts.handoffs", "handed_on")
 
 
 class BasicAgent(Agent):
@@ -27,4 +29,4 @@ class FnCallAgent(Agent):
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
         loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
-        return handed_on(self, run, loop.events(run)) if self.handoffs or run.is_elsewhere else loop.events(run)
+        return _handed_on(self, run, loop.events(run)) if self.handoffs or run.is_elsewhere else loop.events(run)

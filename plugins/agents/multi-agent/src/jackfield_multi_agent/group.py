@@ -17,7 +17,6 @@ from jackfield.agents import (
     ToolEntry,
     create_agent,
     open_calls,
-    run_as,
 )
 from jackfield.config import LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -27,7 +26,7 @@ from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
 from jackfield.settings import closest
 from jackfield.streams import Interrupted, closing
-from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_agent_parts import GivenPrompts, Prompts, run_as
 from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, another, checked_method
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described

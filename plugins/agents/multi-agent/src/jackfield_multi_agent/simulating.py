@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry, open_calls, run_as
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry, open_calls
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished
@@ -15,7 +15,7 @@ from jackfield.messages import ASSISTANT, SYSTEM, USER, Message, Usage, with_sys
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
-from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, list_in
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, list_in, run_as
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents
 

@@ -1,9 +1,21 @@
-"""What several agent kinds share: prompts that users can replace, questions within a run, JSON in answers."""
+"""What several agent kinds share: agents below and hand-offs, prompts that users can replace, JSON in answers."""
 
 from __future__ import annotations
 
 from jackfield_agent_parts.answers import list_in, object_in
 from jackfield_agent_parts.asking import Answered, ask_below
+from jackfield_agent_parts.below import AgentTool, run_below
+from jackfield_agent_parts.handoffs import run_as
 from jackfield_agent_parts.prompts import GivenPrompts, Prompts
 
-__all__ = ["Answered", "GivenPrompts", "Prompts", "ask_below", "list_in", "object_in"]
+__all__ = [
+    "AgentTool",
+    "Answered",
+    "GivenPrompts",
+    "Prompts",
+    "ask_below",
+    "list_in",
+    "object_in",
+    "run_as",
+    "run_below",
+]

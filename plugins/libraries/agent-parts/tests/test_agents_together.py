@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -635,3 +636,22 @@ def test_of_tools_that_are_made_for_a_run_an_agent_above_believes_what_their_set
     model = ScriptedModel([calls(("scout", {"request": "look"})), answer("Done.")])
     result = FnCallAgent([below.as_tool()], model, name="boss", forbid=["network"]).ask("Look.")
     assert (result.messages[1].content == "Here.") is answered
+
+
+class NotThere:
+    """Finds that a package is not installed."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name.partition(".")[0] == "jackfield_agent_parts":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_without_the_library_an_agent_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [one for one in sys.modules if one.partition(".")[0] == "jackfield_agent_parts"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [NotThere(), *sys.meta_path])
+    alone = BasicAgent(llm=ScriptedModel([]), name="alone", description="Is alone.")
+    with pytest.raises(ConfigError, match="pip install jackfield-agent-parts"):
+        alone.as_tool()
+    with pytest.raises(ConfigError, match="pip install jackfield-agent-parts"):
+        FnCallAgent(llm=ScriptedModel([]), handoffs=[alone])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jackfield.agents._run import RunAbove, RunningAgent
+from jackfield.agents import Agent, RunAbove
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent
 from jackfield.messages import USER, Message, Messages
 from jackfield.results import ResultFold, RunResult
 from jackfield.streams import closing
-from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._rules import EFFECTS, Approve
-from jackfield.tools._schema import check_tool_name
+from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
 
+_ALL_EFFECTS = frozenset({"files", "network", "processes"})
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
@@ -25,7 +24,7 @@ _PARAMETERS: Mapping[str, object] = {
 
 
 async def run_below(
-    agent: RunningAgent, messages: Messages, above: RunAbove | None, **options: Any
+    agent: Agent, messages: Messages, above: RunAbove | None, **options: Any
 ) -> AsyncIterator[RunEvent]:
     """The events of a run of `agent` for a run that waits for it: what it uses counts against the limits of both.
 
@@ -58,25 +57,25 @@ async def run_below(
             yield event
 
 
-def _at_work(above: RunAbove | None) -> Iterator[RunningAgent | None]:
+def _at_work(above: RunAbove | None) -> Iterator[object]:
     while above is not None:
         yield above.run.agent
         yield from above.run.path
         above = above.run.above
 
 
-def _approve(above: RunAbove) -> Approve | None:
+def _approve(above: RunAbove) -> Callable[..., Any] | None:
     """The nearest `approve` of the runs above."""
     run = above.run
     own = run.approve or (run.agent.approve if run.agent else None)
     return own or (_approve(run.above) if run.above else None)
 
 
-def effects_of(agent: RunningAgent) -> frozenset[str]:
+def effects_of(agent: Agent) -> frozenset[str]:
     """What an agent may do besides answering: the effects of its tools; all, if nobody says what tools of a run do."""
-    of_sets = [EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
+    of_sets = [_ALL_EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
-    members: Sequence[RunningAgent] = getattr(agent, "agents", ())
+    members: Sequence[Agent] = getattr(agent, "agents", ())
     return frozenset().union(*of_sets, *(one.safety().effects for one in tools.values()), *map(effects_of, members))
 
 
@@ -86,7 +85,7 @@ class AgentTool(BaseTool):
     parameters = _PARAMETERS
 
     def __init__(
-        self, agent: RunningAgent, *, name: str | None = None, description: str | None = None, timeout_s: float | None
+        self, agent: Agent, *, name: str | None = None, description: str | None = None, timeout_s: float | None
     ) -> None:
         label = f"agent {agent.name or type(agent).__name__!r}"
         if not (name or agent.name):

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from jackfield.agents._below import effects_of
-from jackfield.agents._decide import open_calls
-from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Handoff, Part, Run, RunAbove, RunningAgent, RunView
+from jackfield.agents import Agent, Event, Handoff, Run, RunAbove, RunView, Spent, open_calls
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
 from jackfield.messages import SYSTEM, USER, Message, with_system_text
 from jackfield.streams import closing
-from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._schema import check_tool_name
+from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
+from jackfield_agent_parts.below import effects_of
 
 _OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
 
 
-def checked_handoffs(entries: Iterable[RunningAgent | Handoff], owner: RunningAgent) -> tuple[Handoff, ...]:
+def checked_handoffs(entries: Iterable[Agent | Handoff], owner: Agent) -> tuple[Handoff, ...]:
     """The hand-offs that somebody named for an agent.
 
     Raises:
@@ -31,7 +28,7 @@ def checked_handoffs(entries: Iterable[RunningAgent | Handoff], owner: RunningAg
     return tuple(_checked(entry if isinstance(entry, Handoff) else Handoff(entry), owner) for entry in listed)
 
 
-def _checked(handoff: Handoff, owner: RunningAgent) -> Handoff:
+def _checked(handoff: Handoff, owner: Agent) -> Handoff:
     target = handoff.agent
     if not hasattr(target, "astream"):
         raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
@@ -59,7 +56,7 @@ class _TransferTool(BaseTool):
     def __init__(self, handoff: Handoff) -> None:
         self._handoff = handoff
         self.name = handoff.tool_name
-        self.effects = effects_of(handoff.agent)
+        self.effects = effects_of(_agent_of(handoff))
         self.description = {
             "en": f"Hands the conversation over to {handoff.agent.name}. {handoff.agent.description}",
             "zh": f"把对话交给 {handoff.agent.name}。{handoff.agent.description}",
@@ -83,7 +80,11 @@ class _TransferTool(BaseTool):
         return ToolResult(f"{target.name} has the conversation now.", {Handoff.METADATA_KEY: target.name})
 
 
-async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+def _agent_of(handoff: Handoff) -> Agent:
+    return cast(Agent, handoff.agent)  # a run knows less of it
+
+
+async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
     view, spent = RunView(agent.name), run.spent
     before: tuple[Message, ...] = ()
@@ -110,16 +111,16 @@ async def handed_on(agent: RunningAgent, run: Run, events: AsyncIterator[Event])
             yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
 
 
-def _interrupted(agent: RunningAgent, run: Run) -> Handoff | None:
+def _interrupted(agent: Agent, run: Run) -> Handoff | None:
     """The hand-off on the way to the agent whose calls the conversation ends in, where a paused run goes on."""
     if not run.resume or not open_calls(run.messages):
         return None
     caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
     known = {id(one) for one in (*run.path, agent)}
-    return next((one for one in agent.handoffs if caller in _names_behind(one.agent, known)), None)
+    return next((one for one in agent.handoffs if caller in _names_behind(_agent_of(one), known)), None)
 
 
-def _recorded(agent: RunningAgent, name: str) -> Handoff:
+def _recorded(agent: Agent, name: str) -> Handoff:
     for handoff in agent.handoffs:
         if handoff.agent.name == name:
             return handoff
@@ -128,21 +129,21 @@ def _recorded(agent: RunningAgent, name: str) -> Handoff:
     )
 
 
-def _names_behind(agent: RunningAgent, known: set[int]) -> Iterator[str | None]:
+def _names_behind(agent: Agent, known: set[int]) -> Iterator[str | None]:
     if id(agent) not in known:
         known.add(id(agent))
         yield agent.name
         for handoff in agent.handoffs:
-            yield from _names_behind(handoff.agent, known)
+            yield from _names_behind(_agent_of(handoff), known)
 
 
-def _run_of_next(agent: RunningAgent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
+def _run_of_next(agent: Agent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
     history = (*run.asked, *before)
-    made = run_as(handoff.agent, run, _seen(handoff, history), spent)
+    made = run_as(_agent_of(handoff), run, _seen(handoff, history), spent)
     return replace(made, asked=history, path=(*run.path, agent))
 
 
-def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
+def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
     """A run in which `agent` goes on with another agent's run: the same id, limits, time, approval and resources.
 
     Its `_events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
@@ -156,7 +157,9 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
     Raises:
         ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
     """
-    part = _part_of(agent, run)
+    part = run.later.pop(0) if run.later else None
+    if part is not None:
+        _check_part(agent, part.agent, has_begun=bool(part.done))
     history = with_system_text(messages, agent.system_message, first=True)
     made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
     lang = None if run.config is None else run.config.lang
@@ -190,19 +193,16 @@ def run_as(agent: RunningAgent, run: Run, messages: Sequence[Message], spent: Sp
     )
 
 
-def _part_of(agent: RunningAgent, run: Run) -> Part | None:
-    """What an agent had done of its part of the run before that was interrupted; None for a new part."""
-    if not run.later:
-        return None
-    label, part = agent.name or type(agent).__name__, run.later.pop(0)
-    if part.agent != label:
-        raise ConfigError(f"the run was interrupted at agent {part.agent!r}, and {label!r} would go on now")
-    if part.done and not agent._goes_on():
+def _check_part(agent: Agent, name: str, *, has_begun: bool) -> None:
+    """Raise ConfigError where an agent cannot go on with the part of the agent of this name."""
+    label = agent.name or type(agent).__name__
+    if name != label:
+        raise ConfigError(f"the run was interrupted at agent {name!r}, and {label!r} would go on now")
+    if has_begun and not agent._goes_on():
         raise ConfigError(
             f"agent {label!r}, which has the conversation, cannot resume a run: it would begin again, and repeat what "
             f"was done"
         )
-    return part
 
 
 def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:
