@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
+from jackfield._lazy import needed
 from jackfield.agents._run import Recording
-from jackfield.errors import ConfigError
 from jackfield.models._base import BaseChatModel
 from jackfield.runs._records import Store
 from jackfield.settings import Settings
-
-_LIBRARY = "jackfield_records"
 
 
 def recording_in(
@@ -22,15 +17,8 @@ def recording_in(
     Raises:
         ConfigError: The library for that is not installed; stores ask for it.
     """
-    try:
-        library: Any = import_module(_LIBRARY)
-    except ModuleNotFoundError as error:
-        if error.name != _LIBRARY:
-            raise
-        raise ConfigError(
-            "an agent with a store needs the package jackfield-records: pip install jackfield-records"
-        ) from None
     key = getattr(getattr(model, "config", None), "api_key", None)
-    hide = library.Hide(settings, *([key.get_secret_value()] if key else ()))
-    recording: Recording = library.Recording(store=store, hide=hide, agent=agent, goes_on=goes_on)
+    secrets = [key.get_secret_value()] if key else []
+    made = needed("jackfield_records", "Recording", "an agent with a store needs the package jackfield-records")
+    recording: Recording = made.of_agent(store, agent, settings, secrets, goes_on=goes_on)
     return recording

@@ -291,7 +291,7 @@ def test_without_a_store_a_run_cannot_be_resumed() -> None:
 
 def test_a_store_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jackfield_records", None)
-    with pytest.raises(ConfigError, match="jackfield-records: pip install"):
+    with pytest.raises(ConfigError, match="jackfield-records: pip install jackfield-records"):
         FnCallAgent(llm=ScriptedModel([]), store=MemoryStore()).ask("Hi.")
 
 

@@ -30,6 +30,7 @@ from jackfield.events import (
 )
 from jackfield.messages import USER, Message
 from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield.settings import Settings
 from jackfield.streams import closing
 from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, listed, reported_in
 from jackfield_records.hiding import Hide
@@ -56,6 +57,13 @@ class Recording:
     hide: Hide
     agent: str
     goes_on: bool
+
+    @classmethod
+    def of_agent(
+        cls, store: Store, agent: str, settings: Settings, secrets: Sequence[str], *, goes_on: bool
+    ) -> Recording:
+        """How the runs of an agent are recorded, without the secrets of the user's settings and these."""
+        return cls(store=store, hide=Hide(settings, *secrets), agent=agent, goes_on=goes_on)
 
     def found(self, messages: Sequence[Message]) -> None:
         """A run that nobody waits for is asked for by its id."""
