@@ -19,6 +19,7 @@ BROKEN = {
     "KeepsWhatIsDeleted": "test_a_run_that_is_deleted_is_gone_with_its_entries",
     "LendsToAnybody": "test_a_run_is_held_by_whoever_began_it",
     "NeverLetsGo": "test_a_run_that_has_ended_is_free_and_has_its_state",
+    "PutsEndsLast": "test_what_came_with_an_end_stays_where_it_was_when_the_run_goes_on",
     "TrustsWhoWasThere": "test_who_has_lost_a_run_changes_nothing",
     "HoldsForEver": "test_a_store_that_is_closed_holds_nothing",
     "LetsSomeIn": "test_of_many_that_want_a_run_one_gets_it",

@@ -174,6 +174,19 @@ class StoreSuite(Suite):
         run, _ = asyncio.run(store.read("r"))
         assert (run.state, run.is_held) == (RUNNING, True)
 
+    def test_what_came_with_an_end_stays_where_it_was_when_the_run_goes_on(self, make: Callable[[], Store]) -> None:
+        store, said = make(), ["first"]
+        hold = _begun(store, "r", *said)
+        for ends in (["last"], list(ODD_TEXTS), [""], ["large " * 2000, "small"], []):
+            asyncio.run(store.append("r", hold, ends, state="finished"))
+            hold = asyncio.run(make().hold("r")) if not ends else asyncio.run(store.hold("r"))
+            said += ends
+            if ends:
+                asyncio.run(store.append("r", hold, ["goes on"]))
+                said.append("goes on")
+            run, entries = asyncio.run(make().read("r"))
+            assert (entries, run.entries) == (said, len(said))
+
     def test_who_has_lost_a_run_changes_nothing(self, make: Callable[[], Store]) -> None:
         store, other = make(), make()
         old = _begun(store, "r", "first")

@@ -214,6 +214,14 @@ class LosesTheLastEntry(Honest):
         super().let_go(kept, state)
 
 
+class PutsEndsLast(Honest):
+    """It keeps what came with an end beside the run, and shows it after all else."""
+
+    def add(self, kept: _Kept, entries: Sequence[str]) -> None:
+        ended = [one for one in kept.entries if one in ("last", "")]
+        kept.entries[:] = [*(one for one in kept.entries if one not in ended), *entries, *ended]
+
+
 class LetsSomeIn(Honest):
     """Two that take hold of a run that failed both get it."""
 
