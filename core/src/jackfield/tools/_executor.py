@@ -80,11 +80,7 @@ class ToolExecutor:
     def within(self, outer: CallRules) -> ToolExecutor:
         """The same, under the rules of an agent that this one works for, too."""
         rules = self.rules.within(outer)
-        if rules is self.rules:
-            return self
-        other = copy.copy(self)
-        other.rules = rules
-        return other
+        return self if rules is self.rules else replace(self, rules=rules)
 
     # --- approval ---
 

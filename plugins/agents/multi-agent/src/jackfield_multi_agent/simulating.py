@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry, open_calls
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, open_calls
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
-from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished
+from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished, StopReason
 from jackfield.messages import ASSISTANT, SYSTEM, USER, Message, Usage, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
@@ -123,33 +123,55 @@ class DialogueSimulator(MultiAgentHub, Agent):
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         user, assistant = self.agents
         said: list[Message] = []
-        spent, label = run.spent, self.name or type(self).__name__
+        speech, label = _Speech(run.spent), self.name or type(self).__name__
         asks = not open_calls(run.messages) and (not run.messages or run.messages[-1].role != USER)
         for _ in range(2 * self.max_round):
             agent = user if asks else assistant
             seen = _swapped([*run.messages, *said]) if asks else (*run.messages, *said)
             yield HandedOff(label, agent.name or "")
             label = agent.name or ""
-            part = run_as(agent, run, seen, replace(spent, turns=0))
-            end = RunFinished("finished", (), Usage())
-            async with closing(agent._events(part)) as events:
+            part = run_as(agent, run, seen, replace(speech.spent, turns=0))
+            async with closing(speech.events(agent, part)) as events:
                 async for event in events:
-                    if isinstance(event, RunFinished):
-                        end = event
-                    else:
-                        spent = spent.plus(event)
-                        yield event
+                    yield event
             if not run.later:  # answers are for the calls that the run was interrupted at
                 run = replace(run, resume=False, answers={})
-            text = text_of_answer(end.messages)
-            said += [Message(USER, text, name=agent.name)] if asks else end.messages
+            text = text_of_answer(speech.end.messages)
+            said += [Message(USER, text, name=agent.name)] if asks else speech.end.messages
             yield ResponseReplaced(tuple(said))
-            reason = end.stop_reason if end.stop_reason != "finished" else RunAbove(run, spent).reached(0)
+            reason = speech.stopped(run)
             if reason or STOP in text:
-                yield RunFinished(reason or "finished", tuple(said), spent.usage)
+                yield RunFinished(reason or "finished", tuple(said), speech.spent.usage)
                 return
             asks = not asks
-        yield RunFinished("finished", tuple(said), spent.usage)
+        yield RunFinished("finished", tuple(said), speech.spent.usage)
+
+
+@dataclass(slots=True)
+class _Speech:
+    """What one of them says; after the other, with what both have used.
+
+    Attributes:
+        spent: What the dialogue has used.
+        end: How the last speech ended.
+    """
+
+    spent: Spent
+    end: RunFinished = field(default_factory=lambda: RunFinished("finished", (), Usage()))
+
+    def stopped(self, run: Run) -> StopReason | None:
+        """Why there is no further speech, if there is none."""
+        return self.end.stop_reason if self.end.stop_reason != "finished" else RunAbove(run, self.spent).reached(0)
+
+    async def events(self, agent: Agent, part: Run) -> AsyncIterator[Event]:
+        """The events of a speech, without its end."""
+        async with closing(agent._events(part)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    self.end = event
+                else:
+                    self.spent = self.spent.plus(event)
+                    yield event
 
 
 def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:

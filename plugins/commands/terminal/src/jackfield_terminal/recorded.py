@@ -256,6 +256,10 @@ def _said_by(entry: Mapping[str, object]) -> str:
             return f"{name}: {note}"
         case {"event": "PluginEvent", "name": str(name)}:
             return name
+    return _said_in_messages(entry)
+
+
+def _said_in_messages(entry: Mapping[str, object]) -> str:
     messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
     texts = []
     for message in messages if isinstance(messages, list) else ():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from jackfield.messages import SYSTEM, USER, Message
 from jackfield_truncation.turns import Turn, turns_of
@@ -104,17 +104,27 @@ def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns:
     # A unit begins with the number after `through`: so many messages come before it.
     starts = [unit[0] for unit in units] or [0]
     wanted = _start_of(all_turns[-turns:], default=starts[-1])
-    through = next((start for start in starts if sizes.after(start) <= _TAIL * most), starts[-1])
-    if sizes.after(wanted) <= _MOST_TAIL * most:
-        through = min(through, wanted)
-    through = max(before.through, min(through, starts[-1]))
+    through = max(before.through, _end_of_part(starts, wanted, sizes, most))
     gone = [unit for unit in units if unit[0] < through]
-    kept = {place + 1 for unit in gone if any(_is_pinned(said[place]) for place in unit) for place in unit}
-    kept |= {number for number, message in enumerate(said[:through], start=1) if message.role == SYSTEM}
-    kept |= _files([place for unit in gone for place in unit], said, sizes, int(_MOST_FILES * most))
+    kept = _marked(gone, said, through) | _files(list(chain(*gone)), said, sizes, int(_MOST_FILES * most))
     if all_turns and (question := all_turns[-1].user) is not None and question < through:
         kept.add(question + 1)
     return View(through, frozenset(kept), before.text)
+
+
+def _end_of_part(starts: Sequence[int], wanted: int, sizes: Sizes, most: int) -> int:
+    """How many messages may go: few enough that the tail is as long as it should be, and never the last step."""
+    through = next((start for start in starts if sizes.after(start) <= _TAIL * most), starts[-1])
+    if sizes.after(wanted) <= _MOST_TAIL * most:
+        through = min(through, wanted)
+    return min(through, starts[-1])
+
+
+def _marked(gone: Sequence[tuple[int, ...]], said: Sequence[Message], through: int) -> set[int]:
+    """The numbers of what stays whatever it is: pinned messages with what belongs to them, and system messages."""
+    pinned = chain(*(unit for unit in gone if any(_is_pinned(said[place]) for place in unit)))
+    of_system = (place for place, message in enumerate(said[:through]) if message.role == SYSTEM)
+    return {place + 1 for place in chain(pinned, of_system)}
 
 
 def _units(turn: Turn) -> list[tuple[int, ...]]:
