@@ -141,7 +141,9 @@ class _Call(Generic[T]):
         self._lost: JackfieldError | None = None
 
     def start(self) -> None:
-        self.background.enter(self)
+        self.background.waiting.add(self)
+        if self.background.has_ended:  # read after it was added, as `_run` reads the set after it said so
+            raise _lost()
         self.background.call(self._begin, contextvars.copy_context())
 
     def _begin(self, context: contextvars.Context) -> None:
@@ -149,7 +151,7 @@ class _Call(Generic[T]):
         self._task.add_done_callback(self._end)
 
     def _end(self, _: object = None) -> None:
-        self.background.leave(self)
+        self.background.waiting.discard(self)
         self.done.set()
         if self._over is not None:
             self._over()
@@ -552,7 +554,7 @@ class _Background:
         self.loop = asyncio.new_event_loop()
         self.has_ended = False
         self._process = os.getpid()
-        self._waiting: set[_Call[Any]] = set()  # changed without a lock, which finalisers could not take
+        self.waiting: set[_Call[Any]] = set()  # changed without a lock, which finalisers could not take
         self._thread = threading.Thread(target=self._run, name="jackfield-loop", daemon=True)
         try:
             self._thread.start()
@@ -567,20 +569,6 @@ class _Background:
     def is_here(self) -> bool:
         """Whether this is the thread of the loop."""
         return threading.get_ident() == self._thread.ident
-
-    def enter(self, waiting: _Call[Any]) -> None:
-        """Somebody waits from now on.
-
-        Raises:
-            JackfieldError: The loop has ended meanwhile.
-        """
-        self._waiting.add(waiting)
-        if self.has_ended:  # read after it was added, as `_run` reads the set after it said so
-            raise _lost()
-
-    def leave(self, waiting: _Call[Any]) -> None:
-        """Somebody has what it waited for."""
-        self._waiting.discard(waiting)
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
         """Have something called on the loop.
@@ -605,8 +593,8 @@ class _Background:
             self.has_ended = True
             with contextlib.suppress(Exception):  # it is broken, and may not close either
                 self.loop.close()
-            for waiting in self._waiting.copy():
-                waiting.lose(_lost())
+            for call in self.waiting.copy():
+                call.lose(_lost())
             atexit.unregister(self._at_exit)
 
     def _at_exit(self) -> None:
