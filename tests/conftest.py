@@ -255,10 +255,18 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 
 @pytest.fixture(scope="session")
-def wheels_for_authors(wheels: Mapping[str, Path]) -> list[Path]:
+def wheels_for_authors(wheels: Mapping[str, Path], distributions: list[Any]) -> list[Path]:
     """The wheels that authors of plugins have: the kit, the template, and what these and the plugins of it need."""
-    needed = ("", "-backend", "-documents", "-http", "-manage", "-new", "-terminal", "-testkit")
-    return [wheels[f"jackfield{name}"] for name in needed]
+    names = ["jackfield-http", "jackfield-new", "jackfield-terminal", "jackfield-testkit"]
+    return with_what_of_ours_they_need(names, wheels, distributions)
+
+
+def with_what_of_ours_they_need(
+    names: Sequence[str], wheels: Mapping[str, Path], distributions: Sequence[Any]
+) -> list[Path]:
+    """The wheels of distributions, and of all of ours that they require."""
+    ours = {one.name: one.metadata["project"].get("dependencies", ()) for one in distributions}
+    return [wheels[name] for name in sorted(closure(names, lambda name: ours.get(name, ()))) if name in ours]
 
 
 @pytest.fixture(scope="session")
@@ -302,9 +310,11 @@ def shared_environment(
 
 
 @pytest.fixture(scope="session")
-def lean(shared_environment: Callable[..., Environment], wheels: Mapping[str, Path]) -> Environment:
+def lean(
+    shared_environment: Callable[..., Environment], wheels: Mapping[str, Path], distributions: list[Any]
+) -> Environment:
     """An environment with the core and its commands (`jackfield[cli]`), for tests that change nothing in it."""
-    needed = [wheels[name] for name in ("jackfield", "jackfield-manage", "jackfield-documents", "jackfield-terminal")]
+    needed = with_what_of_ours_they_need(["jackfield-manage", "jackfield-terminal"], wheels, distributions)
     return shared_environment("lean", lambda made: made.install(*needed))
 
 

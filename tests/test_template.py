@@ -386,7 +386,9 @@ def on_a_runner(published: Path, **more: str) -> dict[str, str]:
 def repository(folder: Path, execute: Callable[..., Any]) -> str:
     """The address of a repository that has the core, the test kit and what it needs where this one has them."""
     place = folder / "repository"
-    for part in ("core", "plugins/testing/testkit", "plugins/libraries/documents", "plugins/commands/manage"):
+    libraries = ("answers", "confine", "documents", "metering", "records")
+    parts = ("plugins/testing/testkit", "plugins/commands/manage", *(f"plugins/libraries/{one}" for one in libraries))
+    for part in ("core", *parts):
         shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     who = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.com", "-c", "commit.gpgsign=false"]
     for command in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-q", "-m", "As it is"]):
