@@ -132,11 +132,27 @@ def test_a_json_schema_gives_plain_values() -> None:
         ({"type": "oject"}, "not a valid JSON Schema"),
         (type("Odd", (), {}), "not a type"),
         ({"$ref": "http://h/x"}, "not in it"),
+        ({"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}}}, "refers to '#/.defs/b', which"),
     ],
 )
-def test_what_cannot_be_wanted_is_a_config_error(wanted: Any, told: str) -> None:
+def test_what_cannot_be_wanted_is_a_config_error_before_anybody_is_asked(wanted: Any, told: str) -> None:
+    model = ScriptedModel([answer("{}")], facts=HELD)
     with pytest.raises(ConfigError, match=told):
-        ScriptedModel([answer("{}")], facts=HELD).parse("q", wanted)
+        model.parse("q", wanted)
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/b", "$defs": {"b": {"type": "integer"}}},
+        {"$ref": "#b", "$defs": {"b": {"$anchor": "b", "type": "integer"}}},
+        {"type": "integer", "enum": [1, {"$ref": "#/nowhere"}], "properties": {"$ref": {"type": "string"}}},
+        {"$ref": "u:b", "$defs": {"b": {"$id": "u:b", "$ref": "#/$defs/c", "$defs": {"c": {"type": "integer"}}}}},
+    ],
+)
+def test_references_within_a_schema_are_followed(schema: Any) -> None:
+    assert ScriptedModel([answer("1")], facts=HELD).parse("q", schema).value == 1
 
 
 def test_a_pydantic_model_may_stand_for_its_response_format() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar, cast
+from urllib.parse import unquote
 
 from jackfield.config import Lang
 from jackfield.errors import ConfigError
@@ -34,6 +35,8 @@ class Form(Generic[T]):
         if isinstance(wanted, Mapping):
             if fault := fault_of_schema(wanted):
                 raise ConfigError(f"the schema for the answer is not a valid JSON Schema: {fault}")
+            if lost := _lost_reference(wanted):  # before a model is asked and paid
+                raise ConfigError(f"the schema refers to {lost!r}, which is not in it")
             self.schema = dict(wanted)
             self._checker = SchemaChecker(self.schema)
         else:
@@ -108,6 +111,8 @@ def sent_back_text(problem: str, lang: Lang) -> str:
     return _SENT_BACK[lang].format(problem=problem[:MOST_SHOWN_CHARS])
 
 
+_DATA = ("enum", "const", "default", "examples")
+"""Keys of a schema that have values in them, which refer to nothing."""
 _PROMPT: Mapping[Lang, str] = {
     "en": "Answer with one JSON object and nothing else, no words before or after it. It must fit this JSON Schema:\n"
     "{schema}",
@@ -117,6 +122,42 @@ _SENT_BACK: Mapping[Lang, str] = {
     "en": "This answer does not fit: {problem}. Give the whole answer again, corrected.",
     "zh": "这个回答不符合要求：{problem}。请重新给出完整的、改正后的回答。",
 }
+
+
+def _lost_reference(schema: Mapping[str, Any]) -> str:
+    """A reference that leads to nothing; ''. Names (`#name`) are looked up when an answer is checked."""
+    has_addresses = '"$id"' in dumps(schema)
+    for reference in _references(schema):
+        if reference.startswith("#/"):
+            is_lost = not _leads_somewhere(reference, schema)
+        else:
+            is_lost = "://" in reference and not has_addresses
+        if is_lost:
+            return reference
+    return ""
+
+
+def _leads_somewhere(path: str, schema: object) -> bool:
+    for part in path.removeprefix("#/").split("/"):
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
+            schema = schema[int(key)]
+        elif isinstance(schema, Mapping) and key in schema:
+            schema = schema[key]
+        else:
+            return False
+    return True
+
+
+def _references(schema: object) -> Iterator[str]:
+    """All `$ref` of a schema; none where parts of it have an address of their own (`$id`), which they start from."""
+    if isinstance(schema, Mapping) and "$id" not in schema:
+        if isinstance(found := schema.get("$ref"), str):
+            yield found
+        schema = [value for key, value in schema.items() if key not in _DATA]
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _references(part)
 
 
 def _json_in(text: str) -> Any:
