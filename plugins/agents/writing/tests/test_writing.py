@@ -10,8 +10,10 @@ import pytest
 from jackfield import Message, create_agent
 from jackfield.agents import Agent, CancelToken
 from jackfield.errors import ConfigError, ModelRequestError
-from jackfield.events import HandedOff, RunFinished, TextDelta
+from jackfield.events import HandedOff, ModelEvent, RunFinished, TextDelta
+from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
+from jackfield_testkit.records import MemoryStore, interrupted
 from jackfield_writing import (
     ArticleAgent,
     ContinueWriting,
@@ -144,3 +146,28 @@ def test_every_kind_streams_takes_plain_text_and_all_ways_to_run_agree(kind: str
     assert sum(isinstance(event, RunFinished) for event in events) == 1
     with pytest.raises(ModelRequestError):
         create_agent(kind, llm=ScriptedModel(lambda _: [ModelRequestError("refused", backend="s")])).ask("Write.")
+
+
+@pytest.mark.parametrize("kind", ["continue_writing", "write_from_scratch", "article"])
+def test_an_interrupted_text_goes_on_and_no_part_is_written_twice(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("Tea came to Assam in 1823.\n", encoding="utf-8")
+    options: dict[str, Any] = {"files": [str(tmp_path / "tea.md")]} if kind == "article" else {}
+    asked = dict[str, Any](full_article=True) if kind == "article" else {}
+
+    def script(request: ChatRequest) -> list[ModelEvent]:
+        told = request.messages[0].get_text_content()
+        if "Write the outline" in told:
+            return answer("I. Tea\nII. Coffee")
+        return answer(f"Words {len(told)}.")
+
+    def fresh(store: MemoryStore) -> Agent:
+        return create_agent(kind, llm=ScriptedModel(script), store=store, **options)
+
+    recorded = MemoryStore()
+    whole = fresh(recorded).run_nonstream("When did tea come to Assam?", **asked)
+    for store in interrupted(lambda store: fresh(store).run_nonstream("When did tea come to Assam?", **asked)):
+        for run_id in store.kept:
+            resumed = fresh(store).resume(run_id, **asked)
+            assert [message.content for message in resumed.messages] == [message.content for message in whole]
+            assert resumed.usage == whole.usage
+            assert len(store.events("TurnFinished")) == len(recorded.events("TurnFinished"))

@@ -30,6 +30,7 @@ class ArticleAgent(Agent):
         PluginError: The agent `memory` is not installed (`jackfield-assistant`).
     """
 
+    goes_on: ClassVar[bool] = True
     run_options: ClassVar[Collection[str]] = ("full_article",)
 
     def __init__(

@@ -29,6 +29,7 @@ class _Writer(Agent):
         options: As for every agent.
     """
 
+    goes_on: ClassVar[bool] = True
     prompt: ClassVar[str]
     run_options: ClassVar[Collection[str]] = ("knowledge",)
 
@@ -93,6 +94,8 @@ class WriteFromScratch(_Writer):
     with it. With `knowledge`, the model first summarises that: the outline is made from the summary, and the sections
     from all of it. Limits hold for the whole text, turns for each part.
     """
+
+    goes_on: ClassVar[bool] = True
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         work, material = _Work(run, self.name or type(self).__name__), str(run.options.get("knowledge") or "")
