@@ -52,6 +52,7 @@ BROKEN = {
     "WorksInTheBackground": "test_cancelling_an_agent_above_ends_what_it_does",
     "LeavesAgentsOpen": "test_cancelling_it_ends_the_agents_that_it_has_asked",
     "ForgetsRulesAbove": "test_the_agent_above_decides_about_calls_that_need_approval",
+    "AsksAgain": "test_an_answer_that_is_recorded_is_not_asked_for_again",
     "BeginsAgain": "test_what_it_has_recorded_is_not_done_again_wherever_it_was_interrupted",
     "MixesRuns": "test_runs_at_the_same_time_do_not_mix",
 }

@@ -91,6 +91,24 @@ class AnswerTreeTests(AgentTests):
         assert sum(result.usage_by_agent.values(), Usage()) == result.usage
         assert agent.ask("Are you sure?", history=result.history).text == "Twice."
 
+    def test_an_answer_that_is_recorded_is_not_asked_for_again(self) -> None:
+        def fresh(store: MemoryStore) -> Agent:
+            return self.make_agent(lambda _: answer("Twice."), store=store)
+
+        recorded = MemoryStore()
+        whole = fresh(recorded).ask(QUESTION)
+        assert list(recorded.kept) == [whole.run_id]
+        for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
+            for run_id in store.kept:
+                try:
+                    resumed = fresh(store).resume(run_id)
+                except ConfigError as error:
+                    if "cannot resume" in str(error):
+                        continue
+                    raise
+                assert (resumed.text, resumed.usage) == (whole.text, whole.usage)
+                assert len(store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
+
 
 class AgentTreeTests(AgentTests):
     """Of agent kinds whose model calls tools."""

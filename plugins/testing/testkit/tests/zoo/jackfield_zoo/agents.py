@@ -314,3 +314,12 @@ class BeginsAgain(Honest):
 
     def prepared(self, run: Run) -> Run:
         return replace(run, done=())
+
+
+class AsksAgain(BeginsAgain):
+    goes_on = True
+
+    async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super()._events(run)) as events:
+            async for event in events:
+                yield event
