@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, Unpack, overload
 
@@ -149,14 +149,17 @@ def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, An
     if rest and "AgentOptions" not in str(rest[0].annotation):
         return
     takes = [*named, *(AgentOptions.__annotations__.keys() - {"host"} if rest else ())]
+    own = ", ".join(sorted(named.keys() - CreateOptions.__annotations__.keys())) or "none"
     for name, value in options.items():
         if name not in takes:
-            own = ", ".join(sorted(named.keys() - CreateOptions.__annotations__.keys())) or "none"
             raise ConfigError(
                 f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))} (its own options: {own})"
             )
-        types = str(named[name].annotation).split(" | ") if name in named else []
-        if types and not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
-            raise ConfigError(
-                f"option {name!r} of agent kind {kind!r} must be {' or '.join(types)}, not {type(value).__name__}"
-            )
+        if name in named:
+            _check_type(f"option {name!r} of agent kind {kind!r}", value, str(named[name].annotation).split(" | "))
+
+
+def _check_type(what: str, value: object, types: Sequence[str]) -> None:
+    """Raise ConfigError where only plain types are allowed, and a value has none of them."""
+    if not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
+        raise ConfigError(f"{what} must be {' or '.join(types)}, not {type(value).__name__}")

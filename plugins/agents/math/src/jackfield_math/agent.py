@@ -123,8 +123,8 @@ class TIRMathAgent(FnCallAgent):
             work.reason = "tool_call_limit"
             return
         doubtful = await executor.not_repeatable([planned for planned in calls if planned.call_id in run.in_doubt])
-        must_wait = doubtful or (approve is None and await executor.needing_approval(calls))
-        if must_wait and not all(planned.call_id in run.answers for planned in calls):
+        is_answered = all(planned.call_id in run.answers for planned in calls)
+        if not is_answered and (doubtful or (approve is None and await executor.needing_approval(calls))):
             yield work.paused(calls, doubtful)
             return
         made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful)
