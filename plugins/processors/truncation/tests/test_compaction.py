@@ -272,12 +272,31 @@ def test_a_context_that_nobody_knows_is_said_once() -> None:
     assert named(events_in(off, "Hello"), UNKNOWN_EVENT) == [], "who asks for no limit knows that there is none"
 
 
-def test_where_nobody_knows_the_context_a_refused_request_is_compacted_and_sent_again() -> None:
-    def talk(request: ChatRequest) -> Any:
-        too_long = RequestCounter(estimate_tokens, 0).request(request) > CONTEXT
-        return [ContextLengthError("too long", backend="scripted")] if too_long else answer("Fine.")
+def refusing(context: int, text: str) -> Any:
+    """A server that takes no more than so many tokens."""
 
-    model = Talker(talk)
+    def reply(request: ChatRequest) -> Any:
+        too_long = RequestCounter(estimate_tokens, 0).request(request) > context
+        return [ContextLengthError("too long", backend="scripted")] if too_long else answer(text)
+
+    return reply
+
+
+def test_a_context_much_smaller_than_the_history_is_found_by_and_by() -> None:
+    model = Talker(refusing(700, "Fine."), refusing(700, "notes"))
+    agent = agent_of(model, compaction=Compaction(summary_tokens=100))
+    result = agent.ask([*turns(60), *ASK])
+    assert result.text == "Fine."
+    asked = len(model.asked)
+    assert agent.ask("And now?", history=result.history).text == "Fine."
+    assert len(model.asked) == asked + 1
+    hopeless = Talker(refusing(3, "Fine."), refusing(3, "notes"))
+    with pytest.raises(ContextLengthError):
+        agent_of(hopeless, compaction=Compaction()).ask([*turns(60), *ASK])
+
+
+def test_where_nobody_knows_the_context_a_refused_request_is_compacted_and_sent_again() -> None:
+    model = Talker(refusing(CONTEXT, "Fine."))
     agent = agent_of(model, compaction=Compaction(summary_tokens=100))
     result = agent.ask([*turns(40), *ASK])
     assert result.text == "Fine."

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from jackfield import sync
 from jackfield.errors import ContextLengthError
-from jackfield.events import ModelEvent, PluginEvent
+from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, PluginEvent, ReasoningDelta, TextDelta
 from jackfield.messages import Message
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.processors import CallNext, Phase, Processor
@@ -33,6 +33,7 @@ UNKNOWN_EVENT = "jackfield-truncation.context_unknown"
 
 _WORTH, _SOON = 8, 32  # parts of what starts a compaction: for less, no model is asked while the request still fits
 _LEAST = 256  # tokens: the words around a summary take some, too
+_ATTEMPTS = 6  # each with half of what was refused before
 _REFUSED = 0.75  # of a request that was too long: there must be room for an answer, too
 _FULL = 0.8  # of a question for a summary: what is around each message counts, too
 _UNKNOWN = {
@@ -47,6 +48,8 @@ _READ = {
     "en": "Messages 1 to {through} are not shown, but for some. The tool {tool} gives any of them by its number.",
     "zh": "第 1 至 {through} 条消息除个别外不再显示，可用 {tool} 工具按编号读取。",
 }
+
+_ANSWERS = (TextDelta, ReasoningDelta, FunctionCallDelta, MediaDelta)  # after one, nothing is sent again
 
 T = TypeVar("T")
 
@@ -233,24 +236,26 @@ class Compacting(Processor):
         if may_learn and not self._shared.said_unknown:
             self._shared.said_unknown = True
             yield PluginEvent(UNKNOWN_EVENT, {"note": _UNKNOWN[request.lang].format(model=request.model)})
-        try:
-            async with closing(call_next(_without_tool(request))) as events:
-                async for event in events:
-                    may_learn = False
-                    yield event
-        except ContextLengthError:
-            if not may_learn:
-                raise
-        else:
-            return
-        self._shared.learned = await self._in_place(request, lambda: self._less_than(request))
-        async with closing(self._compacted(request, call_next)) as events:
-            async for event in events:
-                yield event
+        plain = _without_tool(request)
+        for attempt in range(_ATTEMPTS):
+            events = self._compacted(request, call_next) if attempt else call_next(plain)
+            try:
+                async with closing(events):
+                    async for event in events:
+                        may_learn = may_learn and not isinstance(event, _ANSWERS)
+                        yield event
+            except ContextLengthError:
+                if not may_learn or attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return
+            self._shared.learned = await self._in_place(request, lambda: self._less_than(request))
+            self._wait_for = 0
 
     def _less_than(self, request: ChatRequest) -> int:
-        """How long requests may be from now on, after this one was too long."""
-        return int(self._shared.countings.of(request).counter().request(request) * _REFUSED)
+        """How long requests may be from now on, after this one was too long, or what was made of it."""
+        known = self._shared.learned
+        return known // 2 if known else int(self._shared.countings.of(request).counter().request(request) * _REFUSED)
 
     async def _compacted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         spent = Spent()
