@@ -145,11 +145,15 @@ def found_in(message: Message) -> _Found | None:
     except ValueError:  # what it says instead is for the model
         return None
     # Of a list that was too long, the end is replaced by a text that says so.
-    entries = listed if isinstance(listed, list) else []
-    passages = [one for one in entries if isinstance(one, dict) and {"url", "text"} <= one.keys()]
-    if not passages or not all(isinstance(passage["text"], list) for passage in passages):
-        return None
-    return _Found(tuple(passages), text[end:].strip())
+    passages = tuple(filter(_is_passage, listed)) if isinstance(listed, list) else ()
+    return _Found(passages, text[end:].strip()) if passages else None
+
+
+def _is_passage(entry: object) -> bool:
+    match entry:
+        case {"url": _, "text": [*_]}:
+            return True
+    return False
 
 
 def _joined(results: Iterable[_Found]) -> list[Mapping[str, Any]]:

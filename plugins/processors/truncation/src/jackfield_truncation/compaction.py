@@ -236,21 +236,28 @@ class Compacting(Processor):
         if may_learn and not self._shared.said_unknown:
             self._shared.said_unknown = True
             yield PluginEvent(UNKNOWN_EVENT, {"note": _UNKNOWN[request.lang].format(model=request.model)})
-        plain = _without_tool(request)
-        for attempt in range(_ATTEMPTS):
-            events = self._compacted(request, call_next) if attempt else call_next(plain)
+        events = self._learning(request, call_next) if may_learn else call_next(_without_tool(request))
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def _learning(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Ask with less and less until a request is not refused as too long."""
+        events, answers = call_next(_without_tool(request)), False
+        for left in range(_ATTEMPTS - 1, -1, -1):
             try:
                 async with closing(events):
                     async for event in events:
-                        may_learn = may_learn and not isinstance(event, _ANSWERS)
+                        answers = answers or isinstance(event, _ANSWERS)
                         yield event
             except ContextLengthError:
-                if not may_learn or attempt == _ATTEMPTS - 1:
+                if answers or not left:
                     raise
             else:
                 return
             self._shared.learned = await self._in_place(request, lambda: self._less_than(request))
             self._wait_for = 0
+            events = self._compacted(request, call_next)
 
     def _less_than(self, request: ChatRequest) -> int:
         """How long requests may be from now on, after this one was too long, or what was made of it."""
