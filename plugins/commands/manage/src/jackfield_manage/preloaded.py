@@ -176,7 +176,8 @@ def _end(pid: int, *, is_gone: bool = False) -> None:
 
 def _import_bases() -> None:
     for base in BASES.values():
-        importlib.import_module(base.partition(":")[0])
+        with suppress(ModuleNotFoundError):  # where its library is not installed, nothing can be a subclass of it
+            importlib.import_module(base.partition(":")[0])
 
 
 def main() -> None:
