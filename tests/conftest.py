@@ -310,12 +310,11 @@ def shared_environment(
 
 
 @pytest.fixture(scope="session")
-def lean(
-    shared_environment: Callable[..., Environment], wheels: Mapping[str, Path], distributions: list[Any]
-) -> Environment:
+def lean(view_in: Callable[..., View], tmp_path_factory: pytest.TempPathFactory) -> View:
     """An environment with the core and its commands (`jackfield[cli]`), for tests that change nothing in it."""
-    needed = with_what_of_ours_they_need(["jackfield-manage", "jackfield-terminal"], wheels, distributions)
-    return shared_environment("lean", lambda made: made.install(*needed))
+    shared = shared_folder(tmp_path_factory)
+    with locked(shared / "lean.lock"):
+        return view_in(shared / "lean", "jackfield", "jackfield-manage", "jackfield-terminal")
 
 
 @pytest.fixture
@@ -446,7 +445,7 @@ def unpack(wheel: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def view_in(uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., View]:
-    """Makes an environment of links in a folder, with some distributions and what they require."""
+    """Makes an environment of links in a folder, with some distributions and what they require, unless it is there."""
     shared = shared_folder(tmp_path_factory)
 
     def make(folder: Path, *names: str) -> View:
@@ -454,9 +453,10 @@ def view_in(uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPa
             if not (shared / "empty").exists():
                 run([uv, "venv", "--quiet", "--python", sys.executable, shared / "part-of-empty"])
                 (shared / "part-of-empty").rename(shared / "empty")
-        shutil.copytree(shared / "empty", folder, symlinks=True)
         view = View(folder, uv, shared / "unpacked", wheels)
-        view.link(*names)
+        if not folder.exists():
+            shutil.copytree(shared / "empty", folder, symlinks=True)
+            view.link(*names)
         return view
 
     return make
