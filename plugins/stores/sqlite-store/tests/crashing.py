@@ -19,6 +19,7 @@ from typing import Any
 
 from jackfield import FnCallAgent, tool
 from jackfield.errors import RunBusyError
+from jackfield.request import ChatRequest
 from jackfield.runs import RUNNING, StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool
@@ -30,6 +31,8 @@ SCRIPT: list[Any] = [
     answer("All are paid."),
 ]
 WRITES = 7
+# Begin, turn; below: begin, turn, 2 results, turn, result, turn and end; result; turn and end.
+WRITES_OF_TREE = 11
 
 
 class Deadly(SQLiteStore):
@@ -68,6 +71,44 @@ def tools(folder: Path, pause_s: float = 0.0) -> list[BaseTool]:
         return f"paid {to}"
 
     return [pay]
+
+
+def boss(folder: Path, store: SQLiteStore) -> FnCallAgent:
+    """Asks a helper, who pays. Their models go by what they read, so that it does not matter who asks them when."""
+
+    def helps(request: ChatRequest) -> Any:
+        results = sum(message.role == "function" for message in request.messages)
+        return SCRIPT[max(0, results - 1)]
+
+    def asks(request: ChatRequest) -> Any:
+        is_done = request.messages[-1].role == "function"
+        return answer("All are paid.") if is_done else calls(("helper", {"request": "Pay them."}))
+
+    helper = FnCallAgent(tools(folder), ScriptedModel(helps), name="helper", description="Pays.")
+    return FnCallAgent([helper.as_tool()], ScriptedModel(asks), name="boss", store=store)
+
+
+def first_of_tree(folder: Path, point: int) -> None:
+    """Run a tree until the process is killed."""
+    store = Deadly(path=folder / "runs.sqlite")
+    store.left = point
+    asyncio.run(boss(folder, store).aask("Pay them."))
+
+
+def second_of_tree(folder: Path) -> None:
+    """Resume a tree; of calls that are in doubt, those are made whose effect is not there."""
+    store = SQLiteStore(path=folder / "runs.sqlite")
+    [run] = asyncio.run(store.runs())
+    before, asked = done(folder), 0
+    result = asyncio.run(boss(folder, store).aresume(run.run_id))
+    if result.stop_reason == "approval_needed":
+        asked = len(result.waiting)
+        approvals = {name: json.loads(call.arguments)["to"] not in before for name, call in result.waiting.items()}
+        result = asyncio.run(boss(folder, store).aresume(run.run_id, approvals=approvals))
+    entries = asyncio.run(store.read(run.run_id))[1]
+    answers = sum('"TurnFinished"' in entry for entry in entries)
+    told = {"done": done(folder), "end": result.stop_reason, "answers": answers, "asked": asked}
+    print(json.dumps(told), flush=True)
 
 
 def done(folder: Path) -> list[str]:
@@ -145,6 +186,11 @@ def main(folder: Path, seed: int) -> None:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         os.waitpid(forked(lambda: second(place)), 0)  # noqa: B023
+    for point in range(1, WRITES_OF_TREE + 1):
+        place = folder / f"tree {point}"
+        place.mkdir()
+        os.waitpid(forked(lambda: first_of_tree(place, point)), 0)  # noqa: B023
+        os.waitpid(forked(lambda: second_of_tree(place)), 0)  # noqa: B023
     asyncio.run(in_a_child(folder / "child.sqlite"))
 
 

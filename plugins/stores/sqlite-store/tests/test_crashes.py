@@ -22,7 +22,13 @@ def test_a_run_that_was_killed_at_any_write_or_moment_is_resumed_by_another_proc
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
     *told, lost, busy, kept = [json.loads(line) for line in ended.stdout.splitlines()]
+    told, trees = told[:18], told[18:]
     assert len(told) == 7 * 2 + 4
+    # No step of a tree of agents is done twice, whichever agent's it is: two answers of one, three of the other.
+    assert [{**one, "asked": None} for one in trees] == [
+        {"done": ALL, "end": "finished", "answers": 5, "asked": None}
+    ] * len(trees)
+    assert [one["asked"] for one in trees] == [0, 0, 0, 2, 1, 0, 1, 0, 0, 0, 0], trees
     # Killed before the first write, nothing was begun.
     assert told[0] == {"done": [], "end": "no run"}
     for place, one in enumerate(told[1:], start=1):
