@@ -14,7 +14,7 @@ from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
 from jackfield.agents._recording import recording_in
-from jackfield.agents._run import Event, Handoff, Recorded, Recording, Response, Run, RunAbove, RunView, new_run_id
+from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, RunStarted
@@ -232,7 +232,7 @@ class Agent:
         form = None if output is None else form_of(output)
         own_resources = resources is None
         resources = resources or RunResources()
-        recording = self._recording_below(above) if run_id is None else self._recording
+        recording = self._recording_of(run_id, above)
         run = await self._begun(
             messages,
             run_id,
@@ -293,10 +293,7 @@ class Agent:
         """A new run, or one of the store that goes on."""
         asked = as_messages(messages)
         history = with_system_text(asked, self.system_message, first=True)
-        if run_id is not None:
-            progress: Recorded | None = await self._recording.read(run_id)
-        else:
-            progress = recording.found(history) if recording else None
+        progress = None if recording is None else await recording.found(run_id, history)
         if progress is not None:
             history = progress.messages
             asked = without_system_text(history, self.system_message)
@@ -429,12 +426,12 @@ class Agent:
             raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
         return recording_in(self.store, label, self.llm, self.host.settings, goes_on=self._goes_on())
 
-    def _recording_below(self, above: RunAbove | None) -> Recording | None:
+    def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""
-        if above is not None and above.run.record is not None:
+        if run_id is None and above is not None and above.run.record is not None:
             label = self.name or type(self).__name__
             return above.run.record.below(label, above.place, goes_on=self._goes_on())
-        return None if self.store is None else self._recording
+        return None if run_id is None and self.store is None else self._recording
 
     def _goes_on(self) -> bool:
         defining = next(one for one in type(self).__mro__ if "_events" in vars(one))

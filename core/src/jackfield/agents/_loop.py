@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from jackfield.agents._decide import Action, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Run, RunAbove
+from jackfield.agents._run import Event, Run, RunAbove, Waiting
 from jackfield.errors import ModelServiceError
 from jackfield.events import (
     ApprovalNeeded,
@@ -83,8 +83,8 @@ class Loop:
                 async with closing(step):
                     async for event in step:
                         yield event
-                if state.waiting:
-                    yield _together([*state.waiting.values()])
+                if state.waiting.call_ids:
+                    yield state.waiting.needed
                     yield state.finished(run, "approval_needed")
                     return
             except Interrupted:
@@ -179,7 +179,7 @@ class Loop:
             async with closing(run.guarded(work)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
-                        if event.call_id in above.waiting:
+                        if event.call_id in above.waiting.call_ids:
                             continue
                         results[event.index] = event.message
                     yield event
@@ -191,16 +191,6 @@ class Loop:
 def _place(history: Sequence[Message]) -> int:
     """Where in a run a turn is, however many of its calls have results already."""
     return sum(message.role != FUNCTION for message in history)
-
-
-def _together(each: Sequence[ApprovalNeeded]) -> ApprovalNeeded:
-    """What several agents below wait for."""
-    return ApprovalNeeded(
-        calls=tuple(call for one in each for call in one.calls),
-        call_ids=tuple(call_id for one in each for call_id in one.call_ids),
-        in_doubt=tuple(call_id for one in each for call_id in one.in_doubt),
-        agents=tuple(agent for one in each for agent in one.agents),
-    )
 
 
 async def _waited_for(run: Run, work: Awaitable[T]) -> T:
@@ -240,7 +230,7 @@ class _State:
         self.history = history
         self.spent = spent
         self.in_doubt: frozenset[str] = frozenset()
-        self.waiting: dict[str, ApprovalNeeded] = {}
+        self.waiting = Waiting()
         self.is_ready = False
 
     def finished(self, run: Run, reason: StopReason) -> RunFinished:

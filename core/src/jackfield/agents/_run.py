@@ -133,11 +133,8 @@ class Recorded(Protocol):
 class Recording(Protocol):
     """Writes the steps of a run before the next ones begin."""
 
-    async def read(self, run_id: str) -> Recorded:
-        """How far a run of the store is."""
-
-    def found(self, messages: Sequence[Message]) -> Recorded | None:
-        """How far a run is that begins with these messages, if it is one of an interrupted tree."""
+    async def found(self, run_id: str | None, messages: Sequence[Message]) -> Recorded | None:
+        """How far a run of the store is; without an id, one of an interrupted tree that begins with these messages."""
 
     def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
         """The events of a run, each step after it is written."""
@@ -260,6 +257,27 @@ class Run:
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
 
 
+class Waiting:
+    """The calls of a turn that wait for agents below, which wait for approval.
+
+    Attributes:
+        call_ids: Their ids.
+        needed: What is waited for, as the run reports it.
+    """
+
+    def __init__(self) -> None:
+        self.call_ids: set[str] = set()
+        self.needed = ApprovalNeeded(())
+
+    def add(self, call_id: str, more: ApprovalNeeded) -> None:
+        """A call waits, too."""
+        self.call_ids.add(call_id)
+        one = self.needed
+        self.needed = ApprovalNeeded(
+            one.calls + more.calls, one.call_ids + more.call_ids, one.in_doubt + more.in_doubt, one.agents + more.agents
+        )
+
+
 @dataclass(slots=True, eq=False)
 class RunAbove(CallingRun):
     """A run that waits for agents it has asked: how much they may use together, and what takes their events.
@@ -269,14 +287,14 @@ class RunAbove(CallingRun):
         spent: What it has used, with all that runs below it.
         place: Where in the run it waits; different for each turn of tools.
         answers: What somebody has said to calls of this turn and below, by their ids.
-        waiting: The calls, by their ids, of agents below that wait for approval, and for what.
+        waiting: The calls that wait because agents below do.
     """
 
     run: Run
     spent: Spent
     place: str = ""
     answers: Mapping[str, bool] = field(default_factory=dict)
-    waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
+    waiting: Waiting = field(default_factory=Waiting)
 
     @property
     def depth(self) -> int:

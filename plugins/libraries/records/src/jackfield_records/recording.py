@@ -65,16 +65,15 @@ class Recording:
         """How the runs of an agent are recorded, without the secrets of the user's settings and these."""
         return cls(store=store, hide=Hide(settings, *secrets), agent=agent, goes_on=goes_on)
 
-    def found(self, messages: Sequence[Message]) -> None:
-        """A run that nobody waits for is asked for by its id."""
-
-    async def read(self, run_id: str) -> Progress:
-        """How far a run is.
+    async def found(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
+        """How far a run is; None for a new one.
 
         Raises:
             StoreError: There is none of this id, or its record cannot be read.
             ConfigError: This kind of agent cannot go on with a run that has done something.
         """
+        if run_id is None:
+            return None
         _, entries = await self.store.read(run_id)
         progress = progress_of(entries)
         progress.run_id, progress.entries = run_id, len(entries)
@@ -144,21 +143,13 @@ class RecordingBelow:
     goes_on: bool
     _key: str = ""
 
-    def found(self, messages: Sequence[Message]) -> Progress | None:
+    async def found(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
         """How far it was when the run above was interrupted; None if it had not begun, or must begin again."""
         self._key = key_of(self.place, self.agent, messages)
         progress = self.above.asked_before(self._key)
         if progress is None or not (self.goes_on or progress.has_finished):
             return None
         return progress
-
-    async def read(self, run_id: str) -> Progress:
-        """A run below is not asked for by its id.
-
-        Raises:
-            StoreError: Always.
-        """
-        raise StoreError(f"run {run_id} is resumed with the run that it belongs to")
 
     def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
         """The events of the run, each step after it is written; of one that had ended, its end."""
