@@ -81,7 +81,7 @@ class Forks:
         python: The interpreter.
 
     Attributes:
-        are_possible: Whether the system can do it. Only Linux tells of the end of any process in the way it needs.
+        are_possible: Whether the system can do it. Only Linux reports the end of any process in the way it needs.
     """
 
     are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
