@@ -101,7 +101,9 @@ class Loop:
                 names = await _waited_for(run, self.executor.needing_approval(action.calls))
             else:
                 names = await self.executor.needing_approval(action.calls)
-            return self._decided(run, state, names) if names else action
+            action = self._decided(run, state, names) if names else action
+        if isinstance(action, RunTools) and run.above is not None and (reached := run.above.take(len(action.calls))):
+            return Finish(reached)
         return action
 
     async def _prepare(self, run: Run, state: _State) -> None:

@@ -27,6 +27,7 @@ from jackfield.events import (
     StreamReset,
     TextDelta,
     ToolFinished,
+    ToolStarted,
     TurnFinished,
     TurnStarted,
 )
@@ -295,6 +296,7 @@ class RunAbove(CallingRun):
     place: str = ""
     answers: Mapping[str, bool] = field(default_factory=dict)
     waiting: Waiting = field(default_factory=Waiting)
+    _taken: int = field(default=0, init=False)  # calls that were counted when they were decided, and have not begun
 
     @property
     def depth(self) -> int:
@@ -312,9 +314,26 @@ class RunAbove(CallingRun):
         found = None if calls else budget_reached(self.spent, limits)
         return found or (self.run.above.reached(calls) if self.run.above else None)
 
+    def take(self, calls: int) -> StopReason | None:
+        """Count tool calls that a run below has decided to make, or say which limit forbids them.
+
+        At once, for all that run side by side: what is counted only when it begins is decided upon by several before.
+        """
+        if reached := self.reached(calls):
+            return reached
+        above: RunAbove | None = self
+        while above is not None:
+            above.spent = above.spent.plus_calls(calls)
+            above._taken += calls
+            above = above.run.above
+        return None
+
     def count(self, event: RunEvent) -> None:
         """An event of a run below was seen; for those of the run itself and all above it."""
-        self.spent = self.spent.plus(event)
+        if self._taken and isinstance(event.event, ToolStarted):
+            self._taken -= 1
+        else:
+            self.spent = self.spent.plus(event)
         if self.run.above is not None:
             self.run.above.count(event)
 

@@ -255,6 +255,28 @@ def test_a_limit_of_the_parent_holds_for_all_below_it_together(
     assert len(results_in(result.messages)) == 2, "a call stays open"
 
 
+def test_agents_at_work_side_by_side_make_no_call_too_many() -> None:
+    @tool(name="pay", description="Pays.", needs_approval=True)
+    def pay() -> str:
+        paid.append(1)
+        return "paid"
+
+    async def allow(call: object, context: object) -> bool:
+        for _ in range(200):  # rounds of the loop: meanwhile, the other one decides
+            await asyncio.sleep(0)
+        return True
+
+    paid: list[int] = []
+    children = [
+        FnCallAgent([pay], ScriptedModel([calls(("pay", {})), answer("Done.")]), name=name, description="Pays.")
+        for name in ("ann", "ben")
+    ]
+    model = ScriptedModel([asks("ann", "ben"), answer("Done.")])
+    agent = FnCallAgent([one.as_tool() for one in children], model, approve=allow, limits={"tool_calls": 3})
+    assert "tool_call_limit" in " ".join(results_in(agent.ask("go").messages))
+    assert len(paid) == 1
+
+
 def test_a_limit_of_the_child_ends_the_child_alone_and_the_parent_reads_why() -> None:
     child = helper(forever, [add], limits={"turns": 2})
     result = boss([asks("helper"), answer("I see.")], child.as_tool(), limits={"turns": 2}).ask("go")
