@@ -67,7 +67,7 @@ class WithThoughtsApart(AsyncIterator[ModelEvent]):
 
     def _read(self, event: ModelEvent) -> Iterator[ModelEvent]:
         match event:
-            case TextDelta(text):
+            case TextDelta(text) if text:
                 yield from self._splitter.feed(text)
                 return
             case ReasoningDelta():  # the server takes thoughts apart itself

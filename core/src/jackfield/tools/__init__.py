@@ -1,5 +1,6 @@
 """Tools: what a model may call."""
 
+from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
 from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry, tools_of
@@ -18,6 +19,7 @@ __all__ = [
     "REFUSED_TEXT",
     "ArgumentChecker",
     "BaseTool",
+    "FunctionSchema",
     "FunctionTool",
     "PlannedCall",
     "PluginTool",

@@ -445,7 +445,7 @@ def _text(draw: st.DrawFn, number: int) -> str:
     return f"{number} " + draw(st.sampled_from(["a ", "数据", "long-word "])) * draw(st.integers(0, 300))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_histories(), st.integers(600, 4000), st.integers(1, 4), st.booleans())
 def test_whatever_the_history_a_model_sees_a_valid_one_that_fits(
     history: list[Message], context: int, keep: int, fails: bool

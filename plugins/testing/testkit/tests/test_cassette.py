@@ -134,7 +134,7 @@ def test_replaying_gives_the_events_that_were_recorded(
     path = tmp_path_factory.mktemp("tape") / "tape.json"
     recorded = record(path, lambda _: [*body, end])
     with Cassette(path) as tape:
-        assert ask(tape.wrap(Recorded(nobody))) == recorded == [*body, end]
+        assert ask(tape.wrap(Recorded(nobody))) == recorded
 
 
 def test_a_lone_surrogate_is_played_as_it_came(path: Path) -> None:

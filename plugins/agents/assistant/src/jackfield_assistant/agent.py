@@ -11,8 +11,8 @@ from jackfield.config import Lang, LLMConfig
 from jackfield.events import RunFinished
 from jackfield.messages import with_system_text
 from jackfield.models import BaseChatModel
-from jackfield.request import FunctionSchema
 from jackfield.streams import Interrupted, closing
+from jackfield.tools import FunctionSchema
 from jackfield_agent_parts import GivenPrompts
 from jackfield_assistant.knowledge import knowledge_block
 from jackfield_assistant.memory import RETRIEVED, Memory, Recalled

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
+from jackfield import ChatRequest
 from jackfield.agents import AgentOptions, Event, Run, RunAbove, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.events import PluginEvent
 from jackfield.messages import FUNCTION, Message, basename_of, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.processors import Phase, Preprocessor
-from jackfield.request import ChatRequest
 from jackfield.tools import ToolContext, Toolset
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_assistant.agent import Assistant

@@ -150,6 +150,6 @@ class ResumesFromTheStart(Panel):
     goes_on = True
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
-        async with closing(super()._events(run)) as events:
+        async with closing(super()._events(replace(run, later=[]))) as events:
             async for event in events:
                 yield event
