@@ -582,6 +582,10 @@ def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
         create_agent("basic", limit={"turns": 1})
     with pytest.raises(PluginNotFoundError, match="no agent 'asistant'"):
         create_agent("asistant")
+    with pytest.raises(PluginNotFoundError, match="did you mean 'fncall'"):
+        create_agent("fncal")
+    with pytest.raises(ConfigError, match="create_agent\\(load_agent_config\\('agent.yaml'\\)\\)"):
+        create_agent("agent.yaml")
 
 
 def test_a_language_that_somebody_sets_wins_over_one_that_is_found() -> None:

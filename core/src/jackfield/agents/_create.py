@@ -17,7 +17,7 @@ from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import known_components, known_names
-from jackfield.settings import closest
+from jackfield.settings import closest, near
 from jackfield.tools._calling import name_of_entry
 from jackfield.tools._toolset import ToolEntry
 from jackfield.tracebacks import LocalsForgotten
@@ -75,7 +75,7 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
             lacking = " ".join(sorted(_lacking(config, host)))
             more = f"{error}. To install everything that this agent is missing: pip install {lacking}"
             raise PluginNotFoundError(more if " " in lacking else str(error)) from error
-    agent_class = _CORE_KINDS.get(kind) or host.load("agent", kind)
+    agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
@@ -86,6 +86,17 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
             f"use the kind 'assistant', or give it a tool for files"
         )
     return agent
+
+
+def _loaded(kind: str, host: PluginHost) -> object:
+    if kind.endswith((".yaml", ".yml", ".toml", ".json")):
+        raise ConfigError(f"{kind!r} is a file, not a kind of agent: create_agent(load_agent_config({kind!r}))")
+    try:
+        return host.load("agent", kind)
+    except PluginNotFoundError as error:
+        if not near(kind, _CORE_KINDS):
+            raise
+        raise PluginNotFoundError(f"{error}{closest(kind, _CORE_KINDS)}") from error
 
 
 def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
