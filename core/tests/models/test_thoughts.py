@@ -16,6 +16,8 @@ CASES = {
     "a thought and an answer": ("<think>\nwhy\n\nnot\n</think>\n\nYes.\n", False, "why\n\nnot", "Yes.\n"),
     "white space before it": (" \n<think>why</think>Yes.", False, "why", "Yes."),
     "opened by the prompt": ("\nwhy\n</think>\n\nYes.", True, "why", "Yes."),
+    "opened by the prompt and by the model": ("\n<think>\nwhy</think>Yes.", True, "why", "Yes."),
+    "opened by the prompt, and a tag that is none": ("<thin", True, "<thin", ""),
     "an empty one": ("<think>\n\n</think>\n\nYes.", False, "", "Yes."),
     "one without an end": ("<think>\nwhy\n</thi", False, "why\n</thi", ""),
     "none": ("\n  Yes, <think> is a tag.</think>", False, "", "\n  Yes, <think> is a tag.</think>"),

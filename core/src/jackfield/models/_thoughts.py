@@ -89,19 +89,21 @@ class ThoughtSplitter:
     Blank lines at either end of a thought, and those between it and the answer, belong to neither.
 
     Args:
-        inside: Whether the prompt has already opened the thought, as some chat templates do.
+        inside: Whether the prompt has already opened the thought, as some chat templates do. A model that opens it all
+            the same opens the same thought.
 
     Attributes:
         place: What the next character belongs to.
     """
 
-    __slots__ = ("_began", "_blank", "_held", "place")
+    __slots__ = ("_began", "_blank", "_held", "_may_open", "place")
 
     def __init__(self, *, inside: bool = False) -> None:
         self.place: Place = "thought" if inside else "before"
         self._held = ""
         self._blank: list[str] = []  # blank lines of a thought, which are its end if no more of it follows
         self._began = False  # whether something of the thought was given
+        self._may_open = inside
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         """The parts of the answer that a piece makes certain."""
@@ -112,7 +114,9 @@ class ThoughtSplitter:
         self._held += piece
         if self.place == "before":
             self._look_for_thought()
-        if self.place == "thought":
+        if self._may_open:
+            self._look_for_opening()
+        if self.place == "thought" and not self._may_open:
             yield from self._think()
         if self.place == "gap":
             self._held = self._held.lstrip("\r\n")
@@ -143,6 +147,12 @@ class ThoughtSplitter:
             self.place, self._held = "thought", text[len(BEGIN) :]
         elif not BEGIN.startswith(text):
             self.place = "answer"
+
+    def _look_for_opening(self) -> None:
+        text = self._held.lstrip()
+        self._may_open = BEGIN.startswith(text) and text != BEGIN and len(self._held) - len(text) <= _MOST_SPACE
+        if text.startswith(BEGIN):
+            self._held = text[len(BEGIN) :]
 
     def _think(self) -> Iterator[ReasoningDelta]:
         end = self._held.find(END)
