@@ -39,7 +39,7 @@ CORE = """
 import asyncio, base64, email.message, html, http.server, importlib.metadata, json, sqlite3, threading, urllib.request
 import jsonschema, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval
-import jackfield.sandboxes, jackfield.testing, jackfield.tools
+import jackfield.testing, jackfield.tools
 """
 JACKFIELD = "import sys; from jackfield.cli.main import main; sys.exit(main())"
 

@@ -584,7 +584,7 @@ def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
         create_agent("asistant")
     with pytest.raises(PluginNotFoundError, match="did you mean 'fncall'"):
         create_agent("fncal")
-    with pytest.raises(ConfigError, match="create_agent\\(load_agent_config\\('agent.yaml'\\)\\)"):
+    with pytest.raises(ConfigError, match=r"create_agent\(load_agent_config\('agent.yaml'\)\)"):
         create_agent("agent.yaml")
 
 

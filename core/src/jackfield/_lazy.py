@@ -54,11 +54,16 @@ def needed(home: str, name: str, why: str) -> Any:
         raise ConfigError(_to_install(home, error, why)) from None
 
 
-def method_of(home: str, name: str) -> Callable[..., Any]:
-    """A method that is a function of a package beside the core, which is loaded when the method is called."""
+def method_of(home: str, name: str, *, of: str = "") -> Callable[..., Any]:
+    """A method that is a function of a package beside the core, which is loaded when the method is called.
+
+    `of` is what a user writes to have it called; its own name if ''.
+    """
+
+    why = f"`{of or name}` needs {home.partition('.')[0].replace('_', '-')}"
 
     def method(*args: Any, **kwargs: Any) -> Any:
-        return needed(home, name, f"`{name}` is in {home}")(*args, **kwargs)
+        return needed(home, name, why)(*args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"See `{home}.{name}`."

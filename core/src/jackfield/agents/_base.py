@@ -48,12 +48,12 @@ from jackfield.tracebacks import LocalsForgotten
 if TYPE_CHECKING:
     from jackfield.runs._records import Store
 
-_agent_tool = method_of("jackfield_agent_parts.below", "AgentTool")
-_checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs")
-_transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools")
+_agent_tool = method_of("jackfield_agent_parts.below", "AgentTool", of="as_tool")
+_checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs", of="handoffs")
+_transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools", of="handoffs")
 _QWEN_FORMS = "jackfield_qwen_forms.agents"
-_ending_in = method_of("jackfield_answers.runs", "ending_in")
-_events_of_run = method_of(_QWEN_FORMS, "events_of_run")
+_ending_in = method_of("jackfield_answers.runs", "ending_in", of="output")
+_events_of_run = method_of(_QWEN_FORMS, "events_of_run", of="_run")
 LEFT_TEXT = "the run was abandoned before it ended"
 
 
@@ -179,7 +179,7 @@ class Agent:
         events: AsyncIterator[Event] = _events_of_run(self, run)
         return events
 
-    _run = method_of(_QWEN_FORMS, "run_of_events")
+    _run = method_of(_QWEN_FORMS, "run_of_events", of="_run")
 
     # --- running ---
 
@@ -372,9 +372,9 @@ class Agent:
     aresume, resume = asking.aresume, asking.resume
 
     # For subclasses in Qwen-Agent's way.
-    _call_llm = method_of(_QWEN_FORMS, "call_llm")
-    _call_tool = method_of(_QWEN_FORMS, "call_tool")
-    _detect_tool = method_of(_QWEN_FORMS, "detect_tool")
+    _call_llm = method_of(_QWEN_FORMS, "call_llm", of="_call_llm")
+    _call_tool = method_of(_QWEN_FORMS, "call_tool", of="_call_tool")
+    _detect_tool = method_of(_QWEN_FORMS, "detect_tool", of="_detect_tool")
 
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None

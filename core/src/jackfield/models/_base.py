@@ -250,7 +250,9 @@ class BaseChatModel(ABC):
         stops = [stop for stop in config.stop if stop]
         if not stops:
             return events
-        until_stop: Callable[..., AsyncIterator[ModelEvent]] = needed(_STOPS, "until_stop", f"`stop` needs {_STOPS}")
+        until_stop: Callable[..., AsyncIterator[ModelEvent]] = needed(
+            _STOPS, "until_stop", "`stop` needs jackfield-backend"
+        )
         return until_stop(stops, events)
 
     def _acceptable(self, message: Message) -> Message:

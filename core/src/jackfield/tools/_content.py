@@ -114,4 +114,4 @@ def _data_uri(value: str, kind: str) -> str:
     path = path_of(value)
     if path is None:
         return value
-    return str(needed(_MEDIA, "read_media", f"the files of a tool's result need {_MEDIA}")(path, kind).data_uri)
+    return str(needed(_MEDIA, "read_media", "the files of a tool's result need jackfield-backend")(path, kind).data_uri)

@@ -20,7 +20,6 @@ import jackfield.agents
 import jackfield.models
 import jackfield.processors
 import jackfield.retrieval
-import jackfield.sandboxes
 import jackfield.tools  # noqa: F401
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import ComponentSpec, PluginHost
