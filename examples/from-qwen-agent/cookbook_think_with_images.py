@@ -1,6 +1,6 @@
 """Thinking with pictures: the model enlarges parts, measures with code, and answers from what it sees.
 
-    python cookbook_think_with_images.py "How many red stripes has the lighthouse?" harbour.png
+    python cookbook_think_with_images.py "How many red stripes does the lighthouse have?" harbour.png
 
 It is given the picture as a file, too, so that its code can read it.
 """
@@ -21,7 +21,7 @@ STEPS = (
 )
 
 
-def main(question: str = "How many red stripes has the lighthouse?", image: str = str(HARBOUR)) -> None:
+def main(question: str = "How many red stripes does the lighthouse have?", image: str = str(HARBOUR)) -> None:
     """Ask about a picture with both tools, and show what was done."""
     agent = FnCallAgent(["image_zoom_in_tool", "code_interpreter"], llm=MODEL, system_message=STEPS, files=[image])
     result = agent.ask(Message("user", [ContentItem(image=image), ContentItem(text=question)]))

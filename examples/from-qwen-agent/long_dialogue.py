@@ -18,7 +18,7 @@ def main(question: str = "How many lamps did we count in hall 17?") -> None:
     """Ask about a long walk through a hundred halls."""
     history: list[Message] = []
     for hall in range(100):
-        history.append(Message("user", f"In hall {hall} there are {3 * hall + 1} lamps, and the floor is of wood."))
+        history.append(Message("user", f"In hall {hall} there are {3 * hall + 1} lamps, and the floor is wooden."))
         history.append(Message("assistant", f"Noted: hall {hall}."))
     # Of the passages that fit, as many as 200 tokens hold.
     rag_cfg = {"max_ref_token": 200, "parser_page_size": 50}

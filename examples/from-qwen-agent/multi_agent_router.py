@@ -1,7 +1,7 @@
 """A router hands each conversation to the agent that fits: one that sees pictures, one that runs code.
 
 python multi_agent_router.py "What is in this picture?" harbour.png
-python multi_agent_router.py "How many seconds has a leap year?"
+python multi_agent_router.py "How many seconds does a leap year have?"
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MODEL = os.environ.get("JACKFIELD_MODEL", "openai:gpt-4.1-mini")
 SEEING_MODEL = os.environ.get("SEEING_MODEL", MODEL)
 
 
-def main(question: str = "How many seconds has a leap year?", *images: str) -> None:
+def main(question: str = "How many seconds does a leap year have?", *images: str) -> None:
     """Ask the router, and show who had the conversation."""
     eyes = BasicAgent(llm=SEEING_MODEL, name="eyes", description="Answers questions about pictures.")
     hands = FnCallAgent(

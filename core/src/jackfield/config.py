@@ -403,7 +403,7 @@ class AgentConfig(Config):
     )
     forbid: tuple[str, ...] = Field(default=(), description="Effects that its tools may not have: network, files …")
     options: ComponentSettings = Field(
-        default=SettingsDict(), description="Those of the kind alone, where they are not written among the others"
+        default=SettingsDict(), description="Options of its kind; they may also be written without this key"
     )
 
     @model_validator(mode="before")

@@ -197,7 +197,9 @@ def _check_part(agent: Agent, name: str, *, has_begun: bool) -> None:
     """Raise ConfigError where an agent cannot go on with the part of the agent of this name."""
     label = agent.name or type(agent).__name__
     if name != label:
-        raise ConfigError(f"the run was interrupted at agent {name!r}, and {label!r} would go on now")
+        raise ConfigError(
+            f"the run was interrupted at agent {name!r}, and {label!r} would go on now: resume it with the same agents"
+        )
     if has_begun and not agent._goes_on():
         raise ConfigError(
             f"agent {label!r}, which has the conversation, cannot resume a run: it would begin again, and repeat what "

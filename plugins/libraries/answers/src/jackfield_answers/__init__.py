@@ -1,4 +1,4 @@
-"""Answers as data, and answers to many requests at once. This is a library, no plugin.
+"""Answers as data, and answers to many requests at once. This is a library, not a plugin.
 
 - `forms`: the form that an answer must have.
 - `formats`: its schema as providers accept it.

@@ -93,7 +93,7 @@ class Form(Generic[T]):
 
 
 def form_of(wanted: type[T] | Mapping[str, Any] | Form[T]) -> Form[T]:
-    """A function that reads data; a value that already has the type is returned.
+    """The form that an answer must have, from a type or a schema; a `Form` is returned as it is.
 
     Raises:
         ConfigError: `wanted` is neither a type that can be read from JSON nor a JSON Schema.

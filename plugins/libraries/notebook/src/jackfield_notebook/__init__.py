@@ -1,4 +1,4 @@
-"""Jackfield's messages and results in notebooks. This is a library, no plugin: they ask it how they look."""
+"""Jackfield's messages and results in notebooks. This is a library, not a plugin: they ask it how they look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qwen-Agent's ways to ask models and to write agents, for programs that come from there. This is a library, no plugin.
+"""Qwen-Agent's ways to ask models and to write agents, for programs that come from there. A library, not a plugin.
 
 - `models`: `chat`, `raw_chat` and `quick_chat_oai`, which every model has as methods.
 - `agents`: `_run`, `_call_llm`, `_call_tool` and `_detect_tool`, which every agent has as methods.
