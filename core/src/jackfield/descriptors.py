@@ -221,12 +221,12 @@ class ToolsetSpec(ComponentSpec):
 
 
 class SearcherSpec(ComponentSpec):
-    """A searcher: `jackfield.retrieval.Searcher`."""
+    """A searcher: `jackfield_search_parts.searching.Searcher`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield.retrieval.Parser`. It is chosen by these fields, before it is imported.
+    """A parser: `jackfield_search_parts.documents.Parser`. It is chosen by these fields, before it is imported.
 
     Attributes:
         extensions: Lower case, without the dot.

@@ -86,7 +86,7 @@ def toolsets() -> list[ToolsetSpec]:
     return []
 
 
-@stable("jackfield.retrieval:Searcher")
+@stable("jackfield_search_parts.searching:Searcher")
 def searchers() -> list[SearcherSpec]:
     """Offer searchers of documents. Called when a retrieval configuration names one of them.
 
@@ -155,7 +155,7 @@ def agents() -> list[AgentSpec]:
     return []
 
 
-@provisional("jackfield.retrieval:Parser")
+@provisional("jackfield_search_parts.documents:Parser")
 def parsers() -> list[ParserSpec]:
     """Offer parsers of documents. Called when a document is read that may be of a type of theirs.
 
@@ -194,7 +194,7 @@ def tokenizers() -> list[TokenizerSpec]:
     return []
 
 
-@provisional("jackfield.retrieval:Embedder")
+@provisional("jackfield_search_parts.embedding:Embedder")
 def embedders() -> list[EmbedderSpec]:
     """Offer embedders: texts as vectors. Called when a searcher's settings name one of them.
 

@@ -206,7 +206,7 @@ class Loading(Names):
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
             self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
         try:
-            made = made_by(**cfg, **({"host": self.handed_to(row)} if takes_host(made_by) else {}))
+            made = made_by(**cfg, **self.for_parameters(row, made_by))
         except JackfieldError:
             raise
         except Exception as error:
@@ -222,6 +222,15 @@ class Loading(Names):
             return target
         module, _, name = spec.made_by.partition(":")
         return partial(getattr(importlib.import_module(module), name), target, spec)
+
+    def for_parameters(self, row: Row, made_by: Any) -> dict[str, Self]:
+        """`host`, if what makes a component has a parameter of that name, because it asks for others; else nothing."""
+        from inspect import signature
+
+        try:
+            return {"host": self.handed_to(row)} if "host" in signature(made_by).parameters else {}
+        except (TypeError, ValueError):  # written in C, or no callable: making it says which
+            return {}
 
     def handed_to(self, row: Row) -> Self:
         """The host that a component is given: this one, or, if it has the name of one of ours and is of another
@@ -266,16 +275,6 @@ class Loading(Names):
             if self.settings.trace:
                 milliseconds = (time.perf_counter() - started) * 1000
                 sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
-
-
-def takes_host(made_by: Any) -> bool:
-    """Whether a class or function has a parameter `host`: it asks for other components, and gets the host for that."""
-    from inspect import signature
-
-    try:
-        return "host" in signature(made_by).parameters
-    except (TypeError, ValueError):  # written in C, or no callable: making it says which
-        return False
 
 
 @contextmanager

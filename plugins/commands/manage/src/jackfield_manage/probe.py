@@ -129,13 +129,13 @@ def _note(error: PluginError, answer: dict[str, Any]) -> None:
 BASES = {
     "agent": "jackfield.agents:Agent",
     "call_format": "jackfield.processors:CallFormat",
-    "embedder": "jackfield.retrieval:Embedder",
+    "embedder": "jackfield_search_parts.embedding:Embedder",
     "llm": "jackfield.models:BaseChatModel",
     "observer": "jackfield.runs._observers:Observer",
-    "parser": "jackfield.retrieval:Parser",
+    "parser": "jackfield_search_parts.documents:Parser",
     "processor": "jackfield.processors:Processor",
     "sandbox": "jackfield_confine.sandboxes:Sandbox",
-    "searcher": "jackfield.retrieval:Searcher",
+    "searcher": "jackfield_search_parts.searching:Searcher",
     "tool": "jackfield.tools:BaseTool",
     "toolset": "jackfield.tools:Toolset",
 }
