@@ -43,6 +43,7 @@ SOURCES = {
     "jackfield_confine": ROOT / "plugins/libraries/confine/src",
     "jackfield_knowledge": ROOT / "plugins/libraries/knowledge/src",
     "jackfield_metering": ROOT / "plugins/libraries/metering/src",
+    "jackfield_search_parts": ROOT / "plugins/libraries/search-parts/src",
 }
 HEADER = "<!-- Written by scripts/reference.py from the code. -->\n\n"
 
@@ -56,7 +57,9 @@ MODULES = (
     "jackfield_knowledge",
     "jackfield.processors",
     "jackfield.tools",
-    "jackfield.retrieval",
+    "jackfield_search_parts.documents",
+    "jackfield_search_parts.searching",
+    "jackfield_search_parts.embedding",
     "jackfield_confine.sandboxes",
     "jackfield_confine.choosing",
     "jackfield.runs",

@@ -38,8 +38,8 @@ GROUP = "jackfield.v1"
 CORE = """
 import asyncio, base64, email.message, html, http.server, importlib.metadata, json, sqlite3, threading, urllib.request
 import jsonschema, yaml
-import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval
-import jackfield.testing, jackfield.tools
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.testing
+import jackfield.tools
 """
 JACKFIELD = "import sys; from jackfield.cli.main import main; sys.exit(main())"
 

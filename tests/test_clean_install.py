@@ -75,7 +75,7 @@ for block in asyncio.run(DocumentReader().read({file!r})).blocks:
 CORPUS = """
 import asyncio
 from jackfield.plugins import default_host
-from jackfield.retrieval import Block, Document
+from jackfield_search_parts.documents import Block, Document
 from jackfield_documents import corpus_of
 texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
 corpus = corpus_of([Document("house.txt", tuple(map(Block, texts)), content_hash="1")], size_tokens=15, overlap_chars=0)
@@ -110,7 +110,8 @@ BY_MEANING = """
 import asyncio, json, threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from jackfield.plugins import default_host
-from jackfield.retrieval import Block, Document, make_searcher
+from jackfield_search_parts.documents import Block, Document
+from jackfield_search_parts.searching import make_searcher
 from jackfield_documents import corpus_of
 
 class Embeds(BaseHTTPRequestHandler):
@@ -303,7 +304,7 @@ print(answer.calls[0].id, answer.calls[0].result.text)
     ),
     "jackfield-documents": Job(
         """
-from jackfield.retrieval import Block, Document
+from jackfield_search_parts.documents import Block, Document
 from jackfield_documents import corpus_of
 blocks = tuple(Block(text) for text in ("High water comes twice a day.", "Neap tides are small."))
 corpus = corpus_of([Document("tides.md", blocks, content_hash="1")], size_tokens=10, overlap_chars=0)
@@ -344,6 +345,20 @@ print([chunk.text for chunk in index.corpus().chunks])
 """,
         "默认超时是 300 秒",
         beside=("jackfield-text",),
+    ),
+    "jackfield-search-parts": Job(
+        """
+from jackfield.plugins import default_host
+from jackfield_search_parts.documents import Block, Document
+from jackfield_search_parts.searching import Chunk, Corpus, make_searcher
+corpus = Corpus((Chunk("1", "tides.txt", Document("tides.txt", (Block("High water."),), "").blocks[0].text, 0, 2),))
+print(len(corpus.content_hash))
+try:
+    make_searcher("keyword_search", host=default_host())
+except LookupError as error:
+    print(str(error).partition(". ")[2])
+""",
+        "64\nInstall it: pip install jackfield-keyword-search",
     ),
     "jackfield-metering": Job(
         """
@@ -612,7 +627,8 @@ print([main(command) for command in commands], Path("jackfield-plugins.lock").is
 import asyncio
 from jackfield.errors import ToolServiceError
 from jackfield.plugins import default_host
-from jackfield.retrieval import Block, Document, make_searcher
+from jackfield_search_parts.documents import Block, Document
+from jackfield_search_parts.searching import make_searcher
 from jackfield_documents import corpus_of
 
 corpus = corpus_of([Document("house.txt", (Block("Shoes."),), content_hash="1")], size_tokens=15, overlap_chars=0)
@@ -1024,7 +1040,7 @@ import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from jackfield.plugins import default_host
-from jackfield.retrieval import Embedder
+from jackfield_search_parts.embedding import Embedder
 words = Tokenizer(models.WordLevel({"?": 0, "tea": 1, "train": 2}, unk_token="?"))
 words.pre_tokenizer = pre_tokenizers.Whitespace()
 Path("model").mkdir()
@@ -1271,7 +1287,7 @@ def test_the_extra_cli_is_the_core_and_its_commands(
 ) -> None:
     ours = {one.name for one in distributions}
     environment = make_environment("cli")
-    ends = ("documents", "metering", "records", "sqlite-store")
+    ends = ("documents", "metering", "records", "search-parts", "sqlite-store")
     its = {MANAGER, TERMINAL, *(f"jackfield-{end}" for end in ends)}
     links = [word for name in sorted(its) for word in ("--find-links", wheels[name].parent)]
     environment.install(*links, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")

@@ -75,7 +75,7 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 COMMON = """
 import html, pickle, socketserver, sqlite3
 import h2.connection, httpcore2, jsonschema
-import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.retrieval, jackfield.testing
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.testing
 import jackfield_manage.cli, jackfield_terminal.options, jackfield_terminal.running
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings

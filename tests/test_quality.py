@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.plugins import default_host
-from jackfield.retrieval import Embedder
+from jackfield_search_parts.embedding import Embedder
 from jackfield_words import Analyzer
 from quality.__main__ import FLOORS, MEASURES, below, main
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set

@@ -27,8 +27,8 @@ from jackfield.config import AgentConfig
 from jackfield.errors import ConfigError, JackfieldError, ModelAuthError, ModelServiceError
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost
-from jackfield.retrieval import Chunk, Corpus, make_searcher
 from jackfield.settings import load_settings
+from jackfield_search_parts.searching import Chunk, Corpus, make_searcher
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest

@@ -14,15 +14,15 @@ from pydantic import SecretStr
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import PluginHost
-from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, RAGConfig, Reading, chunk_document, passages, why_nothing_reads
 from jackfield_documents.documents import _bytes_of
+from jackfield_search_parts.documents import Document
 
 PARSER = """
     from pathlib import Path
     from jackfield.errors import DocParserError
-    from jackfield.retrieval import Block, Document, Parser
+    from jackfield_search_parts.documents import Block, Document, Parser
 
     class LineParser(Parser):
         def parse(self, data, *, source):

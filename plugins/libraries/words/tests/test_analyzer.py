@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.retrieval import Chunk
+from jackfield_search_parts.searching import Chunk
 from jackfield_words import Analyzer, parts_of, searched_texts
 from jackfield_words.stopwords import STOP_WORDS
 

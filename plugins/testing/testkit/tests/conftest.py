@@ -188,7 +188,8 @@ COMMON = """
 import importlib, sqlite3
 import hypothesis, hypothesis.strategies, jsonschema, pytest, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.processors
-import jackfield.retrieval, jackfield.testing, jackfield.tools
+import jackfield.testing, jackfield.tools
+import jackfield_search_parts.documents, jackfield_search_parts.embedding, jackfield_search_parts.searching
 import jackfield_testkit.server
 from _pytest.config import default_plugins
 for name in default_plugins:

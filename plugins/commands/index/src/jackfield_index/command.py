@@ -14,10 +14,11 @@ from jackfield import sync
 from jackfield.agents import load_agent_config
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
-from jackfield.retrieval import Corpus, Hit, Searcher, make_searcher, shown_path
 from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, score_as_json, why_nothing_reads
 from jackfield_index.progress import ProgressLine
 from jackfield_knowledge import Built, KnowledgeIndex, index_names
+from jackfield_search_parts.documents import shown_path
+from jackfield_search_parts.searching import Corpus, Hit, Searcher, make_searcher
 
 _EXAMPLES = """\
 examples:

@@ -8,8 +8,8 @@ from functools import partial
 
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
-from jackfield.retrieval import Embedded
 from jackfield_backend.retries import asked_again
+from jackfield_search_parts.embedding import Embedded
 
 _WORKERS_PER_REQUEST = 4
 

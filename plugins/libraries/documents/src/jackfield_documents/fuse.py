@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from jackfield.retrieval import Chunk, Hit
+from jackfield_search_parts.searching import Chunk, Hit
 
 
 def fuse(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Literal
 
-from jackfield.retrieval import Chunk
+from jackfield_search_parts.searching import Chunk
 from jackfield_words.stopwords import ABOUT_DOCUMENTS, STOP_WORDS
 
 Chinese = Literal["words", "bigrams"]

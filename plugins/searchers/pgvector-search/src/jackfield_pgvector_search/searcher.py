@@ -15,7 +15,6 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_documents import IndexCache, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
@@ -31,6 +30,9 @@ from jackfield_pgvector_search.statements import (
 )
 from jackfield_pgvector_search.tables import wrong_dimension
 from jackfield_postgres import Database, Row
+from jackfield_search_parts.documents import shown_path
+from jackfield_search_parts.embedding import Purpose, Vector
+from jackfield_search_parts.searching import Corpus, Hit, Searcher
 from jackfield_words import Analyzer, Chinese, parts_of, texts_of
 
 SECRET = "PGVECTOR_DSN"  # noqa: S105 - the name of a variable

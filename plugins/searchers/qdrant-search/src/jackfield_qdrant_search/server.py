@@ -16,9 +16,9 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError
-from jackfield.retrieval import Vector
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.refusals import Secrets, shown
+from jackfield_search_parts.embedding import Vector
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ import numpy as np
 import tantivy
 
 from jackfield.errors import JackfieldError
-from jackfield.retrieval import Chunk
+from jackfield_search_parts.searching import Chunk
 from jackfield_words import Analyzer, parts_of, searched_texts
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jackfield.retrieval import Chunk
 from jackfield_documents import Shelf
 from jackfield_metering.ownfile import OwnFile
+from jackfield_search_parts.searching import Chunk
 from jackfield_tantivy_search.index import (
     DamagedIndexError,
     Places,

@@ -49,7 +49,7 @@ LIMIT_S = 60.0
 IMPORTED_BY_COMMANDS = """
 import asyncio, importlib.util, json, sqlite3
 import jsonschema, yaml
-import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.retrieval, jackfield.tools
+import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.tools
 for package in ("manage", "terminal"):
     if importlib.util.find_spec(f"jackfield_{package}"):
         __import__(f"jackfield_{package}.plugin")

@@ -19,7 +19,6 @@ from typing import Any
 import jackfield.agents
 import jackfield.models
 import jackfield.processors
-import jackfield.retrieval
 import jackfield.tools  # noqa: F401
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import ComponentSpec, PluginHost

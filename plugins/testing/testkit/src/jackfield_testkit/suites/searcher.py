@@ -16,7 +16,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.plugins import SearcherSpec
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
@@ -78,7 +78,7 @@ class SearcherSuite(Suite):
     def make_searcher(self) -> Searcher:
         """A new searcher under test. Override it if yours needs more than `config`."""
         made = plain_host().load("searcher", self.component)(dict(self.config))
-        assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
+        assert isinstance(made, Searcher), f"{self.component} is not a jackfield_search_parts.searching.Searcher"
         return made
 
     # --- what it finds ---
@@ -181,7 +181,7 @@ class SearcherSuite(Suite):
             chunk.read = 0
         _run(searcher, "another cloud", Corpus(tuple(counted)), 3)
         assert sum(chunk.read for chunk in counted) <= 50, (
-            "it reads the whole corpus again for a second query: keep the index (jackfield.retrieval.IndexCache)"
+            "it reads the whole corpus again for a second query: keep the index by `corpus.content_hash`"
         )
 
     # --- preparing ---

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Block, Document, Parser
+from jackfield_search_parts.documents import Block, Document, Parser
 
 
 class Honest(Parser):
