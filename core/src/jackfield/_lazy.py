@@ -54,6 +54,16 @@ def needed(home: str, name: str, why: str) -> Any:
         raise ConfigError(_to_install(home, error, why)) from None
 
 
+def installed(home: str) -> Any:
+    """A module of a package beside the core; None if the package is not installed."""
+    try:
+        return import_module(home)
+    except ModuleNotFoundError as error:
+        if error.name != home.partition(".")[0]:
+            raise
+        return None
+
+
 def method_of(home: str, name: str, *, of: str = "") -> Callable[..., Any]:
     """A method that is a function of a package beside the core, which is loaded when the method is called.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from jackfield._lazy import installed
 
 _LIBRARY = "jackfield_notebook"
 
@@ -12,20 +11,11 @@ class InNotebooks:
     """What notebooks ask of a value."""
 
     def _repr_markdown_(self) -> str | None:
-        library = _library()
+        library = installed(_LIBRARY)
         return None if library is None else str(library.markdown_of(self))
 
     def _ipython_display_(self) -> None:
-        library = _library()
+        library = installed(_LIBRARY)
         if library is None:
             raise NotImplementedError  # the notebook then looks for another form
         library.show(self)
-
-
-def _library() -> Any:
-    try:
-        return import_module(_LIBRARY)
-    except ModuleNotFoundError as error:
-        if error.name != _LIBRARY:
-            raise
-        return None

@@ -1,0 +1,195 @@
+"""Read JSON that a model wrote, which is often not quite JSON: `jackfield.jsontext.loads_lenient` comes here for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jackfield.jsontext import MAX_DEPTH, TooDeepError, loads_strict
+
+MAX_REPAIR_CHARS = 200_000  # a longer text is not a slip of the pen
+_MAX_TOKENS = 50_000  # that are looked at one by one: less than a tenth of a second
+
+
+def mended(text: str, error: ValueError) -> object:
+    """Parse a text that is not JSON, if its meaning is clear.
+
+    Nothing is guessed: not the end of a string with quotes in it, nor anything that was cut off. The text is one
+    value; NaN and Infinity are not accepted. Work and memory grow linearly with the text.
+
+    Args:
+        text: The text.
+        error: Why it is not JSON.
+
+    Raises:
+        ValueError: It cannot be repaired, or is too long or too deep to try.
+    """
+    unfenced = _without_fence(text)
+    if unfenced is not text:
+        try:
+            return loads_strict(unfenced)
+        except TooDeepError:
+            raise
+        except ValueError as inside:
+            error = inside
+    # Words are not made into strings: only what means to be JSON is mended.
+    if not unfenced.lstrip().startswith(("{", "[")):
+        raise ValueError(f"not JSON: {error}") from error
+    if len(unfenced) > MAX_REPAIR_CHARS:
+        raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
+    try:
+        return _Mender(unfenced).only_value()
+    except TooDeepError:
+        raise
+    except ValueError as problem:
+        raise ValueError(f"not JSON, and cannot be repaired ({problem}): {error}") from error
+
+
+def _without_fence(text: str) -> str:
+    """Take a Markdown code fence off, if the whole text stands in one."""
+    body = text.strip()
+    if not (body.startswith("```") and body.endswith("```") and len(body) >= 6):
+        return text
+    body = body[3:-3]
+    head, newline, rest = body.partition("\n")
+    # The rest of the opening line is a language name, unless it is the JSON itself.
+    names_a_language = newline and head.strip().isalnum()
+    return rest if names_a_language or not head.strip() else body
+
+
+# No part may be matched in two ways, and none is given back (`*+`): each character is looked at once.
+_TOKEN = re.compile(
+    r"""\s*+(?:
+        (?P<mark>[{}\[\],:])
+      | "(?P<double>[^"\\]*+(?:\\.[^"\\]*+)*+)"
+      | '(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*+)'
+      | “(?P<curly>[^”\\]*+(?:\\.[^”\\]*+)*+)”
+      | (?P<word>[\w.+$-]++)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/"}
+_WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_END = ("end", "")
+
+_Token = tuple[str, str]
+
+
+class _Mender:
+    """Reads the slips that models make, from left to right.
+
+    They are: single or typographic quotes, names and Python's words without quotes, a comma before a closing bracket,
+    closing brackets that are missing or too many, `\\'` and other escapes that JSON has not, words behind the value.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._next = next(self._tokens)
+
+    def only_value(self) -> object:
+        """The value; all that may follow are words and closing brackets."""
+        value = self._value(depth=1)
+        while self._next != _END:
+            if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
+                raise ValueError("there is more than one value")
+            self._take()
+        return value
+
+    def _value(self, depth: int) -> object:
+        match self._take():
+            case ("mark", "{" | "[") if depth > MAX_DEPTH:
+                raise TooDeepError
+            case ("mark", "{"):
+                return dict(self._pairs(depth))
+            case ("mark", "["):
+                return list(self._entries(depth))
+            case ("string", text):
+                return _unescaped(text)
+            case ("word", text):
+                return _word(text)
+            case (_, text):
+                raise ValueError(f"a value is missing before {text!r}" if text else "a value is missing at the end")
+
+    def _pairs(self, depth: int) -> Iterator[tuple[str, Any]]:
+        while self._has_entry("}"):
+            kind, text = self._take()
+            if kind not in ("string", "word"):
+                raise ValueError(f"a name is missing before {text!r}")
+            if self._take() != ("mark", ":"):
+                raise ValueError(f"there is no colon after the name {text[:40]!r}")
+            yield _unescaped(text) if kind == "string" else text, self._value(depth + 1)
+            self._end_entry()
+
+    def _entries(self, depth: int) -> Iterator[object]:
+        while self._has_entry("]"):
+            yield self._value(depth + 1)
+            self._end_entry()
+
+    def _has_entry(self, closing: str) -> bool:
+        """Whether something stands before the closing bracket, which is taken.
+
+        Where another bracket closes what is around it, this one is missing.
+        """
+        if self._next == ("mark", closing):
+            self._take()
+            return False
+        return self._next not in (_END, ("mark", "}"), ("mark", "]"))
+
+    def _end_entry(self) -> None:
+        if self._next == ("mark", ","):
+            self._take()
+            if self._next == _END:
+                raise ValueError("it was cut off after a comma")
+        elif self._next not in (_END, ("mark", "}"), ("mark", "]")):
+            raise ValueError(f"there is no comma before {self._next[1][:40]!r}")
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._next = next(self._tokens, _END)
+        return token
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    place = 0
+    for _ in range(_MAX_TOKENS):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            if text[place:].strip():
+                raise ValueError(f"a string is not closed, or there is an unexpected character, at {place}")
+            break
+        place = found.end()
+        kind = found.lastgroup or ""
+        yield (kind if kind in ("mark", "word") else "string"), found[kind]
+    else:
+        raise ValueError("it is too long to be repaired")
+    yield _END
+
+
+def _word(text: str) -> object:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NUMBER.fullmatch(text):
+        return loads_strict(text)
+    raise ValueError(f"{text[:40]!r} has no quotes")
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    # Two halves of a pair are one character, as in JSON.
+    return _PAIR.sub(_one_character, _ESCAPE.sub(_character, text))
+
+
+def _character(escape: re.Match[str]) -> str:
+    name = escape[1]
+    if len(name) > 1:
+        return chr(int(name[1:], 16))
+    return _ESCAPED.get(name, escape[0])  # `\d` is meant as it stands
+
+
+def _one_character(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
