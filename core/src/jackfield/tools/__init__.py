@@ -4,8 +4,7 @@ from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
 from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry, tools_of
-from jackfield.tools._content import content_of
-from jackfield.tools._cutting import cut_text
+from jackfield.tools._content import content_of, cut_middle, cut_text
 from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
 from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
@@ -38,6 +37,7 @@ __all__ = [
     "check_tool_name",
     "check_tool_schema",
     "content_of",
+    "cut_middle",
     "cut_text",
     "find_tool",
     "name_of_entry",

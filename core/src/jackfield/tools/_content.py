@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from jackfield import sync
-from jackfield._lazy import needed
-from jackfield.errors import ConfigError, UnsupportedInputError
+from jackfield._lazy import installed, needed
 from jackfield.messages import ContentItem
-from jackfield.models._media import is_local, notes_of, path_of
+from jackfield.models._media import is_local, notes_of
 from jackfield.tools._base import ToolResult
-from jackfield.tools._cutting import cut_text
 
 Content = str | list[ContentItem]
 _MEDIA = "jackfield_backend.media"
@@ -29,22 +27,24 @@ async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
         return _json_of(output), metadata
     content: list[ContentItem] = output
     if any(map(is_local, content)):
-        content = await sync.in_worker(_with_media_inside, content)
+        content = await sync.in_worker(_with_files_inside, content)
     return content, metadata
 
 
+def _with_files_inside(content: list[ContentItem]) -> list[ContentItem]:
+    with_files_inside = needed(_MEDIA, "with_files_inside", "the files of a tool's result need jackfield-backend")
+    return list(with_files_inside(content))
+
+
 def _json_of(value: object) -> str:
-    indent = None if isinstance(value, int | float | None) else 4
-    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, default=_plain)
+    text = json.dumps(value, indent=4, ensure_ascii=False, default=_plain)
     if "NaN" in text or "Infinity" in text:  # JSON has no such numbers; perhaps they are only in a text
-        text = json.dumps(json.loads(text, parse_constant=str), indent=indent, ensure_ascii=False)
+        text = json.dumps(json.loads(text, parse_constant=str), indent=4, ensure_ascii=False)
     return text
 
 
 def _plain(value: object) -> object:
     """What JSON can hold of a value it does not know: a pydantic model's fields, else its text."""
-    if isinstance(value, dict | list | tuple | int | float | None):
-        return value
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
 
@@ -91,27 +91,28 @@ def writable(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _with_media_inside(content: list[ContentItem]) -> list[ContentItem]:
-    """The content with the local media of a tool inside of it, as `data:` URIs.
+def cut_text(text: str, limit: int) -> str:
+    """A text cut to about `limit` characters, with notes of what is missing.
 
-    A path in a message proves nothing: whoever can write a history can write one. So a tool's own files are read here,
-    in the run that has made them, and never later. What cannot be read becomes a note.
+    JSON stays JSON if jackfield-backend is installed: of a list the first elements are kept, of an object all small
+    values. Any other text is cut as by `cut_middle`.
     """
-    return [_inside(item) if is_local(item) else item for item in content]
+    if len(text) <= limit:
+        return text
+    cutting = installed("jackfield_backend.cutting") if text.lstrip()[:1] in ("{", "[") else None
+    return cut_middle(text, limit) if cutting is None else str(cutting.cut_json(text, limit))
 
 
-def _inside(item: ContentItem) -> ContentItem:
-    kind, value = item.get_type_and_value()
-    try:
-        if isinstance(value, list):
-            return ContentItem(video=[_data_uri(frame, "image") for frame in value])
-        return ContentItem.model_validate({kind: _data_uri(value, kind)})
-    except (UnsupportedInputError, ConfigError) as error:
-        return ContentItem(text=f"{notes_of([item])[0]} was left out: {error}")
+def cut_middle(text: str, limit: int) -> str:
+    """A text cut to about `limit` characters, both ends kept, with a note of how much is missing.
 
-
-def _data_uri(value: str, kind: str) -> str:
-    path = path_of(value)
-    if path is None:
-        return value
-    return str(needed(_MEDIA, "read_media", "the files of a tool's result need jackfield-backend")(path, kind).data_uri)
+    It is cut between lines, where these are short enough.
+    """
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    start = len(text) - (limit - head)
+    # At the end of a line, if there is one near.
+    head = text.rfind("\n", head - head // 4, head) + 1 or head
+    start = text.find("\n", start, start + (len(text) - start) // 4) + 1 or start
+    return f"{text[:head].removesuffix(chr(10))}\n[… {start - head} characters left out …]\n{text[start:]}"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jackfield.errors import UnsupportedInputError
-from jackfield.messages import basename_of
-from jackfield.models import path_of
+from jackfield.messages import ContentItem, basename_of
+from jackfield.models import is_local, notes_of, path_of
 
 MAX_FILE_BYTES = 50_000_000  # no provider takes a larger request
 
@@ -118,6 +118,30 @@ def address_of(
             f"a data: URI that begins {value[:30]!r} is not {_A_KIND[kind]}: write data:{kind}/…;base64,…"
         )
     return value
+
+
+def with_files_inside(content: Sequence[ContentItem]) -> list[ContentItem]:
+    """What a tool gave, with its local media inside of it, as `data:` URIs; what cannot be read becomes a note.
+
+    A path in a message proves nothing: whoever can write a history can write one. So a tool's own files are read in the
+    run that has made them, and never later.
+    """
+    return [_inside(item) if is_local(item) else item for item in content]
+
+
+def _inside(item: ContentItem) -> ContentItem:
+    kind, value = item.get_type_and_value()
+    try:
+        if isinstance(value, list):
+            return ContentItem(video=[_data_uri(frame, "image") for frame in value])
+        return ContentItem.model_validate({kind: _data_uri(value, kind)})
+    except UnsupportedInputError as error:
+        return ContentItem(text=f"{notes_of([item])[0]} was left out: {error}")
+
+
+def _data_uri(address: str, kind: str) -> str:
+    path = path_of(address)
+    return address if path is None else read_media(path, kind).data_uri
 
 
 def _type_by_name(path: Path, content: bytes) -> str:

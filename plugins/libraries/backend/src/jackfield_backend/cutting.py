@@ -1,42 +1,33 @@
-"""Cut what is too long for a model where it does the least harm: JSON stays JSON, other text is cut between lines."""
+"""JSON that is too long for a model, cut so that it stays JSON: `jackfield.tools.cut_text` comes here for it."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from jackfield.tools import cut_middle
+
 _NOTE_CHARS = 40  # what a note of things left out takes, about
 _TRIES = (1.0, 0.75, 0.5, 0.25)  # parts of the limit: notes of a deep value may take more room than they were given
 
 
-def cut_text(text: str, limit: int) -> str:
-    """A text cut to about `limit` characters, with notes of what is missing.
+def cut_json(text: str, limit: int) -> str:
+    """JSON cut to at most `limit` characters, with notes of what is missing; what only begins like JSON is cut as text.
 
-    JSON stays JSON: of a list the first elements are kept, of an object all small values. Of other text, both ends are
-    kept, as whole lines where these are short enough.
+    Of a list the first elements are kept, of an object all small values.
     """
-    if len(text) <= limit:
-        return text
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            return _cut_json(json.loads(text), len(text), limit)
-        except RecursionError:
-            return _dumped(_left_out(len(text), "characters"))
-        except ValueError:
-            pass  # it only begins like JSON
-    return cut_middle(text, limit)
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        return _note_of_all(text)
+    except ValueError:
+        return cut_middle(text, limit)
+    tries = (_dumped(_shortened(value, int(limit * part))) for part in _TRIES)
+    return next((cut for cut in tries if len(cut) <= limit), _note_of_all(text))
 
 
-def cut_middle(text: str, limit: int) -> str:
-    """A text cut to about `limit` characters, both ends kept, with a note of how much is missing."""
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    start = len(text) - (limit - head)
-    # At the end of a line, if there is one near.
-    head = text.rfind("\n", head - head // 4, head) + 1 or head
-    start = text.find("\n", start, start + (len(text) - start) // 4) + 1 or start
-    return f"{text[:head].removesuffix(chr(10))}\n{_left_out(start - head, 'characters')}\n{text[start:]}"
+def _note_of_all(text: str) -> str:
+    return _dumped(_left_out(len(text), "characters"))
 
 
 def _left_out(count: int, what: str) -> str:
@@ -45,14 +36,6 @@ def _left_out(count: int, what: str) -> str:
 
 def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _cut_json(value: Any, chars: int, limit: int) -> str:
-    for part in _TRIES:
-        shortened = _dumped(_shortened(value, int(limit * part)))
-        if len(shortened) <= limit:
-            return shortened
-    return _dumped(_left_out(chars, "characters"))
 
 
 def _shortened(value: Any, room: int) -> Any:

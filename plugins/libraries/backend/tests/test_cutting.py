@@ -1,0 +1,51 @@
+"""JSON that is too long for a model stays JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jackfield.tools import cut_text
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=200),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=30), inner, max_size=8),
+    max_leaves=40,
+)
+
+
+@given(_JSON.filter(lambda value: isinstance(value, dict | list)), st.integers(0, 600), st.sampled_from([None, 4]))
+@settings(max_examples=150)
+def test_json_that_is_cut_is_json_of_the_same_kind_or_a_note(value: Any, limit: int, indent: int | None) -> None:
+    whole = json.dumps(value, indent=indent, ensure_ascii=False)
+    cut = cut_text(whole, limit)
+    read = json.loads(cut)
+    assert len(cut) <= max(limit, 50)
+    if len(whole) <= limit:
+        assert cut == whole
+    elif isinstance(read, str):
+        assert f"{len(whole)} characters left out" in read
+    else:
+        assert type(read) is type(value)
+
+
+def test_of_json_the_first_elements_and_all_small_values_are_kept() -> None:
+    hits = [{"title": f"page {number}", "text": "x" * 100} for number in range(1000)]
+    read = json.loads(cut_text(json.dumps({"hits": hits, "total": 1000, "more": None}), 2000))
+    assert (read["total"], read["more"]) == (1000, None)
+    assert read["hits"][:5] == hits[:5]
+    assert "elements left out" in read["hits"][-1]
+
+
+@pytest.mark.parametrize("text", ["[1] Knuth, The Art of Computer Programming. " * 50, "{half of an object " * 100])
+def test_what_only_begins_like_json_is_cut_as_text(text: str) -> None:
+    assert "characters left out" in cut_text(text, 200)
+    assert len(cut_text(text, 200)) < 250
+
+
+def test_json_nested_too_deeply_to_be_read_becomes_a_note() -> None:
+    assert "200000 characters left out" in json.loads(cut_text("[" * 100_000 + "]" * 100_000, 1000))
