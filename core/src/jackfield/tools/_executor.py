@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -21,10 +21,11 @@ from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgre
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.settings import closest
-from jackfield.tools._base import BaseTool, StandIn, ToolContext
+from jackfield.streams import closing
+from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
-from jackfield.tools._foreign import Escaped, apart, called, in_worker, output_of, said
+from jackfield.tools._foreign import Escaped, apart, called, loaded, must_load, output_of, said
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._safety import Safety
 from jackfield.tools._turn import PlannedCall, ReadyCall, Turn
@@ -86,9 +87,8 @@ class ToolExecutor:
 
     def must_load(self, calls: Sequence[PlannedCall]) -> bool:
         """Whether a called tool has not been loaded, which takes its time."""
-        tools = (self.tools.get(planned.call.name) for planned in calls)
         try:
-            return any(isinstance(tool, StandIn) and not _is_loaded(tool) for tool in tools)
+            return any(must_load(self.tools[name]) for name in self._called(calls))
         except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
             return True
 
@@ -98,42 +98,43 @@ class ToolExecutor:
         It loads them, because a class may ask for more than its descriptor. A tool that cannot be loaded is left out:
         its call will fail, and say why.
         """
-        found = set()
-        for name in sorted({planned.call.name for planned in calls} & self.tools.keys()):
-            tool = self.tools[name]
-            try:
-                if not self._forbidden(said(tool.safety)):
-                    safety = await self._safety(tool)
-                    if self.rules.asks_about(tool, safety) and not self._forbidden(safety):
-                        found.add(name)
-            except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
-                _log.debug("tool %s cannot be prepared", name, exc_info=True)
-        return frozenset(found)
+        safeties = {name: await self._known_safety(name) for name in self._called(calls)}
+        return frozenset(
+            name
+            for name, safety in safeties.items()
+            if safety and not self._forbidden(safety) and self.rules.asks_about(self.tools[name], safety)
+        )
+
+    async def not_repeatable(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
+        """The ids of calls that must not be made twice unless somebody agrees: see `BaseTool.idempotent`."""
+        safeties = {name: await self._known_safety(name) for name in self._called(calls)}
+        once = {name for name, safety in safeties.items() if not (safety and (safety.read_only or safety.idempotent))}
+        return frozenset(planned.call_id for planned in calls if planned.call.name in once)
+
+    def _called(self, calls: Sequence[PlannedCall]) -> list[str]:
+        return sorted({planned.call.name for planned in calls} & self.tools.keys())
+
+    async def _known_safety(self, name: str) -> Safety | None:
+        try:
+            return await self._safety(self.tools[name])
+        except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
+            _log.debug("tool %s cannot be prepared", name, exc_info=True)
+            return None
+
+    async def _safety(self, tool: BaseTool) -> Safety:
+        """What holds for the calls of a tool. It is loaded, because its class may say more than its descriptor.
+
+        It is not loaded if its descriptor says enough for its calls to be forbidden.
+        """
+        safety = said(tool.safety)
+        if self._forbidden(safety) or not must_load(tool):
+            return safety
+        await apart(partial(loaded, tool), name=tool.name, timeout_s=self.timeout_s)
+        return said(tool.safety)
 
     def _forbidden(self, safety: Safety) -> str:
         """The effect for which calls are not made, or ''."""
         return min(safety.effects & self.rules.forbid, default="")
-
-    async def not_repeatable(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
-        """The ids of calls that must not be made twice unless somebody agrees: see `BaseTool.idempotent`."""
-        return frozenset([planned.call_id for planned in calls if not await self._is_repeatable(planned.call.name)])
-
-    async def _is_repeatable(self, name: str) -> bool:
-        tool = self.tools.get(name)
-        if tool is None:
-            return True  # there is nothing that could have been done
-        try:
-            safety = await self._safety(tool)
-        except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
-            _log.debug("tool %s cannot be prepared", name, exc_info=True)
-            return False
-        return safety.read_only or safety.idempotent
-
-    async def _safety(self, tool: BaseTool) -> Safety:
-        """What holds for the calls of a tool. It is loaded first: its class may say more than its descriptor."""
-        if isinstance(tool, StandIn) and not _is_loaded(tool):
-            await apart(partial(in_worker, tool.load), name=tool.name, timeout_s=self.timeout_s)
-        return said(tool.safety)
 
     # --- running ---
 
@@ -157,7 +158,8 @@ class ToolExecutor:
             answers: Decisions that were already made about these calls, by their ids.
             in_doubt: The ids of those that may have been made already: of these, only approved ones are made.
         """
-        turn = Turn(self._failed)
+        approve = approve or self.approve
+        turn = Turn(partial(self._result, context, approve), self._failed, self.timeout_s)
         if context.run is not None:
             context.run.emit = turn.events.put_nowait
         ready_calls = []
@@ -166,17 +168,15 @@ class ToolExecutor:
             if planned.call_id in in_doubt and answer is not True:
                 yield not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED)
                 continue
-            ready, decision = await self._prepare(planned, context, approve or self.approve, answer)
+            ready, decision = await self._prepare(planned, context, approve, answer)
             if decision:
                 yield decision
-            if isinstance(ready, ToolFinished):
-                if ready.error != NOT_ALLOWED:
-                    yield ToolStarted(planned.index, planned.call_id, planned.call)
-                yield ready
-            else:
-                ready_calls.append(
-                    self._ready_call(planned, ready, context, turn, report=turn.reporter(planned), approve=approve)
-                )
+            if isinstance(ready, ReadyCall):
+                ready_calls.append(ready)
+                continue
+            if ready.error != NOT_ALLOWED:
+                yield ToolStarted(planned.index, planned.call_id, planned.call)
+            yield ready
         try:
             turn.start(ready_calls)
             while turn.is_open:
@@ -187,79 +187,59 @@ class ToolExecutor:
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
-        """Run one call to its result; no exception but cancelling leaves it."""
-        ready, _ = await self._prepare(planned, context, approve or self.approve)
-        if isinstance(ready, ToolFinished):
-            return ready
-        turn = Turn(self._failed)
-        try:
-            turn.start([self._ready_call(planned, ready, context, turn, report=context.report, approve=approve)])
-            while not isinstance(event := await turn.events.get(), ToolFinished):
-                pass
-            return event
-        finally:
-            await turn.aclose()
+        """Run one call to its result; no exception but cancelling leaves it. Progress goes to `context.report`."""
+        async with closing(self.run([planned], context, approve=approve)) as events:
+            while not isinstance(event := await anext(events), ToolFinished):
+                if isinstance(event, ToolProgress):
+                    context.report(event.text)
+        return event
 
     async def _prepare(
-        self, planned: PlannedCall, context: ToolContext, approve: Approve | None, answer: bool | None = None
-    ) -> tuple[_Ready | ToolFinished, ApprovalDecided | None]:
+        self, planned: PlannedCall, context: ToolContext, approve: Approve | None, answer: bool | None
+    ) -> tuple[ReadyCall | ToolFinished, ApprovalDecided | None]:
         """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
+        started = time.perf_counter()
+        try:
+            ready = await self._checked(planned)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
+            return self._failed(planned, error, time.perf_counter() - started), None
+        if effect := self._forbidden(ready.safety):
+            reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=effect)
+            decision = ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
+        elif self.rules.asks_about(ready.tool, ready.safety):
+            decision = await _decision(planned, ready.arguments, context, approve, answer)
+        elif (rule := self.rules.name) == "marked":
+            return ready, None
+        else:
+            decision = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
+        return ready if decision.allowed else not_run(planned, decision.reason, NOT_ALLOWED), decision
+
+    async def _checked(self, planned: PlannedCall) -> ReadyCall:
+        """A call with the arguments that are approved, and therefore used."""
         name = planned.call.name
         tool = self.tools.get(name)
         if tool is None:
-            missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
-            return self._failed(planned, missing, 0.0), None
-        started = time.perf_counter()
-        try:
-            if isinstance(tool, StandIn) and not _is_loaded(tool):
-                if effect := self._forbidden(said(tool.safety)):
-                    return _not_allowed(planned, _forbidden(planned, effect))
-                said(tool.parse_arguments, planned.call.arguments)  # what does not fit needs no module
-            safety = await self._safety(tool)
-            if effect := self._forbidden(safety):
-                return _not_allowed(planned, _forbidden(planned, effect))
-            made = said(tool.load) if isinstance(tool, StandIn) else tool
-            if not self.rules.asks_about(tool, safety):
-                return _Ready(tool, made, safety), self._allowed_by_rule(planned)
-            arguments = said(tool.parse_arguments, planned.call.arguments)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
-            return self._failed(planned, error, time.perf_counter() - started), None
-        decision = await _decision(planned, arguments, context, approve, answer)
-        if not decision.allowed:
-            return _not_allowed(planned, decision)
-        return _Ready(tool, made, safety, arguments), decision
+            raise ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
+        safety = said(tool.safety)
+        if self._forbidden(safety):
+            return ReadyCall(planned, tool, safety, {})
+        arguments = said(tool.parse_arguments, planned.call.arguments)  # what does not fit needs no module
+        return ReadyCall(planned, tool, await self._safety(tool), arguments)
 
-    def _allowed_by_rule(self, planned: PlannedCall) -> ApprovalDecided | None:
-        rule = self.rules.name
-        return None if rule == "marked" else ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
-
-    def _ready_call(
-        self,
-        planned: PlannedCall,
-        ready: _Ready,
-        context: ToolContext,
-        turn: Turn,
-        *,
-        report: Callable[[str], None],
-        approve: Approve | None,
-    ) -> ReadyCall:
-        files = context.files if ready.safety.file_access else ()
+    async def _result(
+        self, context: ToolContext, approve: Approve | None, ready: ReadyCall, turn: Turn, started: float
+    ) -> ToolFinished:
+        """Make a call that began at `started` of the performance counter; what the tool raises comes out of it."""
+        planned = ready.planned
 
         async def ask(arguments: Mapping[str, object]) -> bool:
-            decision = await _decision(planned, arguments, context, approve or self.approve)
+            decision = await _decision(planned, arguments, context, approve)
             turn.events.put_nowait(decision)
             return decision.allowed
 
-        scoped = replace(context, call_id=planned.call_id, files=files, report=report, ask=ask)
-        make = partial(self._result, planned, ready, scoped)
-        return ReadyCall(planned, make, ready.safety.timeout_s or self.timeout_s, not ready.safety.concurrent)
-
-    async def _result(self, planned: PlannedCall, ready: _Ready, context: ToolContext, started: float) -> ToolFinished:
-        """Make a call that began at `started` of the performance counter; what the tool raises comes out of it."""
-        arguments = ready.arguments
-        if arguments is None:
-            arguments = ready.tool.parse_arguments(planned.call.arguments)
-        content, metadata = await content_of(await output_of(ready.made, arguments, context))
+        files = context.files if ready.safety.file_access else ()
+        scoped = replace(context, call_id=planned.call_id, files=files, report=turn.reporter(planned), ask=ask)
+        content, metadata = await content_of(await output_of(ready.tool, ready.arguments, scoped))
         if isinstance(content, str) and len(content) <= self.max_result_chars:
             message = self._message(planned, content)
         else:  # to cut megabytes of JSON, or to count those of images, takes its time
@@ -289,40 +269,10 @@ class ToolExecutor:
         return Message(FUNCTION, fitting, name=planned.call.name, extra={"function_id": planned.call_id})
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A call that may be made.
-
-    Attributes:
-        tool: As the agent has it.
-        made: What is called: of a plugin, the tool itself.
-        safety: What holds for it.
-        arguments: What was approved, and therefore is what is done; None if nobody was asked.
-    """
-
-    tool: BaseTool
-    made: BaseTool
-    safety: Safety
-    arguments: dict[str, object] | None = None
-
-
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
     """The result of a call that was not made; `text` says why, to the model."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, message, 0.0, error)
-
-
-def _is_loaded(tool: StandIn) -> bool:
-    return said(lambda: tool.is_loaded)
-
-
-def _forbidden(planned: PlannedCall, effect: str) -> ApprovalDecided:
-    reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=effect)
-    return ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
-
-
-def _not_allowed(planned: PlannedCall, decision: ApprovalDecided) -> tuple[ToolFinished, ApprovalDecided]:
-    return not_run(planned, decision.reason, NOT_ALLOWED), decision
 
 
 async def _decision(

@@ -37,9 +37,7 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     Raises:
         ToolServiceError: It gave a generator that does not do what `result_of` says.
     """
-    if isinstance(tool, StandIn):
-        # The first call of an installed tool imports its module.
-        tool = tool.load() if tool.is_loaded else await in_worker(tool.load)
+    tool = await loaded(tool)
     if not isinstance(arguments, str) and tool.takes_text:
         arguments = dumps(arguments)
     target = getattr(tool, "function_called", tool.call)
@@ -50,6 +48,18 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     if inspect.isawaitable(output):
         output = await output
     return await result_of(output, tool.name, context) if gives_progress(output) else output
+
+
+def must_load(tool: BaseTool) -> bool:
+    """Whether a tool stands for another one that is not loaded."""
+    return isinstance(tool, StandIn) and not said(lambda: tool.is_loaded)
+
+
+async def loaded(tool: BaseTool) -> BaseTool:
+    """The tool that is called, in place of one that stands for it. The first call of a plugin's imports its module."""
+    if not isinstance(tool, StandIn):
+        return tool
+    return await in_worker(tool.load) if must_load(tool) else said(tool.load)
 
 
 async def called(function: Callable[..., Any], *args: Any) -> Any:

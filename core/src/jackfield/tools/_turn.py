@@ -12,7 +12,9 @@ from typing import TypeAlias
 
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import FunctionCall
+from jackfield.tools._base import BaseTool
 from jackfield.tools._foreign import apart
+from jackfield.tools._safety import Safety
 
 _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]"
 
@@ -28,31 +30,31 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadyCall:
-    """A call that may be made.
-
-    Attributes:
-        planned: Which.
-        make: Makes it; takes the time at which it began, of the performance counter.
-        timeout_s: How long it may take.
-        is_alone: It may not run beside others that may not, either.
-    """
+    """A call that may be made: of a tool as the agent has it, under the safety that holds, with checked arguments."""
 
     planned: PlannedCall
-    make: Callable[[float], Awaitable[ToolFinished]]
-    timeout_s: float
-    is_alone: bool
+    tool: BaseTool
+    safety: Safety
+    arguments: dict[str, object]
 
 
 class Turn:
     """Makes calls.
 
     Args:
+        make: Makes a call that begins now, by the performance counter.
         failed: The result of a call that raised something after so many seconds.
+        timeout_s: How long calls of tools may take that do not say it.
     """
 
-    def __init__(self, failed: Callable[[PlannedCall, BaseException, float], ToolFinished]) -> None:
+    def __init__(
+        self,
+        make: Callable[[ReadyCall, Turn, float], Awaitable[ToolFinished]],
+        failed: Callable[[PlannedCall, BaseException, float], ToolFinished],
+        timeout_s: float,
+    ) -> None:
         self.events: _Events = asyncio.Queue()
-        self._failed = failed
+        self._make, self._failed, self._timeout_s = make, failed, timeout_s
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tasks: list[asyncio.Task[None]] = []
@@ -71,9 +73,9 @@ class Turn:
 
     def start(self, calls: list[ReadyCall]) -> None:
         """Begin all calls that may run at once; the others follow one after the other."""
-        alone = [call for call in calls if call.is_alone]
+        alone = [call for call in calls if not call.safety.concurrent]
         for call in calls:
-            if not call.is_alone:
+            if call.safety.concurrent:
                 self._begin([call])
             elif call is alone[0]:
                 self._begin(alone)
@@ -82,14 +84,15 @@ class Turn:
         # It counts as a call from now on, for all who share a limit with this run.
         planned = row[0].planned
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
-        self._tasks.append(self._loop.create_task(self._make(row)))
+        self._tasks.append(self._loop.create_task(self._make_all(row)))
 
-    async def _make(self, row: list[ReadyCall]) -> None:
+    async def _make_all(self, row: list[ReadyCall]) -> None:
         call, *others = row
         planned, started = call.planned, time.perf_counter()
         try:
-            work = partial(call.make, started)
-            result = await apart(work, name=planned.call.name, timeout_s=call.timeout_s)
+            work = partial(self._make, call, self, started)
+            timeout_s = call.safety.timeout_s or self._timeout_s
+            result = await apart(work, name=planned.call.name, timeout_s=timeout_s)
         except Exception as error:  # noqa: BLE001 - whatever a tool does is a result
             result = self._failed(planned, error, time.perf_counter() - started)
         self.events.put_nowait(result)
