@@ -8,15 +8,18 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain, filterfalse
+from os.path import commonprefix
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from jackfield.errors import PluginError
 from jackfield.plugins import PluginHost, Problem, Row, hook, is_incompatible
-from jackfield.settings import ENABLED_KINDS, near, normalise
+from jackfield.settings import near, normalise
 from jackfield_manage.absences import misspelt_groups
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
+from jackfield_manage.named import by_distribution
 from jackfield_manage.record import changed_files, files_below
 from jackfield_manage.standings import remarks, standings
 
@@ -91,18 +94,15 @@ def examine(
         that belongs to none of them.
     """
     wanted = partial(_is_wanted, only)
-    rows: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in host.catalog.rows:
-        rows[row.distribution].append(row)
+    rows = by_distribution(host.catalog.rows)
     neighbours = _Neighbours(host)
-    with closing(_answers(host, {name: rows[name] for name in filter(wanted, sorted(rows))}, deep, timeout_s)) as found:
+    with closing(_answers(host, {name: rows[name] for name in filter(wanted, rows)}, deep, timeout_s)) as found:
         for name, answer in found:
             yield _finding(rows[name], answer, host, neighbours)
     if wanted(CORE):
         yield from _core_findings(neighbours.installation)
-    yield from (finding for finding in _metadata_findings(host) if wanted(finding.distribution))
-    for name in sorted(filter(wanted, set(remembered) - rows.keys())):
-        yield Finding(name, "", (), "vanished", None, "was installed here, but no longer is", f"pip install {name}")
+    others = (*_metadata_findings(host), *map(_vanished, sorted(set(remembered) - rows.keys())))
+    yield from (finding for finding in others if wanted(finding.distribution))
 
 
 def _is_wanted(only: Collection[str], name: str) -> bool:
@@ -113,13 +113,17 @@ def _answers(
     host: PluginHost, rows: Mapping[str, Sequence[Row]], deep: bool, timeout_s: float
 ) -> Generator[tuple[str, Mapping[str, Any] | None], None, None]:
     """What each distribution answers, in their order; None if none of it may load."""
-    loadable = [name for name in rows if any(not host.why_not(row) for row in rows[name])]
-    answers: dict[str, Mapping[str, object]] = {}
+    answers: dict[str, Any] = {name: None for name in rows if all(map(host.why_not, rows[name]))}
+    loadable = list(filterfalse(answers.__contains__, rows))
     with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
         for name in rows:
-            while name in loadable and name not in answers:
+            while name not in answers:
                 answered, answers[answered] = next(probed)
-            yield name, answers.get(name)
+            yield name, answers[name]
+
+
+def _vanished(name: str) -> Finding:
+    return Finding(name, "", (), "vanished", None, "was installed here, but no longer is", f"pip install {name}")
 
 
 def _metadata_findings(host: PluginHost) -> Iterator[Finding]:
@@ -130,26 +134,39 @@ def _metadata_findings(host: PluginHost) -> Iterator[Finding]:
 
 def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding]:
     """What of the core is not as it was installed, and who has put files into its package."""
-    core = installation.get(CORE)
-    version = core.version if core else ""
-    told = [f"{name} has put {_some(put)} into the core's package" for name, put in _put_into_core(installation)]
-    if core and not core.editable:
-        try:
-            changed = [file.path for file in changed_files(core.location)]
-        except PluginError as error:
-            yield Finding(CORE, version, (), "unproven", None, str(error), f"pip install --force-reinstall {CORE}")
-        else:
-            told += [f"the core was changed after it was installed: {_some(changed)}"] * bool(changed)
+    core = installation.get(CORE, Distribution(CORE, "", ""))
+    files = _Files() if core.editable or not core.location else _files_of(core.location)
+    reinstall = f"pip install --force-reinstall {CORE}"
+    if files.fault:
+        yield Finding(CORE, core.version, (), "unproven", None, files.fault, reinstall)
+    told = list(_put_into_core(installation))
+    told += [f"the core was changed after it was installed: {_some(files.changed)}"] * bool(files.changed)
     if told:
-        fix = f"pip install --force-reinstall {CORE}, and remove whatever changed it"
-        yield Finding(CORE, version, (), "changed", None, told[0], fix, more=tuple(told[1:]))
+        fix = f"{reinstall}, and remove whatever changed it"
+        yield Finding(CORE, core.version, (), "changed", None, told[0], fix, more=tuple(told[1:]))
 
 
-def _put_into_core(installation: Mapping[str, Distribution]) -> Iterator[tuple[str, list[str]]]:
-    for other in installation.values():
-        put = [] if other.name == CORE else files_below(other.location, f"{CORE}/")
+def _put_into_core(installation: Mapping[str, Distribution]) -> Iterator[str]:
+    for name in sorted(installation.keys() - {CORE}):
+        put = files_below(installation[name].location, f"{CORE}/")
         if put:
-            yield other.name, put
+            yield f"{name} has put {_some(put)} into the core's package"
+
+
+class _Files(NamedTuple):
+    """What is not as the RECORD of a distribution has it, or the `fault` for which that cannot be told."""
+
+    changed: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    fault: str = ""
+
+
+def _files_of(location: str) -> _Files:
+    try:
+        files = changed_files(location)
+    except PluginError as error:
+        return _Files(fault=str(error))
+    return _Files([file.path for file in files], [file.path for file in files if file.state == "missing"])
 
 
 def _some(paths: Sequence[str]) -> str:
@@ -168,19 +185,11 @@ def _remedy_of_two(problem: Problem) -> str:
     """Which of two metadata folders of one name has to go."""
     if Path(problem.used).parent != Path(problem.location).parent:
         return f"remove {problem.location} and its package: the one in {Path(problem.used).parent} hides it"
-    stale = [location for location in (problem.used, problem.location) if not _fits(location)]
+    stale = [location for location in (problem.used, problem.location) if any(_files_of(location))]
     if len(stale) == 1:
         return f"remove {stale[0]}: the files next to it belong to the other one"
     name = problem.distribution
     return f"run pip uninstall {name} until it is gone, then: pip install {name}"
-
-
-def _fits(location: str) -> bool:
-    """Whether the files of a distribution are there as its RECORD has them."""
-    try:
-        return not changed_files(location)
-    except PluginError:
-        return False
 
 
 class _Neighbours:
@@ -188,10 +197,10 @@ class _Neighbours:
 
     def __init__(self, host: PluginHost) -> None:
         self.addresses: defaultdict[str, list[str]] = defaultdict(list)
-        self.packages: defaultdict[str, set[str]] = defaultdict(set)
+        self.owners: defaultdict[str, set[str]] = defaultdict(set)
         for row in host.rows():
             self.addresses[row.id].append(row.address)
-            self.packages[row.module.partition(".")[0]].add(row.distribution)
+            self.owners[_package(row)].add(row.distribution)
         self.prefer = host.settings.prefer
         self.standings = standings(host)
         self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
@@ -202,14 +211,14 @@ class _Neighbours:
         found = self.installation.get(distribution)
         return () if found is None or found.requested else tuple(self._requirers.get(distribution, ()))
 
+    def may_act(self, row: Row) -> bool:
+        """Whether nothing has to be enabled for it."""
+        return row not in self.standings or self.standings[row].acts
+
     def contradicting(self, distribution: str, required: str, specifier: object) -> list[tuple[str, str]]:
         """Who else requires something in such versions that none fits both, each with what it requires."""
         # Who requires it only with an extra is not in the installation by that name: nobody may have chosen the extra.
-        names = [
-            name
-            for name in required_by(required, self.installation)
-            if name in self.installation and name != distribution
-        ]
+        names = sorted((self.installation.keys() & required_by(required, self.installation)) - {distribution})
         return [
             (name, str(wanted.specifier))
             for name in names
@@ -219,24 +228,32 @@ class _Neighbours:
 
     def verdicts(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
         """What neighbours make wrong with a component; `failed` is whether it could not be loaded."""
+        yield from self._of_name(row)
+        owners = self.owners[_package(row)] - {row.distribution}
+        if owners:
+            why = f"the package {_package(row)!r} also belongs to {', '.join(sorted(owners))}"
+            yield ("broken" if failed else "duplicate"), why, "uninstall one of them, and reinstall the other"
+        near = self._nearly(row)
+        # Once for both: at the one that comes later in the alphabet.
+        if near and row.address > min(near):
+            yield "ok", f"its name is one letter away from {', '.join(near)}", "make sure that you mean this one"
+
+    def _of_name(self, row: Row) -> Iterator[Verdict]:
         rivals = self.addresses[row.id]
         if len(rivals) > 1 and row.id not in self.prefer:
             why = f"{row.id} is offered by {', '.join(rivals)}"
             choose = f'[prefer] "{row.id}" = "{row.distribution}"'
             yield "ambiguous", why, f"write the address, or prefer one, in your config.toml: {choose}"
-        package = row.module.partition(".")[0]
-        owners = self.packages[package] - {row.distribution}
-        if owners:
-            why = f"the package {package!r} also belongs to {', '.join(sorted(owners))}"
-            yield ("broken" if failed else "duplicate"), why, "uninstall one of them, and reinstall the other"
-        others = self._nearly(row)
-        if others and not _is_first_of_pair(row, others):
-            yield "ok", f"its name is one letter away from {', '.join(others)}", "make sure that you mean this one"
 
     def _nearly(self, row: Row) -> list[str]:
         """What others offer under a name that is one letter from a component's."""
-        near = [name for name in self.addresses if name != row.id and _differs_by_one(name, row.id)]
-        return [address for name in near for address in self.addresses[name] if _of_other(address, row)]
+        near = filter(partial(_differs_by_one, row.id), self.addresses)
+        addresses = chain.from_iterable(map(self.addresses.__getitem__, near))
+        return [address for address in addresses if address.partition("/")[0] != row.distribution]
+
+
+def _package(row: Row) -> str:
+    return row.module.partition(".")[0]
 
 
 def _can_agree(specifier: Any) -> bool:
@@ -252,24 +269,13 @@ def _next(version: str) -> str:
     return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
 
 
-def _of_other(address: str, row: Row) -> bool:
-    return address.partition("/")[0] != row.distribution
-
-
-def _is_first_of_pair(row: Row, others: Sequence[str]) -> bool:
-    """Said once: at the one that comes later in the alphabet."""
-    return row.address < min(others)
-
-
 def _differs_by_one(first: str, second: str) -> bool:
-    """Whether one character was changed, added or left out."""
-    if abs(len(first) - len(second)) > 1 or first.partition(".")[0] != second.partition(".")[0]:
+    """Whether two components of a kind have names of which one character was changed, added or left out."""
+    start = len(commonprefix((first, second)))  # noqa: RUF071 - of texts, not of paths
+    if first == second or "." not in first[:start]:
         return False
-    start = next(
-        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )
-    rests = first[start:], second[start:]
-    return rests[0][1:] == rests[1][1:] or rests[0][1:] == rests[1] or rests[0] == rests[1][1:]
+    one, other = first[start:], second[start:]
+    return one[1:] in (other, other[1:]) or one == other[1:]
 
 
 def _finding(
@@ -292,14 +298,15 @@ def _verdicts(
     rows: Sequence[Row], answer: Mapping[str, object], host: PluginHost, neighbours: _Neighbours
 ) -> Iterator[Verdict]:
     """All that is wrong with a distribution of which something may load."""
-    usable = [row for row in rows if not host.why_not(row)]
+    usable = list(filterfalse(host.why_not, rows))
     for row in usable:
         yield from neighbours.verdicts(row, failed=bool(answer["errors"]))
-    yield from _of_answer(rows, answer, host, neighbours)
+    yield from _of_answer(rows, answer, neighbours)
+    yield from _of_machine(answer, host)
     yield from _of_installation(rows[0], neighbours)
     for row in usable:
         yield from _of_identity(row, host)
-    if all(row.kind in ENABLED_KINDS and not neighbours.standings[row].acts for row in usable):
+    if not any(map(neighbours.may_act, usable)):
         names = " ".join(f"{row.kind}.{row.address}" for row in usable)
         yield "inactive", f"it {neighbours.standings[usable[0]].why}", f"jackfield plugins enable {names}"
 
@@ -325,27 +332,29 @@ def _kept_out(row: Row, host: PluginHost) -> Verdict:
     return "blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}"
 
 
-def _of_answer(
-    rows: Sequence[Row], answer: Mapping[str, Any], host: PluginHost, neighbours: _Neighbours
-) -> Iterator[Verdict]:
+def _of_answer(rows: Sequence[Row], answer: Mapping[str, Any], neighbours: _Neighbours) -> Iterator[Verdict]:
     """What loading it has shown."""
     tell = f"tell the authors of {rows[0].distribution}"
     for error in answer["errors"][:1]:
         yield "broken", error, _remedy_of_failure(rows, answer["missing"], neighbours)
     yield from _of_descriptors(rows, answer, tell)
-    yield from _of_time(answer, {row.module.partition(".")[0] for row in rows}, tell)
+    yield from _of_time(answer, set(map(_package, rows)), tell)
     for effect in answer["effects"][:1]:
         yield "slow", f"importing it does more than it should: {effect}", f"{tell}, or block it"
+
+
+def _of_machine(answer: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
+    """What is missing here."""
     for problem in answer["checks"]:
         yield "broken", problem, "repair it, and run this again"
-    missing = [variable for variable in answer["secrets"] if not host.settings.secret(variable)]
+    missing = list(filterfalse(host.settings.secret, answer["secrets"]))
     if missing:
         yield "ok", f"not set: {', '.join(missing)}", f"set {missing[0]} to use it"
 
 
 def _of_descriptors(rows: Sequence[Row], answer: Mapping[str, Any], tell: str) -> Iterator[Verdict]:
     for component, spec in answer["specs"].items():
-        if spec.get("extra"):
+        if spec["extra"]:
             yield _of_unknown_words(component, sorted(spec["extra"]), tell)
     extra = sorted(set(answer["offered"]) - {row.id for row in rows})
     if extra:
@@ -366,46 +375,45 @@ def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iter
 def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
     why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and ignores"
     known = [entry.name for entry in fields(hook.KINDS[component.partition(".")[0]].spec_class)]
-    meant = sorted({close for word in words for close in near(word, known)[:1]})
+    meant = [repr(close) for word in words for close in near(word, known)[:1]]
     if meant:
-        return "undeclared", f"{why}; did its authors mean {', '.join(map(repr, meant))}?", tell
+        return "undeclared", f"{why}; did its authors mean {', '.join(sorted(set(meant)))}?", tell
     return "undeclared", why, f"pip install --upgrade jackfield, or {tell}"
 
 
 def _remedy_of_failure(rows: Sequence[Row], missing: Sequence[str], neighbours: _Neighbours) -> str:
     """What to type when a plugin cannot be loaded."""
-    distribution, location = rows[0].distribution, rows[0].location
-    if not rows[0].is_installed:
-        return f"repair {location}"
-    found = neighbours.installation.get(distribution)
-    if not missing:
-        return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
-    package = missing[0].partition(".")[0]
-    if package in {row.module.partition(".")[0] for row in rows}:
-        return _remedy_of_remains(distribution, location, missing[0], found)
-    if found is None or any(_unmet(found, neighbours)):
-        return f"pip install --upgrade {distribution}, or pip uninstall {distribution}"
+    row = rows[0]
+    if not row.is_installed:
+        return f"repair {row.location}"
+    found = neighbours.installation.get(row.distribution)
+    package = "".join(missing[:1]).partition(".")[0]
+    if package in map(_package, rows):
+        return _remedy_of_remains(row, missing[0], found)
+    if not package or found is None or any(_unmet(found, neighbours)):
+        return f"pip install --upgrade {row.distribution}, or pip uninstall {row.distribution}"
+    return _remedy_of_import(found, package)
+
+
+def _remedy_of_remains(row: Row, module: str, found: Distribution | None) -> str:
+    """What to do when a plugin's own module is not there."""
+    files = _files_of(row.location)
+    if found is None or files.fault:
+        return f"it was only partly uninstalled: remove {row.location}, then: pip install {row.distribution}"
+    if files.missing:
+        return f"pip install --force-reinstall {row.distribution}"
+    return f"tell the authors of {row.distribution}: its entry points name {module}, which it does not contain"
+
+
+def _remedy_of_import(found: Distribution, package: str) -> str:
+    """What to do when a plugin imports what it does not require, or only with an extra."""
     for extra in found.extras:
-        if any(normalise(wanted.name) == normalise(package) for wanted in requirements_of(found, extra)):
-            return f"pip install '{distribution}[{extra}]'"
+        if normalise(package) in (normalise(wanted.name) for wanted in requirements_of(found, extra)):
+            return f"pip install '{found.name}[{extra}]'"
     return (
-        f"tell the authors of {distribution} that it imports {package!r} and does not require it; "
+        f"tell the authors of {found.name} that it imports {package!r} and does not require it; "
         f"until then, install what has it (pip install {package.replace('_', '-')}, if it is named so)"
     )
-
-
-def _remedy_of_remains(distribution: str, location: str, module: str, found: Distribution | None) -> str:
-    """What to do when a plugin's own module is not there."""
-    try:
-        gone = [file for file in changed_files(location) if file.state == "missing"]
-    except PluginError:
-        gone = []
-        found = None
-    if found is None:
-        return f"it was only partly uninstalled: remove {location}, then: pip install {distribution}"
-    if gone:
-        return f"pip install --force-reinstall {distribution}"
-    return f"tell the authors of {distribution}: its entry points name {module}, which it does not contain"
 
 
 def _light_packages() -> frozenset[str]:
@@ -422,20 +430,12 @@ def _of_installation(row: Row, neighbours: _Neighbours) -> Iterator[Verdict]:
         yield "ok", "its METADATA cannot be read, so its requirements are unknown", fix
         return
     yield from _unmet(found, neighbours)
-    if found.editable:
-        yield "ok", "installed as editable", ""
-        return
-    try:
-        changed = [file.path for file in changed_files(row.location)]
-    except PluginError as error:
-        yield "ok", str(error), ""
-        return
-    if changed:
-        yield (
-            "changed",
-            f"changed after it was installed: {_some(changed)}",
-            f"pip install --force-reinstall {row.distribution}",
-        )
+    files = _Files(fault="installed as editable") if found.editable else _files_of(row.location)
+    if files.fault:
+        yield "ok", files.fault, ""
+    if files.changed:
+        fix = f"pip install --force-reinstall {row.distribution}"
+        yield "changed", f"changed after it was installed: {_some(files.changed)}", fix
 
 
 def _unmet(found: Distribution, neighbours: _Neighbours) -> Iterator[Verdict]:
@@ -446,15 +446,18 @@ def _unmet(found: Distribution, neighbours: _Neighbours) -> Iterator[Verdict]:
         if have is None:
             yield "broken", f"it needs {wanted.name}, which is not installed", f"pip install --upgrade {found.name}"
         elif not wanted.specifier.contains(have.version, prereleases=True):
-            why = f"it needs {wanted.name}{wanted.specifier}, and {have.version} is installed"
             others = neighbours.contradicting(found.name, name, wanted.specifier)
-            if others:
-                told = " and ".join(f"{other} needs {wanted.name}{specifier}" for other, specifier in others)
-                everyone = " ".join([found.name, *(other for other, _ in others)])
-                fix = (
-                    f"pip install --upgrade {everyone}; if no versions of them agree, "
-                    f"only one of them can be in this environment: pip uninstall {found.name}"
-                )
-                yield "broken", f"{why}, while {told}: no version of it fits both", fix
-            else:
-                yield "broken", why, f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
+            why = f"it needs {wanted.name}{wanted.specifier}, and {have.version} is installed"
+            fix = f"pip install --upgrade {found.name} '{wanted.name}{wanted.specifier}'"
+            yield _contradiction(found.name, wanted.name, why, others) if others else ("broken", why, fix)
+
+
+def _contradiction(name: str, required: str, why: str, others: Sequence[tuple[str, str]]) -> Verdict:
+    """A requirement of which no version fits all who have it."""
+    told = " and ".join(f"{other} needs {required}{specifier}" for other, specifier in others)
+    everyone = " ".join([name, *(other for other, _ in others)])
+    fix = (
+        f"pip install --upgrade {everyone}; if no versions of them agree, "
+        f"only one of them can be in this environment: pip uninstall {name}"
+    )
+    return "broken", f"{why}, while {told}: no version of it fits both", fix

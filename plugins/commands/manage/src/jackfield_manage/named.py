@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Catalog, Row, install_hint
 from jackfield.settings import closest, normalise
@@ -23,6 +25,14 @@ def distributions_named(name: str, catalog: Catalog) -> list[str]:
     if wanted in distributions_in(catalog):
         return [wanted]
     return sorted({row.distribution for row in rows_named(name, catalog)})
+
+
+def by_distribution(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Components grouped by who offers them, the distributions sorted."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.distribution, []).append(row)
+    return dict(sorted(groups.items()))
 
 
 def distributions_in(catalog: Catalog) -> set[str]:
