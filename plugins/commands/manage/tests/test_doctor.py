@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from jackfield_manage import apart
+from jackfield_manage import apart, doctor
+from jackfield_manage.distributions import Distribution, installed
 from jackfield_manage.doctor import Finding, _can_agree, examine
+from jackfield_testkit.site import FakeSite
 
 SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
 TOOL = SOUND.format("name='x', target='acme_heavy:T', description='Does it.'{}")
 
 
+@pytest.fixture(scope="module")
+def elsewhere() -> Mapping[str, Distribution]:
+    """All that is installed besides: hundreds, and the same for every test."""
+    return installed()
+
+
 @pytest.fixture(autouse=True)
-def _seen_by_children(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes in which plugins are examined find the same distributions."""
-    monkeypatch.setenv("PYTHONPATH", str(site.folder))
+def _seen_by_children(site: Any, elsewhere: Mapping[str, Distribution]) -> Iterator[None]:
+    with seen(site, elsewhere):
+        yield
+
+
+@contextmanager
+def seen(site: Any, elsewhere: Mapping[str, Distribution]) -> Iterator[None]:
+    """The processes in which plugins are examined find the same distributions; what is elsewhere is read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site.folder))
+        patch.setattr(doctor, "installed", lambda paths: {**elsewhere, **installed(paths[:1])})
+        yield
 
 
 def look(site: Any, *, deep: bool = False, remembered: Iterable[str] = (), **settings: Any) -> dict[str, Finding]:
-    found = list(examine(site.host(**settings), deep=deep, timeout_s=20, remembered=list(remembered)))
+    found = list(examine(site.host(**settings), deep=deep, timeout_s=60, remembered=list(remembered)))
     assert all(finding.fix for finding in found if finding.status != "ok"), "every row says what to type"
     return {finding.distribution: finding for finding in found}
 
@@ -103,15 +122,47 @@ FAULTS: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
+def distribution_of(text: str) -> str:
+    return f"it-{re.sub(r'[^a-z]+', '-', text)}"
+
+
+class Beside:
+    """A site in which many distributions stand beside each other, so that they are examined at once."""
+
+    def __init__(self, folder: Path, elsewhere: Mapping[str, Distribution]) -> None:
+        self.site = FakeSite(folder)
+        self._elsewhere = elsewhere
+        for name in ("before", "sound"):
+            add_sound(self.site, name, name)
+
+    def add(self, text: str, light: str, heavy: str = SOUND_CLASS) -> None:
+        """Install what is described by a text, with a tool of its own."""
+        name = distribution_of(text)
+        module = name.replace("-", "_")
+        light = light.replace("'x'", repr(name)).replace("acme_heavy", f"{module}_heavy")
+        modules = {f"{module}_light": light, f"{module}_heavy": heavy}
+        self.site.add(name, {f"tool.{name}": f"{module}_light"}, modules=modules)
+
+    def look(self, *, deep: bool = False) -> dict[str, Finding]:
+        with seen(self.site, self._elsewhere):
+            return look(self.site, deep=deep)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory, elsewhere: Mapping[str, Distribution]) -> dict[str, Finding]:
+    beside = Beside(tmp_path_factory.mktemp("faulty"), elsewhere)
+    for fault, (source, _, _) in FAULTS.items():
+        beside.add(fault, source)
+    return beside.look()
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_a_row_and_the_neighbour_is_well(site: Any, fault: str) -> None:
-    source, status, told = FAULTS[fault]
-    add(site, source)
-    add_sound(site, "sound", "good")
-    found = look(site)
-    assert found["acme"].status == status
-    assert told in found["acme"].why
-    assert found["sound"].status == "ok"
+def test_a_fault_is_a_row_and_the_neighbours_are_well(faulty: dict[str, Finding], fault: str) -> None:
+    _, status, told = FAULTS[fault]
+    found = faulty[distribution_of(fault)]
+    assert found.status == status
+    assert told.replace("tool.x", f"tool.{found.distribution}") in found.why
+    assert [faulty[name].status for name in ("before", "sound")] == ["ok", "ok"]
 
 
 def test_a_plugin_that_hangs_is_given_up(site: Any) -> None:
@@ -120,22 +171,53 @@ def test_a_plugin_that_hangs_is_given_up(site: Any) -> None:
     assert (found.status, found.why) == ("broken", "loading it did not end within 1 s")
 
 
-def test_a_target_that_cannot_be_loaded_shows_when_one_looks_deep(site: Any) -> None:
-    add(site, TOOL.format(""), heavy="import not_there")
-    assert look(site)["acme"].status == "ok"
-    assert look(site, deep=True)["acme"].status == "broken"
+TOOLSET = SOUND.replace("ToolSpec", "ToolsetSpec").replace("tools", "toolsets", 1).replace("def tools", "def toolsets")
+SET_CLASS = "from jackfield.tools import {0}\nclass T({0}):\n  async def tools_of_run(self, context): return []"
+CHECKED = TOOL.format(", check='acme_heavy:check'")
+# What only shows when it is loaded: its light and its heavy module, and what is told of it, '' for nothing.
+DEEP: dict[str, tuple[str, str, str]] = {
+    "cannot be loaded": (TOOL.format(""), "import not_there", "needs the package 'not_there'"),
+    "lacks something on the machine": (
+        CHECKED, SOUND_CLASS + "\ndef check(): return ['there is no gcc: apt-get install gcc']\n",
+        "there is no gcc: apt-get install gcc",
+    ),
+    "has a check that fails": (
+        CHECKED, SOUND_CLASS + "\ndef check(): 1 / 0\n", "its check of tool.x failed: ZeroDivisionError",
+    ),
+    "has no base": (TOOL.format(""), "class T: pass", "is not a subclass of jackfield.tools.BaseTool"),
+    "is not a class": (TOOL.format(""), "T = 5", "has the type int, but must be a class"),
+    "is abstract": (
+        TOOL.format(""), "from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'",
+        "does not implement call",
+    ),
+    "is a set of two": (TOOLSET.format("name='x', tools=('a', 'b')"), "", ""),
+    "is a set": (TOOLSET.format("name='x', target='acme_heavy:T'"), SET_CLASS.format("Toolset"), ""),
+    "is a tool and no set": (
+        TOOLSET.format("name='x', target='acme_heavy:T'"), SET_CLASS.format("BaseTool"),
+        "is not a subclass of jackfield.tools.Toolset",
+    ),
+}  # fmt: skip
 
 
-def test_a_plugin_says_itself_what_the_machine_lacks(site: Any) -> None:
-    heavy = SOUND_CLASS + "\ndef check(): return ['there is no gcc: apt-get install gcc']\ndef broken(): 1 / 0\n"
-    add(site, TOOL.format(", check='acme_heavy:check'"), heavy=heavy)
-    assert look(site)["acme"].status == "ok"
-    assert look(site, deep=True)["acme"].why == "there is no gcc: apt-get install gcc"
+@pytest.fixture(scope="module")
+def light_and_deep(
+    tmp_path_factory: pytest.TempPathFactory, elsewhere: Mapping[str, Distribution]
+) -> tuple[dict[str, Finding], dict[str, Finding]]:
+    beside = Beside(tmp_path_factory.mktemp("deep"), elsewhere)
+    for what, (light, heavy, _) in DEEP.items():
+        beside.add(what, light, heavy)
+    return beside.look(), beside.look(deep=True)
 
 
-def test_a_check_that_fails_is_told_and_not_raised(site: Any) -> None:
-    add(site, TOOL.format(", check='acme_heavy:check'"), heavy=SOUND_CLASS + "\ndef check(): 1 / 0\n")
-    assert "its check of tool.x failed: ZeroDivisionError" in look(site, deep=True)["acme"].why
+@pytest.mark.parametrize("what", DEEP)
+def test_what_is_wrong_with_a_component_shows_when_one_looks_deep(
+    light_and_deep: tuple[dict[str, Finding], dict[str, Finding]], what: str
+) -> None:
+    light, deep = light_and_deep
+    name, told = distribution_of(what), DEEP[what][2]
+    assert light[name].status == "ok"
+    assert deep[name].status == ("broken" if told else "ok")
+    assert told.replace("tool.x", f"tool.{name}") in deep[name].why
 
 
 def test_requirements_that_are_not_met_are_named_with_what_is_there(site: Any) -> None:
@@ -294,41 +376,6 @@ def test_what_waits_while_it_is_described_is_slow_though_it_costs_nothing(site: 
     assert "s waiting" in found.why
 
 
-@pytest.mark.parametrize(
-    ("heavy", "told"),
-    [
-        ("class T: pass", "is not a subclass of jackfield.tools.BaseTool"),
-        ("T = 5", "has the type int, but must be a class"),
-        ("from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'", "does not implement call"),
-    ],
-)
-def test_looking_deep_checks_the_class(site: Any, heavy: str, told: str) -> None:
-    add(site, TOOL.format(""), heavy)
-    assert look(site)["acme"].status == "ok"
-    found = look(site, deep=True)["acme"]
-    assert found.status == "broken"
-    assert told in found.why
-
-
-TOOLSET = SOUND.replace("ToolSpec", "ToolsetSpec").replace("tools", "toolsets", 1).replace("def tools", "def toolsets")
-SET_CLASS = "from jackfield.tools import {0}\nclass T({0}):\n  async def tools_of_run(self, context): return []"
-
-
-@pytest.mark.parametrize(
-    ("said", "heavy", "status"),
-    [
-        ("tools=('a', 'b')", "", "ok"),
-        ("target='acme_heavy:T'", SET_CLASS.format("Toolset"), "ok"),
-        ("target='acme_heavy:T'", SET_CLASS.format("BaseTool"), "broken"),
-    ],
-)
-def test_looking_deep_knows_sets_of_tools(site: Any, said: str, heavy: str, status: str) -> None:
-    add(site, TOOLSET.format(f"name='x', {said}"), heavy)
-    found = look(site, deep=True)["acme"]
-    assert found.status == status
-    assert status == "ok" or "is not a subclass of jackfield.tools.Toolset" in found.why
-
-
 def test_findings_come_as_they_are_found(site: Any) -> None:
     add(site, TOOL.format(""))
     site.add("slow", {"tool.y": "slow_light"}, modules={"slow_light": "import time; time.sleep(600)"})
@@ -354,13 +401,21 @@ RUINS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ruin", RUINS)
-def test_what_a_plugin_ruins_is_its_own(site: Any, ruin: str) -> None:
-    add(site, f"{RUINS[ruin]}\n{TOOL.format('')}")
-    for name in ("before", "sound"):
-        add_sound(site, name, name)
-    found = look(site)
-    assert "acme" in found
+def test_what_a_plugin_ruins_is_its_own(
+    tmp_path: Path, elsewhere: Mapping[str, Distribution], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_needed(_host: object, names: tuple[str, ...], *_: object) -> Iterator[Any]:
+        assert names == (), "it has ended the process that forks"
+        return iter(())
+
+    monkeypatch.setattr(apart, "_by_interpreters", not_needed)
+    folder = tmp_path / "ruins"
+    folder.mkdir()
+    beside = Beside(folder, elsewhere)
+    for ruin, source in RUINS.items():
+        beside.add(ruin, f"{source}\n{TOOL.format('')}")
+    found = beside.look()
+    assert set(map(distribution_of, RUINS)) < found.keys()
     assert [found[name].status for name in ("before", "sound")] == ["ok", "ok"]
 
 
