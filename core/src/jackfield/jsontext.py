@@ -1,4 +1,4 @@
-"""JSON as a model reads it, and as it writes it: strictly, or with the slips that jackfield-backend mends."""
+"""JSON as a model reads it, and as it writes it: strictly, or with the slips that jackfield-backend repairs."""
 
 from __future__ import annotations
 
