@@ -37,9 +37,10 @@ def _with_files_inside(content: list[ContentItem]) -> list[ContentItem]:
 
 
 def _json_of(value: object) -> str:
-    text = json.dumps(value, indent=4, ensure_ascii=False, default=_plain)
+    indent = None if isinstance(value, int | float | None) else 4  # with one, Python writes it, and slowly
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
     if "NaN" in text or "Infinity" in text:  # JSON has no such numbers; perhaps they are only in a text
-        text = json.dumps(json.loads(text, parse_constant=str), indent=4, ensure_ascii=False)
+        text = json.dumps(json.loads(text, parse_constant=str), indent=indent, ensure_ascii=False)
     return text
 
 

@@ -116,19 +116,19 @@ class ToolExecutor:
 
     async def _known_safety(self, name: str) -> Safety | None:
         try:
-            return await self._safety(self.tools[name])
+            tool = self.tools[name]
+            return await self._safety(tool, said(tool.safety))
         except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
             _log.debug("tool %s cannot be prepared", name, exc_info=True)
             return None
 
-    async def _safety(self, tool: BaseTool) -> Safety:
-        """What holds for the calls of a tool. It is loaded, because its class may say more than its descriptor.
+    async def _safety(self, tool: BaseTool, known: Safety) -> Safety:
+        """What holds for the calls of a tool. It is loaded, because its class may say more than is known.
 
-        It is not loaded if its descriptor says enough for its calls to be forbidden.
+        It is not loaded if what is known is enough to forbid its calls.
         """
-        safety = said(tool.safety)
-        if self._forbidden(safety) or not must_load(tool):
-            return safety
+        if self._forbidden(known) or not must_load(tool):
+            return known
         await apart(partial(loaded, tool), name=tool.name, timeout_s=self.timeout_s)
         return said(tool.safety)
 
@@ -220,11 +220,10 @@ class ToolExecutor:
         tool = self.tools.get(name)
         if tool is None:
             raise ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
-        safety = said(tool.safety)
-        if self._forbidden(safety):
-            return ReadyCall(planned, tool, safety, {})
-        arguments = said(tool.parse_arguments, planned.call.arguments)  # what does not fit needs no module
-        return ReadyCall(planned, tool, await self._safety(tool), arguments)
+        known = said(tool.safety)
+        # What does not fit needs no module.
+        arguments = {} if self._forbidden(known) else said(tool.parse_arguments, planned.call.arguments)
+        return ReadyCall(planned, tool, await self._safety(tool, known), arguments)
 
     async def _result(
         self, context: ToolContext, approve: Approve | None, ready: ReadyCall, turn: Turn, started: float

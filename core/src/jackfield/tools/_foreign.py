@@ -7,7 +7,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from jackfield import sync
 from jackfield.errors import ToolTimeoutError
@@ -37,7 +37,8 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     Raises:
         ToolServiceError: It gave a generator that does not do what `result_of` says.
     """
-    tool = await loaded(tool)
+    if isinstance(tool, StandIn):
+        tool = await loaded(tool)
     if not isinstance(arguments, str) and tool.takes_text:
         arguments = dumps(arguments)
     target = getattr(tool, "function_called", tool.call)
@@ -50,15 +51,13 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     return await result_of(output, tool.name, context) if gives_progress(output) else output
 
 
-def must_load(tool: BaseTool) -> bool:
+def must_load(tool: BaseTool) -> TypeGuard[StandIn]:
     """Whether a tool stands for another one that is not loaded."""
     return isinstance(tool, StandIn) and not said(lambda: tool.is_loaded)
 
 
-async def loaded(tool: BaseTool) -> BaseTool:
-    """The tool that is called, in place of one that stands for it. The first call of a plugin's imports its module."""
-    if not isinstance(tool, StandIn):
-        return tool
+async def loaded(tool: StandIn) -> BaseTool:
+    """The tool that is called in place of one that stands for it. The first call of a plugin's imports its module."""
     return await in_worker(tool.load) if must_load(tool) else said(tool.load)
 
 
