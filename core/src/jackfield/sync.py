@@ -131,29 +131,31 @@ class _Call(Generic[T]):
     """A coroutine on the loop, and a thread that waits for it; `over` is called when it has ended."""
 
     def __init__(
-        self, work: Coroutine[Any, Any, T], background: _Background, over: Callable[[], None] | None = None
+        self, work: Coroutine[Any, Any, T], background: _Background, over: Callable[[], None] = lambda: None
     ) -> None:
         self.done = threading.Event()
         self.background = background
         self._work = work
         self._over = over
         self._task: asyncio.Task[T] | None = None
-        self._lost: JackfieldError | None = None
+        self._outcome: Callable[[], T] | None = None
 
     def start(self) -> None:
         self.background.waiting.add(self)
         if self.background.has_ended:  # read after it was added, as `_run` reads the set after it said so
             raise _lost()
-        self.background.call(self._begin, contextvars.copy_context())
+        self.background.call(self._begin)
 
-    def _begin(self, context: contextvars.Context) -> None:
-        self._task = self.background.loop.create_task(self._work, context=context)
-        self._task.add_done_callback(self._end)
+    def _begin(self) -> None:
+        self._task = self.background.loop.create_task(self._work)
+        self._task.add_done_callback(lambda task: self.end(task.result))
 
-    def _end(self, _: object = None) -> None:
-        self.background.waiting.discard(self)
-        self.done.set()
-        if self._over is not None:
+    def end(self, outcome: Callable[[], T]) -> None:
+        """It ended, or what it ran on: the outcome gives the result, or raises the error."""
+        if not self.done.is_set():
+            self.background.waiting.discard(self)
+            self._outcome = outcome
+            self.done.set()
             self._over()
 
     def stop(self) -> None:
@@ -170,23 +172,14 @@ class _Call(Generic[T]):
             self._task.cancel()
         else:
             self._work.close()
-            self._end()
-
-    def lose(self, error: JackfieldError) -> None:
-        """The loop has broken."""
-        if not self.done.is_set():
-            self._lost = error
-            self._end()
+            self.end(_raise_lost)
 
     def result(self) -> T:
-        task, self._task = self._task, None
+        outcome, self._outcome = self._outcome, None
         try:
-            if self._lost is not None:
-                raise self._lost
-            assert task is not None  # noqa: S101 - `done` is set by it
-            return task.result()
+            return (outcome or _raise_lost)()
         finally:
-            del task  # the traceback of an error refers to this frame: break the circle
+            del outcome  # the traceback of an error refers to this frame: break the circle
 
 
 class _Pump(Generic[T]):
@@ -414,7 +407,6 @@ class _Workers:
         self._changed = threading.Condition(threading.Lock())
         self._waiting: deque[_Job[Any]] = deque()
         self._running: set[_Job[Any]] = set()
-        self._lent = 0
         self._idle = 0  # threads without a job, those that have just been started or woken included
 
     def submit(self, job: _Job[Any]) -> None:
@@ -430,59 +422,58 @@ class _Workers:
                 self._waiting.remove(job)
             return job in self._running
 
-    def abandoned(self) -> list[str]:
-        """The names of the jobs that were given up and still run."""
-        with self._changed:
-            return self._abandoned()
-
-    def _abandoned(self) -> list[str]:
-        return [job.name for job in self._running if job.given_up and not job.is_lent]
-
     def lend(self, job: _Job[Any]) -> bool:
         """The thread of a job waits for the bridge, and another one may work meanwhile. False after a fork."""
         if job not in self._running:
             return False
         with self._handing_out():
             job.is_lent = True
-            self._lent += 1
         return True
 
     def take_back(self, job: _Job[Any]) -> None:
         """The thread of a job that was lent goes on."""
         with self._changed:
             job.is_lent = False
-            self._lent -= 1
+
+    def abandoned(self) -> list[str]:
+        """The names of the jobs that were given up and still run."""
+        with self._changed:
+            return [job.name for job in self._at_work() if job.given_up]
+
+    def _at_work(self) -> list[_Job[Any]]:
+        return [job for job in self._running if not job.is_lent]
+
+    def _free(self) -> int:
+        """How many more jobs may run."""
+        at_work = self._at_work()
+        return MAX_WORKERS - len(at_work) + min(sum(job.given_up for job in at_work), MAX_ABANDONED)
 
     @contextlib.contextmanager
     def _handing_out(self) -> Iterator[None]:
         """See after a change that every job that waits has a thread, will have one, or is refused."""
+        refused: list[_Job[Any]] = []
         with self._changed:
             yield
-            problem = self._hand_out()
-            refused = [] if problem is None or self._somebody_will_be_free() else list(self._waiting)
-            if refused:
+            problem = self._hand_out() if self._waiting else None
+            if problem is not None:
+                refused = list(self._waiting)
                 self._waiting.clear()
         for job in refused:
             job.arrive(None, problem)
 
     def _hand_out(self) -> JackfieldError | None:
-        problem: JackfieldError | None = None
+        """Wake and start threads; an error if none takes the next job, nor will when somebody has what he waits for."""
         self._changed.notify(len(self._waiting))
-        while problem is None and self._waiting:
-            if len(self._waiting) <= self._idle and self._has_room():
-                break
-            problem = self._start_one() if self._has_room(self._idle) else self._all_given_up()
-        return problem
+        free = self._free()
+        problem = self._start(min(len(self._waiting), free) - self._idle)
+        if (self._idle and free > 0) or not all(job.given_up for job in self._at_work()):
+            return None
+        return problem or self._all_given_up()
 
-    def _has_room(self, more: int = 0) -> bool:
-        """Whether one more job may run, besides `more` others."""
-        count = len(self._running) - self._lent + more
-        return count < MAX_WORKERS or count - min(len(self._abandoned()), MAX_ABANDONED) < MAX_WORKERS
-
-    def _somebody_will_be_free(self) -> bool:
-        return (self._idle > 0 and self._has_room()) or any(
-            not job.is_lent and not job.given_up for job in self._running
-        )
+    def _start(self, count: int) -> JackfieldError | None:
+        """Start threads; an error if the machine cannot."""
+        problems = (self._start_one() for _ in range(count))
+        return next((problem for problem in problems if problem is not None), None)
 
     def _start_one(self) -> JackfieldError | None:
         try:
@@ -499,7 +490,7 @@ class _Workers:
         return None
 
     def _all_given_up(self) -> JackfieldError:
-        names = collections.Counter(self._abandoned())
+        names = collections.Counter(job.name for job in self._at_work())
         most = ", ".join(f"{name} ({count})" for name, count in names.most_common(5))
         return JackfieldError(
             f"no thread for a plain function: all {names.total()} worker threads are held by functions that were "
@@ -519,7 +510,7 @@ class _Workers:
     def _next(self) -> _Job[Any] | None:
         """A job for an idle thread; None if there is none for some seconds, and the thread ends."""
         with self._changed:
-            found = self._changed.wait_for(lambda: self._waiting and self._has_room(), IDLE_S)
+            found = self._changed.wait_for(lambda: self._waiting and self._free() > 0, IDLE_S)
             self._idle -= 1
             if not found:
                 return None
@@ -594,7 +585,7 @@ class _Background:
             with contextlib.suppress(Exception):  # it is broken, and may not close either
                 self.loop.close()
             for call in self.waiting.copy():
-                call.lose(_lost())
+                call.end(_raise_lost)
             atexit.unregister(self._at_exit)
 
     def _at_exit(self) -> None:
@@ -611,6 +602,10 @@ class _Background:
         for task in tasks:
             task.cancel()
         asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: over.set())
+
+
+def _raise_lost() -> Any:
+    raise _lost()
 
 
 def _lost() -> JackfieldError:
