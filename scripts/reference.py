@@ -10,6 +10,7 @@ The API is read from source by griffe and nothing of it is imported, so that any
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import logging
 import re
@@ -444,7 +445,7 @@ def _descriptors_page(core: griffe.Module) -> str:
         )
         for name, hook in HOOKS.items()
     ]
-    hooks = [_joined(f"## `{name}`", _docstring(core["hookspecs"][name])) for name in HOOKS]
+    hooks = [_joined(f"## `{name}`", _docstring(core["hookspecs"][name]), _example(name)) for name in HOOKS]
     offered: list[type[ComponentSpec]] = [ComponentSpec, *(hook.spec_class for hook in HOOKS.values())]
     own = [
         _joined(f"## `{spec.__name__}`", _plain(_first_line(spec)), _fields_table(module, spec))
@@ -460,6 +461,14 @@ def _descriptors_page(core: griffe.Module) -> str:
         "A descriptor that is not listed below has only the fields of `ComponentSpec`. All fields are keywords.",
         *own,
     )
+
+
+def _example(hook: str) -> str:
+    """What a plugin writes for a hook: the body of the hook itself, under the decorator."""
+    source = inspect.getsource(HOOKS[hook].specification)
+    signature = source[source.index("def ") :].partition("\n")[0]
+    body = source.rpartition('"""\n')[2].rstrip()
+    return _code(f"@hook.{hook}\n{signature}\n{body}")
 
 
 def _first_line(spec: type) -> str:

@@ -1,4 +1,4 @@
-"""Every hook: what it is for, when it is called, and what it returns.
+"""Every hook: what it is for, when it is called, and what it returns. The bodies are examples, which nobody calls.
 
 An author imports this module as `hook` and decorates a plain function without arguments:
 
@@ -49,67 +49,32 @@ if TYPE_CHECKING:
 
 @stable("jackfield.models:BaseChatModel")
 def llms() -> list[LLMSpec]:
-    """Offer backends: ways to reach models. Called when a model of one of them is asked for.
-
-    ```python
-    @hook.llms
-    def llms() -> list[LLMSpec]:
-        return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
-    ```
-    """
-    return []
+    """Offer backends: ways to reach models. Called when a model of one of them is asked for."""
+    return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
 
 
 @stable("jackfield.tools:BaseTool")
 def tools() -> list[ToolSpec]:
-    """Offer tools: functions that models may call. Called when an agent is given one of them.
-
-    ```python
-    @hook.tools
-    def tools() -> list[ToolSpec]:
-        return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
-    ```
-    """
-    return []
+    """Offer tools: functions that models may call. Called when an agent is given one of them."""
+    return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 
 
 @provisional("jackfield.tools:Toolset", kind="tool")
 def toolsets() -> list[ToolsetSpec]:
-    """Offer sets of tools, each under one name; their entry points are `tool.NAME`, too. Called as `tools` is.
-
-    ```python
-    @hook.toolsets
-    def toolsets() -> list[ToolsetSpec]:
-        return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
-    ```
-    """
-    return []
+    """Offer sets of tools, each under one name; their entry points are `tool.NAME`, too. Called as `tools` is."""
+    return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
 @stable("jackfield_search_parts.searching:Searcher")
 def searchers() -> list[SearcherSpec]:
-    """Offer searchers of documents. Called when a retrieval configuration names one of them.
-
-    ```python
-    @hook.searchers
-    def searchers() -> list[SearcherSpec]:
-        return [SearcherSpec(name="vector", target="jackfield_vector.searcher:VectorSearcher")]
-    ```
-    """
-    return []
+    """Offer searchers of documents. Called when a retrieval configuration names one of them."""
+    return [SearcherSpec(name="vector", target="jackfield_vector.searcher:VectorSearcher")]
 
 
 @stable("jackfield.processors:Processor")
 def processors() -> list[ProcessorSpec]:
-    """Offer processors, which wrap each call of a model. Called when one of them is named or enabled.
-
-    ```python
-    @hook.processors
-    def processors() -> list[ProcessorSpec]:
-        return [ProcessorSpec(name="cache", target="jackfield_cache.processor:Cache", phase="context")]
-    ```
-    """
-    return []
+    """Offer processors, which wrap each call of a model. Called when one of them is named or enabled."""
+    return [ProcessorSpec(name="cache", target="jackfield_cache.processor:Cache", phase="context")]
 
 
 @stable("", kind="processor")
@@ -117,14 +82,8 @@ def preprocessors() -> list[PreprocessorSpec]:
     """Offer processors that only change the request: the target is a function, `ChatRequest` → `ChatRequest`.
 
     Called as `processors` is; their entry points are `processor.NAME`, too.
-
-    ```python
-    @hook.preprocessors
-    def preprocessors() -> list[PreprocessorSpec]:
-        return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
-    ```
     """
-    return []
+    return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
 
 
 @stable("", kind="processor")
@@ -132,131 +91,62 @@ def postprocessors() -> list[PostprocessorSpec]:
     """Offer processors that only change the answer: the target makes a `StreamTransform` for each `ChatRequest`.
 
     Called as `processors` is; their entry points are `processor.NAME`, too.
-
-    ```python
-    @hook.postprocessors
-    def postprocessors() -> list[PostprocessorSpec]:
-        return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
-    ```
     """
-    return []
+    return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
 
 
 @stable("jackfield.agents:Agent")
 def agents() -> list[AgentSpec]:
-    """Offer kinds of agents. Called when `create_agent` or an agent's file names one of them.
-
-    ```python
-    @hook.agents
-    def agents() -> list[AgentSpec]:
-        return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
-    ```
-    """
-    return []
+    """Offer kinds of agents. Called when `create_agent` or an agent's file names one of them."""
+    return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
 
 
 @provisional("jackfield_search_parts.documents:Parser")
 def parsers() -> list[ParserSpec]:
-    """Offer parsers of documents. Called when a document is read that may be of a type of theirs.
-
-    ```python
-    @hook.parsers
-    def parsers() -> list[ParserSpec]:
-        return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
-    ```
-    """
-    return []
+    """Offer parsers of documents. Called when a document is read that may be of a type of theirs."""
+    return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
 
 
 @provisional("jackfield.processors:CallFormat")
 def call_formats() -> list[CallFormatSpec]:
-    """Offer ways to write tool calls as text. Called when a model without native calls is given tools.
-
-    ```python
-    @hook.call_formats
-    def call_formats() -> list[CallFormatSpec]:
-        return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
-    ```
-    """
-    return []
+    """Offer ways to write tool calls as text. Called when a model without native calls is given tools."""
+    return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
 
 
 @provisional("jackfield_metering.tokens:Tokenizer")
 def tokenizers() -> list[TokenizerSpec]:
-    """Offer tokenizers. Called when a processor's settings name one of them.
-
-    ```python
-    @hook.tokenizers
-    def tokenizers() -> list[TokenizerSpec]:
-        return [TokenizerSpec(name="acme", target="jackfield_acme.tokenizer:AcmeTokenizer")]
-    ```
-    """
-    return []
+    """Offer tokenizers. Called when a processor's settings name one of them."""
+    return [TokenizerSpec(name="acme", target="jackfield_acme.tokenizer:AcmeTokenizer")]
 
 
 @provisional("jackfield_search_parts.embedding:Embedder")
 def embedders() -> list[EmbedderSpec]:
-    """Offer embedders: texts as vectors. Called when a searcher's settings name one of them.
-
-    ```python
-    @hook.embedders
-    def embedders() -> list[EmbedderSpec]:
-        return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
-    ```
-    """
-    return []
+    """Offer embedders: texts as vectors. Called when a searcher's settings name one of them."""
+    return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
 
 
 @provisional("jackfield_confine.sandboxes:Sandbox", kind="sandbox")
 def sandboxes() -> list[SandboxSpec]:
-    """Offer sandboxes, in which code runs. Called when a tool's settings name one of them, or ask for the best one.
-
-    ```python
-    @hook.sandboxes
-    def sandboxes() -> list[SandboxSpec]:
-        return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
-    ```
-    """
-    return []
+    """Offer sandboxes, in which code runs. Called when a tool's settings name one of them, or ask for the best one."""
+    return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
 
 
 @provisional("jackfield.runs._observers:Observer")
 def observers() -> list[ObserverSpec]:
-    """Offer observers, which see the events of each run. Called when one of them is enabled.
-
-    ```python
-    @hook.observers
-    def observers() -> list[ObserverSpec]:
-        return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
-    ```
-    """
-    return []
+    """Offer observers, which see the events of each run. Called when one of them is enabled."""
+    return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
 
 
 @provisional("jackfield.runs:Store")
 def stores() -> list[StoreSpec]:
-    """Offer stores, which keep the records of runs. Called when an agent, or somebody at a terminal, names one of them.
-
-    ```python
-    @hook.stores
-    def stores() -> list[StoreSpec]:
-        return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
-    ```
-    """
-    return []
+    """Offer stores, which keep the records of runs. Called when an agent or a command names one of them."""
+    return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
 
 
 @provisional("")
 def commands() -> list[CommandSpec]:
-    """Offer commands of the program `jackfield`: functions, `list[str]` → exit code. Called when one is typed.
-
-    ```python
-    @hook.commands
-    def commands() -> list[CommandSpec]:
-        return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
-    ```
-    """
-    return []
+    """Offer commands of the program `jackfield`: functions, `list[str]` → exit code. Called when one is typed."""
+    return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
 
 
 HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values()) if isinstance(one, Hook)}
