@@ -28,7 +28,7 @@ from jackfield.models._thoughts import WithThoughtsApart
 from jackfield.plugins._acting import acting
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost, default_host
-from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Placed, Processor, placed_in_order
+from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
 from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
 from jackfield.streams import closing
 from jackfield.tracebacks import LocalsForgotten
@@ -191,17 +191,15 @@ class BaseChatModel(ABC):
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
         """The chain, from the caller inwards, of a request with tools."""
-        return [placed.processor for placed in self.pipeline(config)]
+        return self._in_order(self.call_format_name(config or self.config.generate_cfg))
 
-    def pipeline(self, config: GenerateConfig | None = None) -> list[Placed]:
-        """The chain, from the caller inwards, with the reasons of its order."""
-        return self._placed(self.call_format_name(config or self.config.generate_cfg))
+    pipeline = method_of("jackfield_manage.pipelines", "pipeline")
 
-    def _placed(self, format_name: str) -> list[Placed]:
+    def _in_order(self, format_name: str) -> list[Processor]:
         chosen = list(self._chosen())
         if format_name != NATIVE:
             chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
-        return placed_in_order(chosen, self.host.settings.order)
+        return in_order(chosen, self.host.settings.order)
 
     def _chosen(self) -> Sequence[Processor]:
         """The processors of this model, made once: what they keep is the same whatever the call format."""
@@ -235,8 +233,8 @@ class BaseChatModel(ABC):
         if chain is None:
             with self._chains_lock:
                 chain = self._send
-                for placed in reversed(self._placed(format_name)):
-                    chain = placed.processor.wrap(chain)
+                for processor in reversed(self._in_order(format_name)):
+                    chain = processor.wrap(chain)
                 self._chains[format_name] = chain
         return chain
 

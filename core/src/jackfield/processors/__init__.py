@@ -1,5 +1,6 @@
 """Processors, which act between a caller and a backend."""
 
+from jackfield._lazy import fetching
 from jackfield.processors._base import (
     CallFormat,
     CallFormatProcessor,
@@ -13,7 +14,7 @@ from jackfield.processors._base import (
     StreamTransform,
     transformed,
 )
-from jackfield.processors._order import Placed, in_order, placed_in_order
+from jackfield.processors._order import in_order
 
 __all__ = [
     "CallFormat",
@@ -22,12 +23,14 @@ __all__ = [
     "FunctionPostprocessor",
     "FunctionPreprocessor",
     "Phase",
-    "Placed",
     "Postprocessor",
     "Preprocessor",
     "Processor",
     "StreamTransform",
     "in_order",
-    "placed_in_order",
     "transformed",
 ]
+
+__getattr__, _ = fetching(
+    __name__, {}, moved=dict.fromkeys(("Placed", "placed_in_order"), "jackfield_manage.pipelines")
+)

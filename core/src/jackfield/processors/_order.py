@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import get_args
 
@@ -12,19 +11,6 @@ from jackfield.processors._base import Phase, Processor
 
 # `output` is last in the list of phases because it sees the answer last: it is the outermost layer.
 _OUTSIDE_IN: tuple[Phase, ...] = ("output", "input", "context", "format", "transport")
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A processor in its place.
-
-    Attributes:
-        processor: The processor.
-        reasons: Why it stands where it does, one for each rule that had a say.
-    """
-
-    processor: Processor
-    reasons: tuple[str, ...]
 
 
 def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Processor]:
@@ -38,73 +24,48 @@ def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list
     Raises:
         ConfigError: Two have the same name, a phase is unknown, or `after` and `before` form a circle.
     """
-    return [placed.processor for placed in placed_in_order(processors, order)]
+    by_name = _by_name(processors)
+    listed = [name for name in dict.fromkeys(order) if name in by_name]
+    outer = _outer(by_name, frozenset(listed))
+    chain = [name for phase in _OUTSIDE_IN for name in _sorted(phase, by_name, outer)]
+    wanted = iter(listed)
+    return [by_name[next(wanted) if name in listed else name] for name in chain]
 
 
-def placed_in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Placed]:
-    """As `in_order`, with the reasons."""
-    by_name: dict[str, Processor] = {}
-    for processor in processors:
-        if processor.name in by_name:
-            raise ConfigError(f"two processors are named {processor.name!r} in one chain: leave one out")
-        if processor.phase not in get_args(Phase):
-            raise ConfigError(
-                f"processor {processor.name!r}: there is no phase {processor.phase!r}; use {', '.join(get_args(Phase))}"
-            )
-        by_name[processor.name] = processor
-    chain: list[Placed] = []
-    for phase in _OUTSIDE_IN:
-        chain += _placed_inside([one for one in by_name.values() if one.phase == phase], frozenset(order))
-    return _as_listed(chain, order)
+def _by_name(processors: Iterable[Processor]) -> dict[str, Processor]:
+    found: dict[str, Processor] = {}
+    for one in processors:
+        if one.name in found:
+            raise ConfigError(f"two processors are named {one.name!r} in one chain: leave one out")
+        if one.phase not in _OUTSIDE_IN:
+            phases = ", ".join(get_args(Phase))
+            raise ConfigError(f"processor {one.name!r}: there is no phase {one.phase!r}; use {phases}")
+        found[one.name] = one
+    return found
 
 
-def _placed_inside(members: Sequence[Processor], listed: frozenset[str]) -> list[Placed]:
-    """The members of one phase; what two listed ones wish of each other does not count."""
-    by_name = {processor.name: processor for processor in members}
-    edges = _edges(by_name, listed)
-    sorter = TopologicalSorter({name: set(earlier) for name, earlier in edges.items()})
+def _outer(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, set[str]]:
+    """For each processor those of its phase that it must stand inside of; of two listed ones, the list decides."""
+    outer: dict[str, set[str]] = {name: set() for name in by_name}
+    for name, one in by_name.items():
+        wishes = [*((name, earlier) for earlier in one.after), *((later, name) for later in one.before)]
+        for inside, outside in wishes:
+            if {inside, outside} <= by_name.keys() and not {inside, outside} <= listed:
+                outer[inside].add(outside)
+    return outer
+
+
+def _sorted(phase: Phase, by_name: Mapping[str, Processor], outer: Mapping[str, set[str]]) -> list[str]:
+    members = {name for name, one in by_name.items() if one.phase == phase}
+    sorter = TopologicalSorter({name: outer[name] & members for name in members})
     try:
         sorter.prepare()
     except CycleError as error:
         circle = " → ".join(error.args[1])
         raise ConfigError(f"the order of processors is circular: {circle}; leave one out, or set `order`") from None
-    placed: list[Placed] = []
+    found: list[str] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
-        for index, name in enumerate(ready):
-            tie = (f"beside {ready[index - 1]}: by name",) if index else ()
-            reasons = (f"phase {by_name[name].phase}", *edges[name].values(), *tie)
-            placed.append(Placed(by_name[name], reasons))
+        found += ready
         sorter.done(*ready)
-    return placed
-
-
-def _edges(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, dict[str, str]]:
-    """For each member those that it stands inside of, and why."""
-    edges: dict[str, dict[str, str]] = {name: {} for name in by_name}
-    for name, processor in by_name.items():
-        free = by_name.keys() - (listed if name in listed else ())
-        for inner, outer, why in _wishes(processor):
-            if (inner if outer == name else outer) in free:
-                edges[inner][outer] = f"inside of {outer} ({name} says {why})"
-    return edges
-
-
-def _wishes(processor: Processor) -> Iterator[tuple[str, str, str]]:
-    """What a processor says of its place: who stands inside of whom, and in which words."""
-    for earlier in processor.after:
-        yield processor.name, earlier, f"after={earlier!r}"
-    for later in processor.before:
-        yield later, processor.name, f"before={later!r}"
-
-
-def _as_listed(chain: list[Placed], order: Sequence[str]) -> list[Placed]:
-    """The places of those that are listed, filled again in the order of the list."""
-    listed = {name: index for index, name in enumerate(order)}
-    places = [index for index, placed in enumerate(chain) if placed.processor.name in listed]
-    wanted = sorted((chain[index] for index in places), key=lambda placed: listed[placed.processor.name])
-    arranged = list(chain)
-    for index, placed in zip(places, wanted, strict=True):
-        moved = placed is not chain[index]
-        arranged[index] = Placed(placed.processor, ("listed in `order`",)) if moved else placed
-    return arranged
+    return found

@@ -12,10 +12,11 @@ from jackfield.cli import Parser, print_json, print_table, printable
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost, default_host
-from jackfield.processors import Placed
 from jackfield_manage.cli.newcomers import tell_news
 from jackfield_manage.distributions import CORE, installed
 from jackfield_manage.needs import Needs, needs_of, needs_of_python
+from jackfield_manage.pipelines import Placed
+from jackfield_manage.pipelines import pipeline as pipeline_of
 from jackfield_manage.python_uses import python_uses
 from jackfield_manage.standings import acts_by_default, standings
 
@@ -62,7 +63,7 @@ def pipeline(options: argparse.Namespace) -> int:
     host = default_host()
     model, generate_cfg = _model_of(options, host)
     merged = model.config.generate_cfg.merged(generate_cfg)
-    placed = model.pipeline(merged)
+    placed = pipeline_of(model, merged)
     left_out = list(_left_out(host))
     if options.json:
         print_json(

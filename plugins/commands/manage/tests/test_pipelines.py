@@ -1,0 +1,68 @@
+"""Each processor of a chain is shown with the rules that have put it where it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+
+from jackfield.events import ModelEvent
+from jackfield.processors import CallNext, Processor, in_order
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel
+from jackfield_manage.pipelines import placed_in_order
+
+
+def named(name: str, phase: Any = "context", after: Iterable[str] = (), before: Iterable[str] = ()) -> Processor:
+    class Passing(Processor):
+        def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+            return call_next(request)
+
+    made = Passing()
+    # The class variables of a class made on the spot.
+    Passing.name, Passing.phase, Passing.after, Passing.before = name, phase, tuple(after), tuple(before)
+    return made
+
+
+CHAIN = [named("a", after=["b"]), named("b"), named("c"), named("z", "output", before=["y"]), named("y", "output")]
+
+
+@pytest.mark.parametrize(
+    ("order", "reasons"),
+    [
+        (
+            (),
+            {
+                "z": ("phase output",),
+                "y": ("phase output", "inside of z (z says before='y')"),
+                "b": ("phase context",),
+                "c": ("phase context", "beside b: by name"),
+                "a": ("phase context", "inside of b (a says after='b')"),
+            },
+        ),
+        (
+            ("a", "b"),
+            {
+                "z": ("phase output",),
+                "y": ("phase output", "inside of z (z says before='y')"),
+                "a": ("listed in `order`",),
+                "b": ("listed in `order`",),
+                "c": ("phase context", "beside b: by name"),
+            },
+        ),
+    ],
+    ids=["by their wishes", "by a list"],
+)
+def test_a_place_has_the_reasons_for_it(order: tuple[str, ...], reasons: dict[str, tuple[str, ...]]) -> None:
+    placed = placed_in_order(CHAIN, order)
+    assert [one.processor for one in placed] == in_order(CHAIN, order)
+    assert {one.processor.name: one.reasons for one in placed} == reasons
+
+
+def test_a_model_shows_its_own_chain() -> None:
+    model = ScriptedModel([], processors=[named("b"), named("a")])
+    assert [(one.processor.name, one.reasons) for one in model.pipeline()] == [
+        ("a", ("phase context",)),
+        ("b", ("phase context", "beside a: by name")),
+    ]
