@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jackfield_testkit.command_line import CommandLine, bare_environment, command_line, open_terminal
+from jackfield_testkit.command_line import (
+    IMPORTED_BY_COMMANDS,
+    CommandLine,
+    bare_environment,
+    command_line,
+    open_terminal,
+)
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.site import FakeSite, site
 
 __all__ = ["command_line", "open_terminal", "site"]
@@ -114,16 +123,29 @@ def echo(site: FakeSite) -> None:
     )
 
 
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory, bare_python: str) -> Path:
+    """A folder with `jackfield` as a command: a fork of a process that has imported what it imports."""
+    folder = tmp_path_factory.mktemp("bin")
+    command = folder / "jackfield"
+    forks = shared_forks(IMPORTED_BY_COMMANDS, bare_python)
+    if forks:
+        forks.write_command(command, "import runpy; runpy.run_module('jackfield', run_name='__main__', alter_sys=True)")
+    else:
+        command.write_text(f'#!/bin/sh\nexec "{bare_python}" -m jackfield "$@"\n')
+        command.chmod(0o755)
+    return folder
+
+
 @pytest.fixture
-def shell(command_line: CommandLine, bare_python: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+def shell(command_line: CommandLine, commands: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a line of a shell in which `jackfield` is the command."""
 
     def run(line: str) -> subprocess.CompletedProcess[str]:
-        defined = f'jackfield() {{ "{bare_python}" -m jackfield "$@"; }}\n{line}'
         return subprocess.run(
-            ["bash", "-c", defined],
+            ["bash", "-c", line],
             cwd=command_line.folder,
-            env=command_line.env,
+            env={**command_line.env, "PATH": os.pathsep.join([str(commands), command_line.env["PATH"]])},
             capture_output=True,
             text=True,
             timeout=60,
