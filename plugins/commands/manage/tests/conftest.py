@@ -19,10 +19,18 @@ import pytest
 
 from jackfield_manage.distributions import installed, requirements_of
 from jackfield_testkit.command_line import bare_python, command_line, open_terminal
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.site import site
 
 __all__ = ["bare_python", "command_line", "open_terminal", "site"]
 
+IMPORTED = """
+import sqlite3, tomllib
+import importlib_metadata, packaging.requirements, packaging.specifiers
+import jackfield.cli.main, jackfield.plugins
+from jackfield_manage import apart, bisect, lock, lockfile, packages, restore, why
+from jackfield_manage.cli import composition, newcomers, plugins, policy
+"""
 # Run without metadata: these commands are about what is installed beside them.
 COMMAND = (
     "import sys; from jackfield.cli.main import reported; from jackfield_manage.cli.plugins import main; "
@@ -98,11 +106,12 @@ class Place:
 
     def run(self, *arguments: str | Path, cwd: Path | None = None, **more_env: str) -> subprocess.CompletedProcess[str]:
         """Run a command of `jackfield plugins`."""
+        env, folder = {**self.env, **more_env}, cwd or self.prefix
+        forks = shared_forks(IMPORTED)
+        if forks:
+            return forks.run(COMMAND, *arguments, cwd=folder, env=env, site=self.site, executable=self.python)
         command = [str(self.python), "-c", COMMAND, *map(str, arguments)]
-        env = {**self.env, **more_env}
-        return subprocess.run(
-            command, capture_output=True, text=True, env=env, cwd=cwd or self.prefix, timeout=120, check=False
-        )
+        return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=300, check=False)
 
     def done(self, *arguments: str | Path, **more_env: str) -> str:
         """The same, for a command that must succeed."""
@@ -134,6 +143,15 @@ def core_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def bundled_pip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the pip that comes with Python: one for all environments, so that it is compiled once."""
+    folder = tmp_path_factory.mktemp("pip")
+    with zipfile.ZipFile(next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))) as wheel:
+        wheel.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def uv() -> str:
     """Where uv is."""
     beside = str(Path(sys.executable).parent)
@@ -143,7 +161,9 @@ def uv() -> str:
 
 
 @pytest.fixture
-def make_place(tmp_path: Path, wheelhouse: Wheelhouse, core_folder: Path, uv: str) -> Callable[..., Place]:
+def make_place(
+    tmp_path: Path, wheelhouse: Wheelhouse, core_folder: Path, bundled_pip: Path, uv: str
+) -> Callable[..., Place]:
     """Makes places by name, with uv or with pip."""
 
     def make(name: str, *, installer: str = "uv") -> Place:
@@ -167,9 +187,8 @@ def make_place(tmp_path: Path, wheelhouse: Wheelhouse, core_folder: Path, uv: st
         (place.site / "the_core.pth").write_text(f"{core_folder}\n")
         if installer == "pip":
             env["PATH"] = str(prefix / "bin")  # where no uv is
-            bundled = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
-            with zipfile.ZipFile(bundled) as wheel:
-                wheel.extractall(place.site)
+            for entry in bundled_pip.iterdir():
+                (place.site / entry.name).symlink_to(entry)
         return place
 
     return make
