@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from jackfield_documents import pipe_table
+from jackfield_testkit.streams import work_of
 
 
 def test_a_table_has_a_header_and_a_line_for_each_row() -> None:
@@ -34,6 +35,14 @@ def test_without_any_text_there_is_no_table(rows: list[list[str]]) -> None:
 def test_one_wide_row_makes_no_other_row_longer() -> None:
     rows = [["x"] * 3000, *([["y"]] * 3000)]
     assert len(pipe_table(rows)) < 12 * 6000
+
+
+def test_one_wide_row_makes_no_other_row_more_work() -> None:
+    def work_of_a_row(count: int) -> float:
+        rows = [[*(["x"] * count), ""], *([["y"]] * count)]
+        return work_of(lambda: pipe_table(rows), [0]) / count
+
+    assert work_of_a_row(800) <= 2 * work_of_a_row(100)
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="`<"), max_size=12)

@@ -42,7 +42,7 @@ def made(book: Any) -> tuple[Any, Any, Any]:
     laughing = f'<!DOCTYPE html [<!ENTITY e0 "ha">{entities}]><html><body><p>&e11;</p></body></html>'
     chapter = '<item id="a" href="one.xhtml" media-type="text/html"/><itemref idref="a"/>'
     hostile = {
-        "bomb.epub": book({"one.xhtml": "<p>" + " " * 300 * 2**20 + "</p>"}),
+        "bomb.epub": book({"one.xhtml": "<p>" + " " * 24 * 2**20 + "</p>"}),
         "one chapter.epub": book({"one.xhtml": "<p>x</p>" * 1000}, manifest='<itemref idref="one.xhtml"/>' * 100_000),
         "laughing.epub": book({}, manifest=chapter, **{"OEBPS/one.xhtml": laughing}),
         "deep.epub": book({"one.xhtml": "<div>" * 200_000}),

@@ -116,7 +116,7 @@ class Files:
         return old[:end] + b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + old[end:]
 
     @staticmethod
-    def bomb(name: str, data: bytes, *, size: int = 300 * 2**20) -> bytes:
+    def bomb(name: str, data: bytes, *, size: int = 24 * 2**20) -> bytes:
         """A zip file, one of whose files is enormous, and nothing but spaces."""
         return Files.changed(data, {name: lambda old: old.replace(b"?>", b"?>" + b" " * size, 1)})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 
@@ -31,7 +32,8 @@ def _cell(text: str) -> str:
 
 
 def _only(row: Sequence[str], places: Sequence[int]) -> list[str]:
-    return [row[place] for place in places if place < len(row)]
+    # Without what lies beyond its end: a short row beside a header of thousands of columns costs as much as it holds.
+    return [row[place] for place in places[: bisect_left(places, len(row))]]
 
 
 def _line(row: Sequence[str]) -> str:
