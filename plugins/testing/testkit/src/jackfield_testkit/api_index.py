@@ -11,6 +11,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
@@ -24,7 +25,8 @@ Index: TypeAlias = Mapping[str, Sequence[str]]
 _FLOORS = (">=", "~=", "==", ">")
 
 
-def indexes() -> dict[Version, Index]:
+@cache
+def indexes() -> Mapping[Version, Index]:
     """The indexes that this kit has, by the core's version."""
     files = resources.files("jackfield_testkit").joinpath("api").iterdir()
     read = {file.name.removesuffix(".json"): file for file in files if file.name.endswith(".json")}

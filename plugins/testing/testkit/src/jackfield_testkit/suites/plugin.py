@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import importlib.util
 import json
@@ -24,10 +25,10 @@ from packaging.utils import canonicalize_name
 from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError, MissingSecretError
 from jackfield.hookspecs import KINDS, hooks_of
-from jackfield.plugins import ComponentSpec, PluginHost, Row, scan
-from jackfield.settings import Settings
+from jackfield.plugins import ComponentSpec, Row
 from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names
 from jackfield_testkit.forks import shared_forks
+from jackfield_testkit.installed import plain_host
 from jackfield_testkit.network import NetworkBlockedError, blocked
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.plugin_descriptors import NAME, faults_of
@@ -50,9 +51,9 @@ class PluginSuite(Suite):
     # --- metadata ---
 
     def test_it_has_entry_points_that_can_be_read(self) -> None:
-        catalog = scan()
         mine = canonicalize_name(self.dist)
-        assert [problem.text for problem in catalog.problems if problem.distribution == mine] == []
+        problems = plain_host().catalog.problems
+        assert [problem.text for problem in problems if problem.distribution == mine] == []
         assert _rows(self.dist), f"{self.dist} has no entry point in the group jackfield.v1; is it installed?"
 
     def test_its_components_are_of_known_kinds_and_have_legal_names(self) -> None:
@@ -89,9 +90,7 @@ class PluginSuite(Suite):
         index = index_for(floor, indexes())
         if index is None:
             pytest.skip(f"this kit does not know the names of jackfield {floor}: pip install -U jackfield-testkit")
-        missing = {
-            name: path.name for path, tree in sources(_folders(self.dist)) for name in unknown_names(tree, index)
-        }
+        missing = {name: path.name for path, tree in _modules(self.dist) for name in unknown_names(tree, index)}
         assert missing == {}, f"{_core(self.dist)} lets in a core without these names; raise its lower bound"
 
     def test_its_code_imports_what_it_requires_and_nothing_else(self) -> None:
@@ -99,7 +98,7 @@ class PluginSuite(Suite):
         own = {folder.name for folder in _folders(self.dist)}
         providers = _providers()
         undeclared = {}
-        imports = ((path, name) for path, tree in sources(_folders(self.dist)) for name in imported_packages(tree))
+        imports = ((path, name) for path, tree in _modules(self.dist) for name in imported_packages(tree))
         for path, name in imports:
             candidates = {canonicalize_name(one) for one in (*providers.get(name, ()), name)}
             if name not in own and name not in sys.stdlib_module_names and candidates.isdisjoint(required):
@@ -154,7 +153,7 @@ class PluginSuite(Suite):
         assert {name: found for name, found in faults.items() if found} == {}
 
     def test_its_targets_can_be_imported_and_are_of_their_kind(self) -> None:
-        host = _host()
+        host = plain_host()
         for row, spec in _specs(self.dist):
             if not spec.target:  # a set of other tools has none
                 continue
@@ -167,14 +166,14 @@ class PluginSuite(Suite):
                 assert issubclass(made, base), f"{row.id}: its target is not a {base.__name__}"
 
     def test_its_configurations_are_configurations(self) -> None:
-        host = _host()
+        host = plain_host()
         for row, spec in _specs(self.dist):
             if spec.config:
                 made = host.load_target(row, spec.config)
                 assert issubclass(made, Config), f"{row.id}: {spec.config} is not a jackfield.config.Config"
 
     def test_its_checks_of_the_machine_give_lists_of_texts(self) -> None:
-        host = _host()
+        host = plain_host()
         for row, spec in _specs(self.dist):
             if spec.check:
                 found = host.load_target(row, spec.check)()
@@ -194,7 +193,7 @@ class PluginSuite(Suite):
 
     def test_it_reads_only_the_secrets_that_it_declares(self) -> None:
         declared = {name for _, spec in _specs(self.dist) for name in spec.secrets}
-        read = {name for _, tree in sources(_folders(self.dist)) for name in secrets_read(tree)}
+        read = {name for _, tree in _modules(self.dist) for name in secrets_read(tree)}
         assert read <= declared, "name them in `secrets=` of the descriptor, so that people know what is needed"
 
     def test_a_model_without_its_key_says_which_is_missing_and_asks_nobody(
@@ -213,13 +212,8 @@ class PluginSuite(Suite):
 # --- what is installed ---
 
 
-def _host() -> PluginHost:
-    # Without anybody's settings: a plugin that the developer has blocked is tested all the same.
-    return PluginHost(Settings())
-
-
 def _rows(dist: str) -> list[Row]:
-    return [row for row in scan().rows if row.distribution == canonicalize_name(dist)]
+    return [row for row in plain_host().catalog.rows if row.distribution == canonicalize_name(dist)]
 
 
 def _declared(dist: str) -> set[str]:
@@ -229,7 +223,7 @@ def _declared(dist: str) -> set[str]:
 
 
 def _specs(dist: str) -> list[tuple[Row, ComponentSpec]]:
-    host, declared = _host(), _declared(dist)
+    host, declared = plain_host(), _declared(dist)
     return [(row, host.spec_of(row, ComponentSpec)) for row in _rows(dist) if row.id in declared and row.kind in KINDS]
 
 
@@ -265,11 +259,18 @@ def _folders(dist: str) -> list[Path]:
     return folders
 
 
+@cache
+def _modules(dist: str) -> Sequence[tuple[Path, ast.Module]]:
+    """Its source, which several tests read."""
+    return list(sources(_folders(dist)))
+
+
 def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
     """Ask a backend that has no key, without a network."""
     with blocked(row.id) as watch:
         try:
-            model = _host().load_row(row)({"model": "test-model", "model_type": row.address}, host=_host())
+            host = plain_host()
+            model = host.load_row(row)({"model": "test-model", "model_type": row.address}, host=host)
             asyncio.run(model.acomplete([{"role": "user", "content": "hi"}]))
         except MissingSecretError as error:
             if error.variable not in spec.secrets:
