@@ -16,6 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Generator, Iterable
+from functools import cached_property
 from typing import Any
 
 import hypothesis
@@ -128,6 +129,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByPlace(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return next((places[0] for places in TOGETHER if nodeid.startswith(places)), nodeid)
+
+        @cached_property
+        def _numbers(self) -> dict[str, int]:
+            return {test: number for number, test in enumerate(self.collection or ())}  # the same for all workers
+
+        def _assign_work_unit(self, node: Any) -> None:
+            scope, unit = self.workqueue.popitem(last=False)
+            self.assigned_work[node][scope] = unit
+            node.send_runtest_some([self._numbers[test] for test, is_done in unit.items() if not is_done])
+
+        def mark_test_complete(self, node: Any, item_index: int, _duration: float = 0) -> None:
+            """Forget what is done. xdist 3.8 counts all units of a worker at each event, and looks for each number."""
+            test = self.registered_collections[node][item_index]
+            units, scope = self.assigned_work[node], self._split_scope(test)
+            units[scope][test] = True
+            if all(units[scope].values()):
+                del units[scope]
+            self._reschedule(node)
 
         def remove_node(self, node: Any) -> Any:
             """The test that a worker ended with, which has failed; xdist 3.8 would end eight more workers with it."""
