@@ -34,6 +34,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, ClassVar
 
+CORE = "import jackfield.cli.main, jackfield.agents, jackfield.plugins"
+"""What most programs of tests import first: of the core alone, and nothing that speaks HTTP."""
+
 SIZE = struct.Struct("!I")
 # Sends what the process was given, and ends as the fork ends. Without `site`, this starts in a hundredth of a second.
 COMMAND = """#!{python} -IS
@@ -169,6 +172,31 @@ def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
     forks = Forks(before, python=python)
     atexit.register(forks.close)
     return forks
+
+
+def output_of(
+    program: str, *words: str | Path, env: Mapping[str, str] | None = None, before: str = CORE, timeout_s: float = 300
+) -> str:
+    """What a program prints in a process of its own, without blanks around it; the program must end well.
+
+    Args:
+        program: Its text.
+        words: Its arguments.
+        env: Its environment; None for that of this process.
+        before: What may be imported already when it begins.
+        timeout_s: How long it may take.
+    """
+    env = os.environ if env is None else env
+    if forks := shared_forks(before):
+        done = forks.run(program, *words, cwd=Path.cwd(), env=env, timeout_s=timeout_s)
+    else:
+        command = [sys.executable, "-c", program, *map(str, words)]
+        done = subprocess.run(  # noqa: S603 - the tests' own
+            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    if done.returncode:
+        raise AssertionError(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
 
 
 def _text_of(file: IO[bytes]) -> str:
