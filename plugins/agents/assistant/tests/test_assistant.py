@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +22,7 @@ from jackfield_assistant.agent import RETRIEVED
 from jackfield_assistant.knowledge import knowledge_block
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import KnowledgeIndex
+from jackfield_testkit.forks import output_of
 
 
 @pytest.fixture
@@ -175,8 +174,7 @@ def test_the_class_is_in_the_package_which_loads_nothing_before_it_is_asked_for(
         "from jackfield_assistant import Assistant\n"
         "print(Assistant.__name__)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout == "Assistant\n"
+    assert output_of(program) == "Assistant"
 
 
 def test_a_result_names_the_documents_that_the_model_was_shown(guide: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from jackfield.errors import ModelNotFoundError, ModelRequestError, ModelRespons
 from jackfield_local_embedder.arrays import ACTIVATIONS
 from jackfield_local_embedder.model import SentenceModel, batches_by_length
 from jackfield_search_parts.embedding import Embedder
+from jackfield_testkit.forks import output_of
 
 Make = Callable[..., Embedder]
 Save = Callable[..., Path]
@@ -341,8 +340,7 @@ host = default_host()
 host.make(host.find("embedder", "transformers"), {"model": "org/name"}, Embedder)
 print({"numpy", "torch", "transformers", "tokenizers", "huggingface_hub"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=False)
-    assert done.stdout.strip() == "set()", done.stdout + done.stderr
+    assert output_of(code) == "set()"
 
 
 def test_numpy_alone_embeds_without_torch_in_the_process(bert: Path) -> None:
@@ -356,5 +354,4 @@ embedder = host.make(host.find("embedder", "transformers"), {{"model": {str(bert
 assert sync.run(embedder.embed(["tea"])).vectors
 print({{"torch", "transformers"}} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=False)
-    assert done.stdout.strip() == "set()", done.stdout + done.stderr
+    assert output_of(code) == "set()"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +26,7 @@ from jackfield.events import MediaDelta, TextDelta
 from jackfield.messages import Message
 from jackfield_chat_completions import PROFILES, ChatCompletionsModel, Dialect, ServerProfile
 from jackfield_http import request_id_of
+from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
 MakeModel = Callable[..., ChatCompletionsModel]
@@ -228,8 +227,7 @@ def test_importing_it_loads_no_http_stack() -> None:
         "import sys, jackfield_chat_completions;"
         "print([name for name in ('openai', 'httpx2', 'httpcore2', 'anyio') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert output_of(code) == "[]"
 
 
 NOT_BY_THIS_NAME = "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead."

@@ -8,8 +8,6 @@ import contextlib
 import gc
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -31,6 +29,7 @@ from jackfield.errors import (
     ModelTimeoutError,
 )
 from jackfield_http import HTTPClient, Reply, header_pairs
+from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
 Answering = Callable[..., AbstractContextManager[str]]
@@ -563,8 +562,7 @@ def test_importing_it_and_making_a_client_loads_no_http_stack() -> None:
         "import sys; from jackfield_http import HTTPClient; HTTPClient('https://api.example', backend='b');"
         "print([name for name in ('httpx2', 'httpcore2', 'anyio', 'ssl') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() in ("[]", "['ssl']")
+    assert output_of(code) in ("[]", "['ssl']")
 
 
 def test_no_certificates_are_loaded_for_a_server_without_tls(
@@ -585,7 +583,4 @@ def test_a_request_loads_no_more_of_the_http_stack_than_it_uses(tls_echo: tuple[
     proxies = {f"{kind}_proxy" for kind in ("http", "https", "all")}
     kept = {name: value for name, value in os.environ.items() if name.lower() not in proxies}
     environment = {**kept, "SSL_CERT_FILE": str(certificate)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, url], capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stdout.strip() == "[]"
+    assert output_of(code, url, env=environment) == "[]"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +21,7 @@ from jackfield.errors import (
 from jackfield.messages import Message, ModelResponse
 from jackfield_azure.backend import AzureChat
 from jackfield_azure.config import AzureConfig
+from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
 MakeModel = Callable[..., AzureChat]
@@ -238,5 +237,4 @@ def test_no_sdk_is_imported_before_the_first_call() -> None:
         "import sys; from jackfield_azure.backend import AzureChat; AzureChat({'model': 'm'});"
         "print([name for name in ('openai', 'httpx2', 'httpcore2', 'anyio') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert output_of(code) == "[]"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from jackfield_testkit.forks import CORE, output_of
 
 USUAL: list[dict[str, str]] = [
     {},
@@ -22,6 +22,8 @@ WRITTEN_BY_THE_SDK: list[dict[str, str]] = [
     {"base_url": "http://127.0.0.1:80/api/v1"},
     {"base_url": "https://Gateway.example/{team}/api/v1", "workspace": "ws-1"},
 ]
+# What the SDK itself needs, but not the SDK: what it is configured with counts when it is imported.
+BEFORE = f"{CORE}\nimport aiohttp, httpx, requests, jackfield_dashscope.server"
 SERVERS = """
 import json, sys, warnings
 from jackfield.settings import Settings
@@ -29,40 +31,35 @@ from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.server import find_server
 
 warnings.simplefilter("ignore", UserWarning)  # the SDK's advice to have a workspace
-asked = json.loads(sys.argv[1])
-servers = []
-for case in asked:
+servers, loaded = [], []
+for case in json.loads(sys.argv[1]):
+    sys.modules.pop("dashscope", None)  # its parts stay, and with them what they have read
+    exec(sys.argv[2])
     config = DashScopeConfig.model_validate({"model": "m", "api_key": "sk-1", **case})
     server = find_server(config, needed_by="a test", settings=Settings())
     servers.append(
         [server.url, *map(dict, (server.headers, server.paths, server.stream_parameters, server.stream_headers))]
     )
-print(json.dumps({"servers": servers, "loaded": "dashscope" in sys.modules}))
+    loaded.append("dashscope" in sys.modules)
+print(json.dumps({"servers": servers, "loaded": loaded}))
 """
 
 
 def found(home: Path, *cases: dict[str, str], code: str = "", **variables: str) -> dict[str, Any]:
-    """What is found for cases in a process of its own: `servers`, and whether the SDK was `loaded`."""
+    """What is found for cases in a process of its own: `servers`, and for each whether the SDK was `loaded` for it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DASHSCOPE_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code + SERVERS, json.dumps(cases)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**kept, "HOME": str(home), "USERPROFILE": str(home), **variables},
-    )
-    result: dict[str, Any] = json.loads(done.stdout)
+    environment = {**kept, "HOME": str(home), "USERPROFILE": str(home), **variables}
+    result: dict[str, Any] = json.loads(output_of(SERVERS, json.dumps(cases), code, env=environment, before=BEFORE))
     return result
 
 
 def test_requests_go_where_the_sdk_sends_them_and_have_what_its_own_have(tmp_path: Path) -> None:
     by_the_sdk = found(tmp_path, *USUAL, code="import dashscope")["servers"]
-    assert found(tmp_path, *USUAL) == {"servers": by_the_sdk, "loaded": False}
+    assert found(tmp_path, *USUAL) == {"servers": by_the_sdk, "loaded": [False] * len(USUAL)}
 
 
-@pytest.mark.parametrize("case", WRITTEN_BY_THE_SDK)
-def test_the_sdk_is_asked_for_what_it_writes_in_its_own_way(tmp_path: Path, case: dict[str, str]) -> None:
-    assert found(tmp_path, case)["loaded"]
+def test_the_sdk_is_asked_for_what_it_writes_in_its_own_way(tmp_path: Path) -> None:
+    assert found(tmp_path, *WRITTEN_BY_THE_SDK)["loaded"] == [True] * len(WRITTEN_BY_THE_SDK)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +74,7 @@ def test_what_is_configured_for_the_sdk_counts(
     tmp_path: Path, case: dict[str, str], variables: dict[str, str], url: str
 ) -> None:
     result = found(tmp_path, case, **variables)
-    assert (result["servers"][0][0], result["loaded"]) == (url, True)
+    assert (result["servers"][0][0], result["loaded"]) == (url, [True])
 
 
 def test_the_sdks_own_file_and_its_settings_in_the_process_count(tmp_path: Path) -> None:

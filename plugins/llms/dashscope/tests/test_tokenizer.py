@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 
 from jackfield_bpe import LONGEST
 from jackfield_dashscope.tokenizer import QwenTokenizer, _encoding, vocabulary_path
+from jackfield_testkit.forks import output_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.text(
     st.sampled_from("ab Z9你好，。\n\r\t'<|>é\u0301\u00a0"), max_size=200
@@ -98,7 +97,7 @@ def test_making_and_using_one_does_not_import_the_sdk() -> None:
         "assert made.count('hello world') == 2\n"
         "assert 'dashscope' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    output_of(code)
 
 
 def test_a_vocabulary_that_is_another_is_used_and_said_to_be(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

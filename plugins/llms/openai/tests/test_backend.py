@@ -6,8 +6,6 @@ import asyncio
 import base64
 import gc
 import socket
-import subprocess
-import sys
 import warnings
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -30,6 +28,7 @@ from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_chat_completions import PROFILES
 from jackfield_openai.backend import OpenAIChat
+from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
 MakeModel = Callable[..., OpenAIChat]
@@ -325,5 +324,4 @@ def test_no_sdk_is_imported_before_the_first_call() -> None:
         "import sys; from jackfield_openai.backend import OpenAIChat; OpenAIChat({'model': 'm'});"
         "print([name for name in ('openai', 'httpx2', 'httpcore2', 'anyio') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert output_of(code) == "[]"

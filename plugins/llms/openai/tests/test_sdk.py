@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 
 import httpx2
@@ -19,6 +17,7 @@ from jackfield.settings import Settings
 from jackfield_http import Server
 from jackfield_http.server import HEADERS
 from jackfield_openai.backend import OpenAIChat
+from jackfield_testkit.forks import output_of
 
 Environment = Mapping[str, str | None]
 NOBODYS = "OPENAI_OF_A_LATER_SDK"  # only a later SDK might know it: so the SDK is asked
@@ -122,29 +121,25 @@ def test_the_sdk_reads_variables_of_openai_alone(monkeypatch: pytest.MonkeyPatch
     assert [name for name in read if not name.startswith("OPENAI_")] == []
 
 
-@pytest.mark.parametrize(
-    ("base_url", "variables", "loaded"),
-    [
-        (None, {}, False),
-        ("http://127.0.0.1:8000/v1", {"OPENAI_ORG_ID": "o", "OPENAI_MODEL": "m"}, False),
-        ("http://127.0.0.1:8000/v1", {"OPENAI_CUSTOM_HEADERS": "X-Team: blue"}, True),
-        ("http://127.0.0.1:8000/{team}/v1", {}, True),
-    ],
-)
-def test_the_sdk_is_loaded_only_where_it_knows_better(
-    base_url: str | None, variables: Mapping[str, str], loaded: bool
-) -> None:
-    code = (
-        "import json, sys; from jackfield_openai.backend import OpenAIChat;"
-        "OpenAIChat(json.loads(sys.argv[1])).server(); print('openai' in sys.modules)"
-    )
+LOADED = """
+import json, os, sys
+from jackfield_openai.backend import OpenAIChat
+loaded = []
+for base_url, variables in json.loads(sys.argv[1]):
+    os.environ |= variables
+    OpenAIChat({"model": "m", "api_key": "k", "base_url": base_url}).server()
+    loaded.append(sys.modules.pop("openai", None) is not None)
+    for name in variables:
+        del os.environ[name]
+print(json.dumps(loaded))
+"""
+
+
+def test_the_sdk_is_loaded_only_where_it_knows_better() -> None:
+    usual = [[None, {}], ["http://127.0.0.1:8000/v1", {"OPENAI_ORG_ID": "o", "OPENAI_MODEL": "m"}]]
+    special = [
+        ["http://127.0.0.1:8000/v1", {"OPENAI_CUSTOM_HEADERS": "X-Team: blue"}],
+        ["http://127.0.0.1:8000/{team}/v1", {}],
+    ]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    config = {"model": "m", "api_key": "k", "base_url": base_url}
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(config)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**kept, **variables},
-    )
-    assert done.stdout.strip() == str(loaded)
+    assert json.loads(output_of(LOADED, json.dumps(usual + special), env=kept)) == [False, False, True, True]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -27,6 +25,7 @@ from jackfield.errors import (
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, Message, ModelResponse
 from jackfield.models import BaseChatModel, fold
+from jackfield_testkit.forks import output_of
 from jackfield_transformers.loading import LoadedModel, can_sanitize
 
 Make = Callable[..., BaseChatModel]
@@ -429,8 +428,7 @@ def test_nothing_heavy_is_imported_before_the_first_call() -> None:
         "get_chat_model('transformers:org/name').facts;"
         "print([name for name in ('torch', 'transformers', 'huggingface_hub', 'PIL', 'jinja2') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+    assert output_of(code) == "[]"
 
 
 def test_no_thread_is_left_over_that_keeps_the_process(model: BaseChatModel) -> None:

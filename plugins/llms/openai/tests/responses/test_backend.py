@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from jackfield.errors import ConfigError, MissingSecretError, UnsupportedInputEr
 from jackfield.messages import ContentItem, Message
 from jackfield.tools import tool
 from jackfield_openai.responses.backend import OpenAIResponses
+from jackfield_testkit.forks import output_of
 from jackfield_testkit.replies import chunks, error, text
 from jackfield_testkit.responses import FakeResponses, ResponsesRequest
 
@@ -170,5 +169,4 @@ def test_making_a_model_loads_no_sdk_and_no_http() -> None:
         "OpenAIResponses({'model': 'm', 'api_key': 'k'}); "
         "print([name for name in ('openai', 'httpx2', 'httpcore2') if name in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    assert output_of(code) == "[]"
